@@ -38,6 +38,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.instruments.writer import RecordWriter
 from wakelog.model.events import Effect, FileChanged
+from wakelog.model.json_fields import as_dict, count_in, dicts_in
 from wakelog.model.usage import Usage
 from wakelog.store import Store, open
 
@@ -75,7 +76,7 @@ class AcpRecorder:
     def _take(self, message: dict[str, Any], from_client: bool) -> None:
         method, params = message.get("method"), message.get("params")
         if isinstance(method, str):
-            params = params if isinstance(params, dict) else {}
+            params = as_dict(params)
             if "id" in message:
                 self._asked[from_client, str(message["id"])] = method, params
             session = params.get("sessionId")
@@ -168,8 +169,8 @@ class _AcpSession:
         if outcome is not None and known["is_open"]:
             known["is_open"] = False
             output = update.get("rawOutput")
-            output = _content([p.get("content") for p in _list(update.get("content"))]) if output is None else output
-            files = tuple(_diff(p) for p in _list(update.get("content")) if p.get("type") == "diff")
+            output = _content([p.get("content") for p in dicts_in(update.get("content"))]) if output is None else output
+            files = tuple(_diff(p) for p in dicts_in(update.get("content")) if p.get("type") == "diff")
             error = str(output)[:2000] if outcome == "failed" else ""
             steps.append(AnswerStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
         return steps
@@ -206,17 +207,13 @@ def _ended(result: Any, error: str) -> TurnDoneStep:
     return TurnDoneStep("interrupted" if stop == "cancelled" else "completed")
 
 
-def _list(value: Any) -> list[dict[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
 def _text(content: Any) -> str:
     return content["text"] if isinstance(content, dict) and isinstance(content.get("text"), str) else ""
 
 
 def _content(blocks: Any) -> Any:
     """Text as text, other content as it is."""
-    listed = _list(blocks)
+    listed = dicts_in(blocks)
     if listed and all(block.get("type") == "text" for block in listed):
         return "\n".join(_text(block) for block in listed)
     return listed or None
@@ -238,16 +235,13 @@ def _written(params: dict[str, Any]) -> FileChanged:
 
 
 def _usage(told: Any) -> Usage:
-    def count(name: str) -> int:
-        value = told.get(name) if isinstance(told, dict) else 0
-        return value if type(value) is int and value > 0 else 0
-
+    used = as_dict(told)
     return Usage(
-        input=count("inputTokens"),
-        output=count("outputTokens"),
-        cache_read=count("cachedReadTokens"),
-        cache_write=count("cachedWriteTokens"),
-        reasoning=count("thoughtTokens"),
+        input=count_in(used, "inputTokens"),
+        output=count_in(used, "outputTokens"),
+        cache_read=count_in(used, "cachedReadTokens"),
+        cache_write=count_in(used, "cachedWriteTokens"),
+        reasoning=count_in(used, "thoughtTokens"),
     )
 
 

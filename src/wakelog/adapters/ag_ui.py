@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters import frameworks
+from wakelog.model.json_fields import as_dict
 
 try:
     from ag_ui import core as ui
@@ -119,7 +120,7 @@ class _SessionStream:
             return
         error = entry.body.get("error")
         if entry.body.get("outcome") == "failed":
-            told = error if isinstance(error, dict) else {}
+            told = as_dict(error)
             message = text_of(told.get("message") or told.get("type") or "the turn failed")
             code = text_of(told.get("type") or "failed")
             yield ui.RunErrorEvent(message=message, code=code, timestamp=self._at)

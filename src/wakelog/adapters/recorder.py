@@ -23,6 +23,7 @@ from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import AskStep
 from wakelog.model import events as ev
 from wakelog.model.events import Cost, Effect
+from wakelog.model.json_fields import as_text
 from wakelog.model.parts import is_answer
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
@@ -264,4 +265,4 @@ def _messages_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 def _stop_reason(answer: dict[str, Any]) -> str:
     choices = answer.get("choices")
     told = choices[0].get("finish_reason") if isinstance(choices, list) else answer.get("stop_reason")
-    return told if isinstance(told, str) else ""
+    return as_text(told)

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from wakelog.adapters import frameworks
+from wakelog.model.json_fields import as_dict
 
 try:
     from strands.session.repository_session_manager import RepositorySessionManager
@@ -312,7 +313,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
         }
     if isinstance(thought := block.get("reasoningContent"), dict):
         told = thought.get("reasoningText")
-        told = told if isinstance(told, dict) else {}
+        told = as_dict(told)
         return {"type": "thinking", "thinking": told.get("text") or "", "signature": told.get("signature") or ""}
     if "json" in block:
         return {"type": "json", "json": block["json"]}

@@ -19,10 +19,11 @@ import msgspec
 from wakelog.compare.normal_form import digest, exact, is_gone, placed, steady
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of, text_in
+from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of
 from wakelog.model.document import told_ops
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.timeline.slices import tool_of

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from wakelog.log.reader import Entry
+from wakelog.model.json_fields import as_dict
 from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.values import Value
 
@@ -109,7 +110,7 @@ def _output(read: Read, outcome: Entry, status: str) -> CallAnswer:
 
 def _failure(read: Read, outcome: Entry, status: str) -> CallAnswer:
     failure = outcome.body.get("error")
-    failure = failure if isinstance(failure, dict) else {}
+    failure = as_dict(failure)
     output = read(outcome, "output")
     return error(
         status,

@@ -18,8 +18,9 @@ from wakelog.context.quotes import fenced, unfenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
-from wakelog.model.calls import ASKS, Call, Calls, text_in
+from wakelog.model.calls import ASKS, Call, Calls
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.machines import ACTION
 from wakelog.model.parts import Part, Text, flat, parts_of, text_of
 from wakelog.model.payloads import as_ref

@@ -14,6 +14,7 @@ from typing import Any
 
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
+from wakelog.model.json_fields import as_dict, as_text
 from wakelog.model.parts import Asked, Image, Text, Thinking, is_answer, parts_of, text_of
 from wakelog.session import Session
 from wakelog.timeline.messages import content_of
@@ -114,9 +115,9 @@ class CallBlocks:
     def details(self, block: Block, kept: Any, action: str = "") -> Any:
         """The structured result beside a result block: `kept` is what the import kept of it, or None. `action` is the
         call, where the block names it in another way."""
-        action, text = action or block["tool_use_id"], block["content"] if isinstance(block["content"], str) else ""
+        action, text = action or block["tool_use_id"], as_text(block["content"])
         given = self.input_of(action)
-        given = given if isinstance(given, dict) else {}
+        given = as_dict(given)
         changes = self._changes.get(action, [])
         if not isinstance(kept, dict):
             if block.get("is_error"):

@@ -22,6 +22,7 @@ from wakelog.exporters.openai_chat import plain_item
 from wakelog.importers.imported_records import COMMON, LOG_OWN, rests_of
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import as_dict
 from wakelog.session import Session
 from wakelog.timeline.messages import content_of
 
@@ -128,7 +129,7 @@ class _Transcript:
 
     def _filled(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
         about = rest.get("message")
-        kept: dict[str, Any] = about if isinstance(about, dict) else {}
+        kept: dict[str, Any] = as_dict(about)
         if record["type"] == "user":
             yield self._user(record, kept, own)
             return

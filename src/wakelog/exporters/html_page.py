@@ -21,6 +21,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, unwrapped
 from wakelog.model.call_gist import call_gist
 from wakelog.model.calls import ASKS
+from wakelog.model.json_fields import dicts_in
 from wakelog.model.parts import Text as TextPart
 from wakelog.model.parts import content_text, is_answer, parts_of, text_of
 from wakelog.session import Session
@@ -270,7 +271,7 @@ def _arguments(given: Any) -> str:
 
 def _thoughts(answer: Any) -> str:
     blocks = answer.get("content") if isinstance(answer, dict) else None
-    thinking = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
+    thinking = dicts_in(blocks)
     return "\n\n".join(b["thinking"] for b in thinking if isinstance(b.get("thinking"), str) and b["thinking"].strip())
 
 

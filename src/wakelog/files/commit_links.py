@@ -21,6 +21,7 @@ from wakelog.files.git_commits import GitCommit, commits_between, contents_in
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
 
 LATER_S = 14 * 24 * 3600
@@ -149,7 +150,7 @@ def _work(log: Log, roots: list[str]) -> _Work:
             base = str(body.get("folder") or labels.get("project") or "")
             path = _from_top(os.path.join(base, str(body.get("path", ""))), roots)
             after = body.get("after_hash")
-            work.changes.append(_Change(entry.seq, turn, at, path, after if isinstance(after, str) else ""))
+            work.changes.append(_Change(entry.seq, turn, at, path, as_text(after)))
             continue
         action = str(body.get("action", ""))
         if any(_COMMAND.search(text) for text in _texts(log, entry, "input")):

@@ -16,10 +16,11 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.hooks.shell_changes import changes_between
-from wakelog.hooks.spool_files import SpooledRecord, text_in
+from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.files import storable
 from wakelog.importers.tools import effect_of
 from wakelog.model import events as ev
+from wakelog.model.json_fields import text_in
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.values import summarise

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from wakelog.files.capture import project_folder
-from wakelog.hooks.spool_files import SpooledRecord, text_in
+from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.file_changes import file_change
 from wakelog.model import events as ev
+from wakelog.model.json_fields import as_dict, text_in
 
 
 def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Iterator[ev.FileChanged]:
@@ -47,5 +48,4 @@ def changes_by_call(records: Iterable[SpooledRecord]) -> dict[str, list[ev.FileC
 
 
 def _contents(data: dict[str, Any]) -> dict[str, str | None]:
-    files = data.get("files")
-    return files if isinstance(files, dict) else {}
+    return as_dict(data.get("files"))

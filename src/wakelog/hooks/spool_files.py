@@ -23,6 +23,7 @@ import msgspec
 
 from wakelog.atomic_file import atomic_file
 from wakelog.hooks import spool
+from wakelog.model.json_fields import text_in
 
 TAKEN = ".taken"
 WAIT_S = 2.0
@@ -219,12 +220,6 @@ def _fields(text: bytes) -> dict[str, Any]:
             with contextlib.suppress(ValueError):
                 out[name] = json.loads(found[1])
     return out
-
-
-def text_in(data: dict[str, Any], name: str) -> str:
-    """A field that is a text; empty where it is not there or something else."""
-    value = data.get(name)
-    return value if isinstance(value, str) else ""
 
 
 # What doctor asks

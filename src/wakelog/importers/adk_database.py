@@ -35,6 +35,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.importers.tools import effect_of
+from wakelog.model.json_fields import as_text
 from wakelog.model.usage import usage_of
 
 NAME = "adk"
@@ -163,9 +164,9 @@ class _EventReader:
             yield ReplyStep(
                 id,
                 blocks,
-                model=model if isinstance(model, str) else "",
+                model=as_text(model),
                 usage=usage,
-                stop_reason=stop if isinstance(stop, str) else "",
+                stop_reason=as_text(stop),
                 is_last=not asks,
             )
         yield from asks

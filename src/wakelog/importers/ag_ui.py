@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.chat import fields, items, json_or_text, text_of, words
+from wakelog.importers.chat import json_or_text, text_of
 from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.moments import microseconds
@@ -31,6 +31,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.importers.tools import effect_of
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 
 NAME = "ag-ui"
 TITLE = "AG-UI"
@@ -78,7 +79,7 @@ def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
     if is_document(lines) and not any(line.raw.startswith(b"data:") for line in lines):
         given = document(path)
         given = given.get("events", given) if isinstance(given, dict) else given
-        for event in items(given):
+        for event in as_list(given):
             why = "" if isinstance(event, dict) else "an event is not an object"
             yield storable(event), why, len(str(event))
         return
@@ -133,7 +134,7 @@ class ThreadReader:
             yield SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
 
     def _steps(self, event: dict[str, Any]) -> Iterator[Step]:
-        kind = words(event.get("type"))
+        kind = text_in(event, "type")
         if self._chunk and not kind.endswith("_CHUNK"):
             yield from self._ended(self._chunk)
         message = _word(event, "messageId", "message_id")
@@ -144,7 +145,7 @@ class ThreadReader:
         match kind:
             case "RUN_STARTED":
                 self._run = "" if self._is_open else _word(event, "runId", "run_id") or "run"
-                given = fields(event.get("input"))
+                given = as_dict(event.get("input"))
                 yield from self._snapshot(given.get("messages"))
             case "RUN_FINISHED":
                 yield from self._begun()
@@ -152,7 +153,7 @@ class ThreadReader:
                     yield TurnDoneStep()
             case "RUN_ERROR":
                 yield from self._begun()
-                yield TurnDoneStep("failed", words(event.get("message"))[:ERROR_MAX] or "error")
+                yield TurnDoneStep("failed", text_in(event, "message")[:ERROR_MAX] or "error")
             case "MESSAGES_SNAPSHOT":
                 yield from self._snapshot(event.get("messages"))
             case "STATE_SNAPSHOT":
@@ -182,7 +183,7 @@ class ThreadReader:
             self._chunk = id
         if not family.startswith("TEXT"):
             self._roles[id] = "reasoning"
-        self._texts.setdefault(id, []).append(words(event.get("delta")))
+        self._texts.setdefault(id, []).append(text_in(event, "delta"))
         if what == "END":
             yield from self._ended(id)
 
@@ -215,7 +216,7 @@ class ThreadReader:
         if kind == "TOOL_CALL_CHUNK":
             self._chunk = id
         if kind in ("TOOL_CALL_ARGS", "TOOL_CALL_CHUNK"):
-            self._texts.setdefault(id, []).append(words(event.get("delta")))
+            self._texts.setdefault(id, []).append(text_in(event, "delta"))
         if kind == "TOOL_CALL_END" and id in self._open:
             yield from self._asked_for(id)
         if kind == "TOOL_CALL_RESULT":
@@ -247,15 +248,15 @@ class ThreadReader:
     # What a list of messages tells beyond the stream
 
     def _snapshot(self, messages: Any) -> Iterator[Step]:
-        new = [m for m in items(messages) if isinstance(m, dict)]
+        new = dicts_in(messages)
         last = max((n for n, m in enumerate(new) if m.get("role") == "user"), default=-1)
         for number, message in enumerate(new):
-            id, role = words(message.get("id")) or digest(msgspec.json.encode(message)), message.get("role")
+            id, role = text_in(message, "id") or digest(msgspec.json.encode(message)), message.get("role")
             content = message.get("content")
             call = _word(message, "toolCallId", "tool_call_id")
             if role == "tool" and call:
                 if f"{call} answered" not in self._seen and call in self._asked:
-                    yield self._answer(call, content, words(message.get("error")))
+                    yield self._answer(call, content, text_in(message, "error"))
                 continue
             if id in self._seen or id in self._texts:
                 continue
@@ -276,12 +277,12 @@ class ThreadReader:
         text = text_of(message.get("content"))
         if text:
             yield ReplyStep(id, [{"type": "text", "text": text}])
-        for call in items(message.get("toolCalls", message.get("tool_calls"))):
-            about = fields(call)
-            own, function = words(about.get("id")), fields(about.get("function"))
+        for call in as_list(message.get("toolCalls", message.get("tool_calls"))):
+            about = as_dict(call)
+            own, function = text_in(about, "id"), as_dict(about.get("function"))
             if own and own not in self._seen and own not in self._open:
-                self._open[own] = (words(function.get("name")) or "unknown", id)
-                self._texts[own] = [words(function.get("arguments"))]
+                self._open[own] = (text_in(function, "name") or "unknown", id)
+                self._texts[own] = [text_in(function, "arguments")]
                 yield from self._asked_for(own)
 
 

@@ -9,6 +9,7 @@ from wakelog.errors import WakelogError
 from wakelog.importers.files import storable
 from wakelog.importers.steps import AnswerStep, AskStep, ReplyStep
 from wakelog.model import events as ev
+from wakelog.model.json_fields import as_dict
 from wakelog.model.values import Value
 
 UNVERIFIED = ("read", "external")
@@ -51,7 +52,7 @@ def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at
 
 def task_of(ask: AskStep) -> str:
     """What a sub-agent was asked to do."""
-    given = ask.input if isinstance(ask.input, dict) else {}
+    given = as_dict(ask.input)
     return str(given.get("description") or given.get("prompt") or "")[:500]
 
 

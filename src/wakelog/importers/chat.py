@@ -10,31 +10,17 @@ from wakelog.importers.files import storable
 from wakelog.importers.steps import AskStep
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Effect
+from wakelog.model.json_fields import as_dict, as_list, text_in
 from wakelog.model.values import Value
 
 _decode = msgspec.json.Decoder().decode
-
-
-def words(value: object) -> str:
-    """A text field; empty where it is none."""
-    return value if isinstance(value, str) else ""
-
-
-def fields(value: object) -> dict[str, Any]:
-    """An object field; empty where it is none."""
-    return value if isinstance(value, dict) else {}
-
-
-def items(value: object) -> list[Any]:
-    """A list field; empty where it is none."""
-    return value if isinstance(value, list) else []
 
 
 def text_of(content: object) -> str:
     """The text of a message's content, which is a text or a list of blocks."""
     if isinstance(content, str):
         return content
-    texts = (b if isinstance(b, str) else words(fields(b).get("text")) for b in items(content))
+    texts = (b if isinstance(b, str) else text_in(as_dict(b), "text") for b in as_list(content))
     return "\n".join(t for t in texts if t)
 
 
@@ -51,11 +37,11 @@ def json_or_text(given: object) -> Value:
 def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[AskStep]:
     """The calls that a message of a model asks for."""
     asks = []
-    for number, call in enumerate(items(message.get("tool_calls"))):
-        function = fields(fields(call).get("function"))
-        tool = words(function.get("name")) or "unknown"
+    for number, call in enumerate(as_list(message.get("tool_calls"))):
+        function = as_dict(as_dict(call).get("function"))
+        tool = text_in(function, "name") or "unknown"
         given = json_or_text(function.get("arguments"))
-        id = words(fields(call).get("id")) or f"{group}.{number}"
+        id = text_in(as_dict(call), "id") or f"{group}.{number}"
         effect = (effects or {}).get(tool) or effect_of(tool, given)
         asks.append(AskStep(id, tool, given, effect, group=group))
     return asks

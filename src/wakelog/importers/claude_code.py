@@ -37,6 +37,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.importers.tools import effect_of
+from wakelog.model.json_fields import as_list, dicts_in
 from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
@@ -224,7 +225,7 @@ class EntryReader:
         if value.get("isCompactSummary"):
             yield CompactionStep(content)
             return
-        blocks = content if isinstance(content, list) else []
+        blocks = as_list(content)
         results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
         for block in results:
             structured = value.get("toolUseResult") if len(results) == 1 else None
@@ -283,7 +284,7 @@ class EntryReader:
             return
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        blocks = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
+        blocks = dicts_in(blocks)
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):

@@ -11,6 +11,7 @@ from typing import Any
 from wakelog.importers.file_changes import file_change, patch_counts, replaced
 from wakelog.importers.steps import AnswerStep, Outcome
 from wakelog.model.events import Cost, FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text
 from wakelog.model.values import Value
 
 _DENIED = re.compile(
@@ -33,9 +34,9 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     """A tool_result with its `toolUseResult`."""
     output = _plain(block.get("content"))
     output = "" if output is None else output  # so that it is told from a call without an answer
-    text = output if isinstance(output, str) else ""
+    text = as_text(output)
     outcome = _outcome(block, structured, text)
-    details = structured if isinstance(structured, dict) else {}
+    details = as_dict(structured)
     agent = details.get("agentId")
     duration = details.get("totalDurationMs") or details.get("durationMs")
     return AnswerStep(
@@ -54,7 +55,7 @@ def beyond_answer(result: Any, answer: AnswerStep | None) -> Value:
     """A structured result without what the call's answer and its file changes hold word for word."""
     if answer is None:
         return result
-    text = answer.output if isinstance(answer.output, str) else ""
+    text = as_text(answer.output)
     if isinstance(result, str):
         return None if result in (text, f"Error: {text}") else result
     if not isinstance(result, dict):
@@ -94,7 +95,7 @@ def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
             if mark in text[:12]
         )
     data = file.get("base64")
-    blocks = output if isinstance(output, list) else ()
+    blocks = as_list(output)
     sources = [b.get("source") for b in blocks if isinstance(b, dict)]
     return isinstance(data, str) and any(isinstance(s, dict) and s.get("data") == data for s in sources)
 

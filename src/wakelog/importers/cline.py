@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import WakelogError
-from wakelog.importers.chat import fields, items, micros, words
+from wakelog.importers.chat import micros
 from wakelog.importers.cline_calls import answer_of, outcome_of, xml_call, xml_result
 from wakelog.importers.files import Sample, digest, document, stat_of
 from wakelog.importers.moments import microseconds
@@ -37,6 +37,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.importers.tools import effect_of
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -83,7 +84,7 @@ class SeenRequest(msgspec.Struct, frozen=True):
 def _records(path: Path) -> Iterator[tuple[SourceRecord, int]]:
     reader = _Reader(_requests(path.with_name(SEEN)))
     messages = document(path)
-    for number, message in enumerate(items(messages)):
+    for number, message in enumerate(as_list(messages)):
         raw = json.dumps(message, sort_keys=True).encode()
         id = f"{number}.{digest(raw, 8)}"
         if isinstance(message, dict):
@@ -97,23 +98,23 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
     if not path.is_file():
         return {}
     try:
-        seen = items(document(path))
+        seen = as_list(document(path))
     except WakelogError:
         return {}  # it is written anew all the time; the conversation counts
     found: dict[int, SeenRequest] = {}
-    for number, entry in enumerate(e for e in seen if fields(e).get("say") == "api_req_started"):
+    for number, entry in enumerate(e for e in seen if as_dict(e).get("say") == "api_req_started"):
         index = entry.get("conversationHistoryIndex")
         try:
-            told = fields(json.loads(words(entry.get("text")) or "{}"))
+            told = as_dict(json.loads(text_in(entry, "text") or "{}"))
         except ValueError:
             told = {}
         usage = Usage(
-            input=_count(told, "tokensIn"),
-            cache_read=_count(told, "cacheReads"),
-            cache_write=_count(told, "cacheWrites"),
-            output=_count(told, "tokensOut"),
+            input=count_in(told, "tokensIn"),
+            cache_read=count_in(told, "cacheReads"),
+            cache_write=count_in(told, "cacheWrites"),
+            output=count_in(told, "tokensOut"),
         )
-        model = words(fields(entry.get("modelInfo")).get("modelId"))
+        model = text_in(as_dict(entry.get("modelInfo")), "modelId")
         # The request is shown before its prompt joins the conversation; the answer comes after the prompt.
         place = index + 2 if isinstance(index, int) else 2 * number + 1
         found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(told.get("cost")), model)
@@ -134,7 +135,7 @@ class _Reader:
         request = self._requests.get(number if is_answer else number + 1)
         at = microseconds(message.get("ts")) or (request.at if request else 0)
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else items(content)
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
         blocks = [b for b in blocks if isinstance(b, dict)]
         if is_answer:
             steps = list(self._answer(id, message, blocks, request))
@@ -143,7 +144,7 @@ class _Reader:
         else:
             return SourceRecord(id, (), at, message)
         rest = {k: v for k, v in message.items() if k != "content"}
-        environment = [e for b in blocks for e in _ENVIRONMENT.findall(words(b.get("text")))]
+        environment = [e for b in blocks for e in _ENVIRONMENT.findall(text_in(b, "text"))]
         if environment:
             rest["environment"] = environment
         return SourceRecord(id, tuple(steps), at, rest)
@@ -151,17 +152,17 @@ class _Reader:
     def _answer(
         self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
     ) -> Iterator[Step]:
-        about = fields(message.get("modelInfo"))
+        about = as_dict(message.get("modelInfo"))
         kept: list[dict[str, Value]] = []
         asks: list[AskStep] = []
         for block in blocks:
             if block.get("type") == "tool_use":
-                tool, given = words(block.get("name")) or "unknown", block.get("input")
-                asks.append(AskStep(words(block.get("id")), tool, given, effect_of(tool, given), group=id))
+                tool, given = text_in(block, "name") or "unknown", block.get("input")
+                asks.append(AskStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
                 kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
                 continue
             kept.append(block)
-            if block.get("type") == "text" and (call := xml_call(words(block.get("text")))):
+            if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
                 tool, given = call
                 asks.append(AskStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
                 self._call = asks[-1].id
@@ -170,7 +171,7 @@ class _Reader:
         yield ReplyStep(
             id,
             kept,
-            model=words(about.get("modelId")) or (request.model if request else ""),
+            model=text_in(about, "modelId") or (request.model if request else ""),
             usage=usage,
             cost_micros=cost,
             is_last=not asks or asks[-1].tool in _DONE,
@@ -190,11 +191,11 @@ class _Reader:
         output: list[str] = []
         for block in blocks:
             if block.get("type") == "tool_result":
-                if (ask := self._asks.pop(words(block.get("tool_use_id")), None)) is not None:
+                if (ask := self._asks.pop(text_in(block, "tool_use_id"), None)) is not None:
                     yield answer_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
                 asked += [words for _, words in _ASKED.findall(_plain(block.get("content")))]
                 continue
-            text = words(block.get("text"))
+            text = text_in(block, "text")
             if block.get("type") != "text":
                 other.append(block)
                 continue
@@ -229,20 +230,15 @@ class _Reader:
 
 
 def _used(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:
-    told = fields(message.get("metrics"))
-    tokens = fields(told.get("tokens"))
+    told = as_dict(message.get("metrics"))
+    tokens = as_dict(told.get("tokens"))
     if not tokens:
         return (request.usage, request.cost_micros) if request else (Usage(), 0)
     usage = Usage(
-        input=_count(tokens, "prompt"), cache_read=_count(tokens, "cached"), output=_count(tokens, "completion")
+        input=count_in(tokens, "prompt"), cache_read=count_in(tokens, "cached"), output=count_in(tokens, "completion")
     )
     return usage, micros(told.get("cost"))
 
 
-def _count(told: dict[str, Any], name: str) -> int:
-    value = told.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
 def _plain(content: Any) -> str:
-    return content if isinstance(content, str) else "\n".join(words(fields(b).get("text")) for b in items(content))
+    return content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from wakelog.importers.chat import fields, items, words
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import storable
 from wakelog.importers.steps import AnswerStep, AskStep, Outcome
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, text_in
 from wakelog.model.values import Value
 
 _TOOLS: Final = (
@@ -50,14 +50,14 @@ def outcome_of(text: str) -> Outcome:
 
 
 def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False) -> AnswerStep:
-    text = content if isinstance(content, str) else "\n".join(words(fields(b).get("text")) for b in items(content))
+    text = content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))
     start = _RESULT.match(text)
     if start is not None and start[1] == ask.tool:
         text = text[start.end() :]
     outcome = outcome_of(text)
     if is_error and outcome == "succeeded":
         outcome = "failed"
-    has_more = any(fields(b).get("type") != "text" for b in items(content))
+    has_more = any(as_dict(b).get("type") != "text" for b in as_list(content))
     return AnswerStep(
         ask.id,
         storable(content) if has_more else text,
@@ -69,8 +69,8 @@ def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False
 
 
 def _files(ask: AskStep, folder: str) -> tuple[FileChanged, ...]:
-    given = fields(ask.input)
-    path = words(given.get("path")) or words(given.get("absolutePath"))
+    given = as_dict(ask.input)
+    path = text_in(given, "path") or text_in(given, "absolutePath")
     if ask.tool not in _WRITES or not path:
         return ()
     content = given.get("content")

@@ -15,6 +15,7 @@ from wakelog.importers.patch_envelope import BEGIN
 from wakelog.importers.steps import AnswerStep, AskStep, Outcome
 from wakelog.importers.tools import effect_of, is_shell, shell_command
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
 
 ERROR_MAX = 2000
@@ -197,7 +198,7 @@ def _spawned(tool: str, text: str) -> str:
         return ""
     found = arguments_of(text)
     agent = found.get("agent_id") or found.get("thread_id") if isinstance(found, dict) else ""
-    return agent if isinstance(agent, str) else ""
+    return as_text(agent)
 
 
 def microseconds_of(seconds: Any) -> int:

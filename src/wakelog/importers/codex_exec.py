@@ -26,6 +26,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -53,7 +54,7 @@ def places(home: Path) -> Iterator[Path]:
 
 
 def recognises(found: Sample) -> bool:
-    return any(isinstance(line, dict) and _text(line.get("type")) in _TYPES for line in found.lines)
+    return any(isinstance(line, dict) and text_in(line, "type") in _TYPES for line in found.lines)
 
 
 def transcripts(path: Path) -> Iterator[Transcript]:
@@ -76,7 +77,7 @@ def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> Transcript:
 
 def _thread(line: JsonLine, before: str) -> str:
     value = line.value or {}
-    return _text(value.get("thread_id")) or before if value.get("type") == "thread.started" else before
+    return text_in(value, "thread_id") or before if value.get("type") == "thread.started" else before
 
 
 class _Reader:
@@ -118,7 +119,7 @@ class _Reader:
                 yield TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
             case "error":
                 yield WordsStep("system", _message(value), name="error")
-            case "item.started" if isinstance(item, dict) and _text(item.get("type")) in _CALLS:
+            case "item.started" if isinstance(item, dict) and text_in(item, "type") in _CALLS:
                 yield from self._ask(item)
             case "item.completed" if isinstance(item, dict):
                 yield from self._completed(item)
@@ -129,8 +130,8 @@ class _Reader:
         return ReplyStep(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
 
     def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
-        text = _text(item.get("text"))
-        match _text(item.get("type")):
+        text = text_in(item, "text")
+        match text_in(item, "type"):
             case "agent_message":
                 yield self._say({"type": "text", "text": text})
             case "reasoning":
@@ -138,19 +139,19 @@ class _Reader:
             case "error":
                 yield WordsStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
-                if _text(item.get("id")) not in self._open:
+                if text_in(item, "id") not in self._open:
                     yield from self._ask(item)
                 yield self._answer(item)
 
     def _ask(self, item: dict[str, Any]) -> Iterator[Step]:
-        known = _text(item.get("id"))
+        known = text_in(item, "id")
         self._open[known] = id = self._call_ids.unique(known or "item")
         tool, given = _tool(item)
         yield self._say({"type": "tool_use", "id": id, "name": tool})
         yield ask_of(id, tool, given, f"reply-{self._reply}")
 
     def _answer(self, item: dict[str, Any]) -> AnswerStep:
-        id = self._open.pop(_text(item.get("id")))
+        id = self._open.pop(text_in(item, "id"))
         tool, _ = _tool(item)
         output = item.get("aggregated_output", item.get("result"))
         if isinstance(output, dict) and "content" in output:
@@ -171,21 +172,17 @@ def _tool(item: dict[str, Any]) -> tuple[str, Value]:
         case "web_search":
             return "web_search", {"query": item.get("query")}
         case "mcp_tool_call":
-            return f"{_text(item.get('server'))}.{_text(item.get('tool'))}".strip("."), item.get("arguments")
-    return _text(item.get("tool")) or _text(item.get("type")) or "unknown", item.get("arguments")
+            return f"{text_in(item, 'server')}.{text_in(item, 'tool')}".strip("."), item.get("arguments")
+    return text_in(item, "tool") or text_in(item, "type") or "unknown", item.get("arguments")
 
 
 def _changes(changes: Any) -> Iterator[FileChanged]:
-    for change in changes if isinstance(changes, list) else ():
+    for change in as_list(changes):
         if isinstance(change, dict) and isinstance(change.get("path"), str) and change["path"]:
-            kind: Any = _KINDS.get(_text(change.get("kind")), "modified")
+            kind: Any = _KINDS.get(text_in(change, "kind"), "modified")
             yield file_change(change["path"], change=kind)
 
 
 def _message(value: Any) -> str:
     found = value.get("message") if isinstance(value, dict) else value
-    return found if isinstance(found, str) else ""
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    return as_text(found)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers.steps import Step, WordsStep
+from wakelog.model.json_fields import text_in
 
 REPLAY_US = 2_000_000
 
@@ -31,8 +32,8 @@ class ReplayedHistory:
         """Whether a record is part of it. Records are asked for in the file's order."""
         self._number += 1
         if kind == "session_meta":
-            parent = _id(payload.get("forked_from_id"))
-            id = _id(payload.get("id"))
+            parent = text_in(payload, "forked_from_id")
+            id = text_in(payload, "id")
             if id == self._origin and parent:
                 self._parent, self._born, self._first, self._is_on = parent, _born(id), at, True
                 return False
@@ -40,7 +41,7 @@ class ReplayedHistory:
                 self._parent, self._born, self._first, self._is_on = id, _born(self._origin), at, True
         if not self._is_on:
             return False
-        born = _born(_id(payload.get("turn_id"))) if kind in ("event_msg", "turn_context") else 0
+        born = _born(text_in(payload, "turn_id")) if kind in ("event_msg", "turn_context") else 0
         self._has_times = self._has_times or bool(born)
         is_own = born >= self._born if born and self._born else False
         is_late = not self._has_times and bool(at and self._first) and at - self._first > REPLAY_US
@@ -65,7 +66,3 @@ def _born(id: str) -> int:
     except ValueError:
         return 0
     return found.int >> 80 if found.version == 7 else 0
-
-
-def _id(value: Any) -> str:
-    return value if isinstance(value, str) else ""

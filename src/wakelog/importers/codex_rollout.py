@@ -38,6 +38,7 @@ from wakelog.importers.steps import (
     TurnDoneStep,
     WordsStep,
 )
+from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -61,7 +62,7 @@ def recognises(found: Sample) -> bool:
     for line in found.lines:
         if not isinstance(line, dict):
             continue
-        if _text(line.get("type")) in _TYPES and isinstance(line.get("payload"), dict):
+        if text_in(line, "type") in _TYPES and isinstance(line.get("payload"), dict):
             return True
         if line.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= line.keys():
             return True
@@ -77,13 +78,13 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         if meta or line.number > 100:
             break
     named = _ROLLOUT.search(path.name)
-    origin = _text(meta.get("id")) or (named[1] if named else path.name.split(".")[0])
-    forked, parent = _text(meta.get("forked_from_id")), _parent(meta)
-    git: dict[str, Any] = meta["git"] if isinstance(meta.get("git"), dict) else {}
+    origin = text_in(meta, "id") or (named[1] if named else path.name.split(".")[0])
+    forked, parent = text_in(meta, "forked_from_id"), _parent(meta)
+    git: dict[str, Any] = as_dict(meta.get("git"))
     labels = {
-        "project": _text(meta.get("cwd")),
-        "branch": _text(git.get("branch")),
-        "agent_version": _text(meta.get("cli_version")),
+        "project": text_in(meta, "cwd"),
+        "branch": text_in(git, "branch"),
+        "agent_version": text_in(meta, "cli_version"),
         "forked_from": forked,
     }
     head = TranscriptHead(origin, "codex", labels={k: v for k, v in labels.items() if v}, parent=parent)
@@ -153,9 +154,9 @@ class _Reader:
             case "event_msg":
                 yield from self._event(payload)
             case "turn_context":
-                self._turn = _text(payload.get("turn_id")) or self._turn
-                self._model = _text(payload.get("model")) or self._model
-                folder = _text(payload.get("cwd"))
+                self._turn = text_in(payload, "turn_id") or self._turn
+                self._model = text_in(payload, "model") or self._model
+                folder = text_in(payload, "cwd")
                 if folder and folder != self._folder:
                     self._folder = folder
                     yield LabelsStep({"project": folder})
@@ -169,8 +170,8 @@ class _Reader:
     # What the model heard and said
 
     def _item(self, item: dict[str, Any]) -> Iterator[Step]:
-        kind = _text(item.get("type")) or ("message" if "role" in item else "")
-        role = _text(item.get("role"))
+        kind = text_in(item, "type") or ("message" if "role" in item else "")
+        role = text_in(item, "role")
         if kind == "message" and role in _HEARD:
             yield from self._prompts.add(role, item.get("content"))
             return
@@ -196,9 +197,9 @@ class _Reader:
         return ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
 
     def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Step]:
-        known = _text(item.get("call_id")) or _text(item.get("id")) or f"call-{self._record_id}"
-        tool = _text(item.get("name")) or _CALLS[kind]
-        space = _text(item.get("namespace"))
+        known = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
+        tool = text_in(item, "name") or _CALLS[kind]
+        space = text_in(item, "namespace")
         given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
         yield from self._asked(known, f"{space}.{tool}" if space else tool, given)
         if kind in _DONE_AT_ONCE:
@@ -209,12 +210,12 @@ class _Reader:
     def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[Step]:
         id = self._call_ids.unique(known)
         yield self._say({"type": "tool_use", "id": id, "name": tool}) if not inside else self._say()
-        folder = _text(given.get("workdir")) if isinstance(given, dict) else ""
+        folder = text_in(given, "workdir") if isinstance(given, dict) else ""
         self._calls[known] = id, tool, patch_of(tool, given), folder or self._folder
         yield ask_of(id, tool, given, f"reply-{self._reply}", inside)
 
     def _result(self, item: dict[str, Any]) -> Iterator[Step]:
-        known = _text(item.get("call_id")) or _text(item.get("id"))
+        known = text_in(item, "call_id") or text_in(item, "id")
         tool = self._calls[known][1] if known in self._calls else "unknown"
         output = item.get("output", item.get("tools"))
         answer, self._metadata = answer_of(known, output, self._details.pop(known, {}), tool)
@@ -240,7 +241,7 @@ class _Reader:
             case "token_count":
                 yield from self._used(self._tokens.count(event.get("info")))
             case "task_started" | "turn_started":
-                self._turn = _text(event.get("turn_id")) or self._turn
+                self._turn = text_in(event, "turn_id") or self._turn
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_the_rest()
@@ -256,7 +257,7 @@ class _Reader:
             case "error" | "stream_error" if isinstance(event.get("message"), str):
                 yield WordsStep("system", event["message"], name="error")
             case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
-                self._details[_text(event.get("call_id"))] = details_of(event)
+                self._details[text_in(event, "call_id")] = details_of(event)
             case "item_completed" if isinstance(event.get("item"), dict):
                 yield from self._completed(event["item"])
 
@@ -282,11 +283,11 @@ class _Reader:
             yield self._say()
 
     def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
-        known = _text(item.get("id"))
+        known = text_in(item, "id")
         match str(item.get("type")):
             case "UserMessage":
                 content = item.get("content")
-                blocks = content if isinstance(content, list) else []
+                blocks = as_list(content)
                 yield from self._person(
                     text_of(blocks), [b for b in blocks if isinstance(b, dict) and "image_url" in b]
                 )
@@ -301,7 +302,7 @@ class _Reader:
                 yield self._answer(known, answer)
 
     def _roll_back(self, turns: Any) -> Iterator[Step]:
-        count = turns if type(turns) is int and turns > 0 else 0
+        count = as_count(turns)
         if 0 < count < len(self._before_prompts):
             to = self._before_prompts[-count]
             del self._before_prompts[-count:]
@@ -326,12 +327,12 @@ def _unwrap(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Type and content of a line. The oldest versions wrote items as they are, after a line about the session."""
     payload = value.get("payload")
     if isinstance(payload, dict):
-        return _text(value.get("type")), payload
-    if _text(value.get("type")) in _ITEMS:
+        return text_in(value, "type"), payload
+    if text_in(value, "type") in _ITEMS:
         return "response_item", value
     if "instructions" in value and "id" in value:
         return "session_meta", value
-    return _text(value.get("type")), {}
+    return text_in(value, "type"), {}
 
 
 def _parent(meta: dict[str, Any]) -> str:
@@ -340,7 +341,7 @@ def _parent(meta: dict[str, Any]) -> str:
     agent = source.get("subagent") if isinstance(source, dict) else None
     spawn = agent.get("thread_spawn") if isinstance(agent, dict) else None
     parent = spawn.get("parent_thread_id") if isinstance(spawn, dict) else meta.get("parent_thread_id")
-    return _text(parent)
+    return as_text(parent)
 
 
 def _summary(payload: dict[str, Any]) -> Value:
@@ -350,7 +351,3 @@ def _summary(payload: dict[str, Any]) -> Value:
     history = payload.get("replacement_history")
     texts = [text_of(i.get("content")) for i in history if isinstance(i, dict)] if isinstance(history, list) else []
     return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import fields, items, json_or_text, words
+from wakelog.importers.chat import json_or_text
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import Sample, decoded, digest
 from wakelog.importers.foreign_database import MAGIC, opened_database, tables
@@ -39,6 +39,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -88,7 +89,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 def _transcript(db: sqlite3.Connection, id: str) -> Transcript | None:
     row = db.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{id}",)).fetchone()
     composer, size = _decoded(row[0]) if row else None, _size(db, id)
-    if not isinstance(composer, dict) or not (size or items(composer.get("conversation"))):
+    if not isinstance(composer, dict) or not (size or as_list(composer.get("conversation"))):
         return None  # a session that was opened and never used
     changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
     inside = len(msgspec.json.encode(composer))
@@ -97,8 +98,11 @@ def _transcript(db: sqlite3.Connection, id: str) -> Transcript | None:
 
 
 def _labels(composer: dict[str, Any]) -> dict[str, str]:
-    uri = fields(fields(composer.get("workspaceIdentifier")).get("uri"))
-    found = {"project": words(uri.get("fsPath")) or words(uri.get("path")), "title": words(composer.get("name"))[:200]}
+    uri = as_dict(as_dict(composer.get("workspaceIdentifier")).get("uri"))
+    found = {
+        "project": text_in(uri, "fsPath") or text_in(uri, "path"),
+        "title": text_in(composer, "name")[:200],
+    }
     return {name: value for name, value in found.items() if value}
 
 
@@ -107,7 +111,7 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
         stored = {str(key).rpartition(":")[2]: value for key, value in db.execute(_ROWS, _range(f"bubbleId:{id}:"))}
     except sqlite3.Error as exc:
         raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
-    model = words(fields(composer.get("modelConfig")).get("modelName"))
+    model = text_in(as_dict(composer.get("modelConfig")), "modelName")
     about = _without_secrets({k: v for k, v in composer.items() if k not in ("conversation", "conversationMap")})
     version = digest(msgspec.json.encode(about), 8)
     created = microseconds(composer.get("createdAt"))
@@ -128,76 +132,76 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
 
 def _in_order(composer: dict[str, Any], stored: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """The bubbles as the session has them. One that no list names was taken out of the conversation."""
-    for header in items(composer.get("fullConversationHeadersOnly")):
-        name = words(fields(header).get("bubbleId"))
-        raw = stored.get(name, fields(composer.get("conversationMap")).get(name))
+    for header in as_list(composer.get("fullConversationHeadersOnly")):
+        name = text_in(as_dict(header), "bubbleId")
+        raw = stored.get(name, as_dict(composer.get("conversationMap")).get(name))
         if raw is not None:
             yield name, raw
-    for number, bubble in enumerate(items(composer.get("conversation"))):
-        yield words(fields(bubble).get("bubbleId")) or f"inside-{number}", bubble
+    for number, bubble in enumerate(as_list(composer.get("conversation"))):
+        yield text_in(as_dict(bubble), "bubbleId") or f"inside-{number}", bubble
 
 
 def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) -> SourceRecord:
     steps = [] if is_growing else list(_steps(name, bubble, model))
     names = tuple(f"{name}/{each}" for each, _ in steps)
     version = f"{name}.{digest(repr(names).encode(), 6)}" if names else name
-    timing = fields(bubble.get("timingInfo"))
+    timing = as_dict(bubble.get("timingInfo"))
     at = microseconds(bubble.get("createdAt")) or microseconds(timing.get("clientStartTime"))
     rest = bubble if not steps else {k: v for k, v in bubble.items() if k not in _HELD}
-    tool = fields(bubble.get("toolFormerData"))
+    tool = as_dict(bubble.get("toolFormerData"))
     if steps and tool:
         rest["toolFormerData"] = {k: v for k, v in tool.items() if k not in ("rawArgs", "params", "result")}
     return SourceRecord(version, tuple(step for _, step in steps), at, _without_secrets(rest), step_ids=names)
 
 
 def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str, Step]]:
-    text = words(bubble.get("text"))
+    text = text_in(bubble, "text")
     if bubble.get("type") == 1:
         if text.strip():
             yield "prompt", PromptStep(text, id=name)
         return
-    tool = fields(bubble.get("toolFormerData"))
+    tool = as_dict(bubble.get("toolFormerData"))
     thinking = bubble.get("thinking")
-    thought = words(fields(thinking).get("text")) or words(thinking)
+    thought = text_in(as_dict(thinking), "text") or as_text(thinking)
     blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thought}] if thought.strip() else []
     if text.strip():
         blocks.append({"type": "text", "text": text})
-    call = words(tool.get("toolCallId")) or f"{name}.call"
-    called = words(tool.get("name")) or (str(tool["tool"]) if "tool" in tool else "")
+    call = text_in(tool, "toolCallId") or f"{name}.call"
+    called = text_in(tool, "name") or (str(tool["tool"]) if "tool" in tool else "")
     if called:
         blocks.append({"type": "tool_use", "id": call, "name": called})
     if blocks:
         usage = _usage(bubble.get("tokenCount"))
-        kind = words(fields(bubble.get("modelInfo")).get("modelName")) or model
+        kind = text_in(as_dict(bubble.get("modelInfo")), "modelName") or model
         yield "said", ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
     if called:
         given = json_or_text(tool.get("rawArgs") or tool.get("params"))
         yield "ask", AskStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
-        outcome = _OUTCOMES.get(words(tool.get("status")))
+        outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
             yield "answer", _answer(call, called, given, tool, outcome)
 
 
 def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: Outcome) -> AnswerStep:
     result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
-    told = fields(result)
+    told = as_dict(result)
     if outcome == "succeeded" and told.get("rejected") is True:
         outcome = "denied"
-    error = "" if outcome == "succeeded" else (words(result) or words(told.get("error")))[:2000]
-    files = _files(call, tool, fields(given)) if outcome == "succeeded" else ()
+    error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[:2000]
+    files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
     return AnswerStep(call, result, outcome, error, files, by="user" if outcome == "denied" else "")
 
 
 def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ...]:
-    path = next((words(given[key]) for key in _PATHS if words(given.get(key))), "")
+    path = next((as_text(given[key]) for key in _PATHS if as_text(given.get(key))), "")
     if not path or not _EDITS.match(tool):
         return ()
     return (file_change(path, change="deleted" if tool.startswith("delete") else "modified", action=call),)
 
 
 def _usage(told: Any) -> Usage:
-    count = {k: v for k, v in fields(told).items() if isinstance(v, int) and not isinstance(v, bool) and v > 0}
-    return Usage(input=count.get("inputTokens", 0), output=count.get("outputTokens", 0))
+    count = as_dict(told)
+    return Usage(input=count_in(count, "inputTokens"), output=count_in(count, "outputTokens"))
 
 
 def _without_secrets(value: dict[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, documen
 from wakelog.importers.gemini_messages import MessageReader, Named
 from wakelog.importers.moments import microseconds
 from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
+from wakelog.model.json_fields import as_list
 from wakelog.model.values import Value
 
 NAME = "gemini-cli"
@@ -133,7 +134,7 @@ class _LogReader:
         """A patch of the header, which may bring the whole history: of that, what is not known yet."""
         messages = new.get("messages")
         named: list[Named] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
-        for message in messages if isinstance(messages, list) else ():
+        for message in as_list(messages):
             if isinstance(message, dict) and isinstance(message.get("id"), str):
                 named += self._messages.steps(message["id"], message)
         return SourceRecord(

@@ -16,6 +16,7 @@ from wakelog.importers.followed_files import FollowedFiles
 from wakelog.importers.steps import AnswerStep, AskStep, CompactionStep, Outcome, PromptStep, ReplyStep, Step, WordsStep
 from wakelog.importers.tools import effect_of, is_shell
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -78,7 +79,7 @@ class MessageReader:
             self._held[call] = response
 
     def _model(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
-        model = message["model"] if isinstance(message.get("model"), str) else ""
+        model = text_in(message, "model")
         usage = _usage(message.get("tokens"))
 
         def reply(*blocks: dict[str, Value]) -> ReplyStep:
@@ -109,7 +110,7 @@ class MessageReader:
         display = record.get("resultDisplay")
         if output is None and isinstance(display, str):
             output = display
-        text = output if isinstance(output, str) else ""
+        text = as_text(output)
         outcome = _outcome(tool, text, record.get("status"), is_error)
         files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
@@ -127,7 +128,7 @@ class MessageReader:
         path = given.get("file_path") or given.get("path") if isinstance(given, dict) else None
         if tool not in ("write_file", "replace", "edit") or not isinstance(path, str) or not path:
             return
-        shown = display if isinstance(display, dict) else {}
+        shown = as_dict(display)
         before, after = shown.get("originalContent"), shown.get("newContent")
         before = before if isinstance(before, str) else self._files.text(path)
         old, new = given.get("old_string"), given.get("new_string")
@@ -151,7 +152,7 @@ def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, 
     """The calls of a message: id, tool, input and the record of it. Those that came from the history have no record."""
     records = message.get("toolCalls")
     seen = set()
-    for number, record in enumerate(records if isinstance(records, list) else ()):
+    for number, record in enumerate(as_list(records)):
         if isinstance(record, dict):
             call = str(record.get("id") or f"{id}-{number}")
             seen.add(call)
@@ -232,7 +233,7 @@ def text_of(content: Any) -> str:
 
 
 def _thoughts(thoughts: Any) -> Iterator[str]:
-    for thought in thoughts if isinstance(thoughts, list) else ():
+    for thought in as_list(thoughts):
         if isinstance(thought, dict):
             parts = [thought.get("subject"), thought.get("description")]
             text = "\n".join(p for p in parts if isinstance(p, str) and p)

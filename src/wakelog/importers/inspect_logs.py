@@ -16,7 +16,6 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import fields, items, words
 from wakelog.importers.files import DOCUMENT_MAX, Sample, digest, document, storable
 from wakelog.importers.inspect_samples import SampleReader, label_of
 from wakelog.importers.moments import microseconds
@@ -32,6 +31,7 @@ from wakelog.importers.steps import (
     TranscriptHead,
     TurnDoneStep,
 )
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "inspect"
 TITLE = "Inspect"
@@ -77,11 +77,11 @@ class _DocumentLog:
         log = storable(document(path))
         if not isinstance(log, dict):
             raise InvalidInputError(f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file whole?")
-        samples = items(log.get("samples"))
+        samples = as_list(log.get("samples"))
         self.header: dict[str, Any] = {k: v for k, v in log.items() if k != "samples" or not isinstance(v, list)}
         self.samples: dict[tuple[str, str], Any] = {}
         for number, sample in enumerate(samples):
-            about = fields(sample)
+            about = as_dict(sample)
             key = str(about.get("id", f"n{number}")), str(about.get("epoch", 1))
             self.samples[key if key not in self.samples else (f"{key[0]}#{number}", key[1])] = sample
 
@@ -118,7 +118,7 @@ class _ZipLog:
         self.header: dict[str, Any] = {}
         for name in ("header.json", "_journal/start.json"):
             if name in self._names and not self.header:
-                self.header = fields(self._read(name))
+                self.header = as_dict(self._read(name))
 
     def _read(self, name: str) -> Any:
         try:
@@ -145,9 +145,9 @@ _Log = _DocumentLog | _ZipLog
 
 
 def _origin(header: dict[str, Any], path: Path) -> str:
-    about = fields(header.get("eval"))
-    task = words(about.get("task")).rpartition("/")[2] or path.stem
-    told = [words(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
+    about = as_dict(header.get("eval"))
+    task = text_in(about, "task").rpartition("/")[2] or path.stem
+    told = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
     # A log without any of them is told by its place.
     own = " ".join(told) if any(told) else str(path.resolve())
     return f"{task[:40]}-{digest(own.encode(errors='replace'), 6)}"
@@ -159,11 +159,11 @@ def _sample_origin(header: dict[str, Any], path: Path, key: tuple[str, str]) -> 
 
 
 def _labels(header: dict[str, Any]) -> dict[str, str]:
-    about = fields(header.get("eval"))
+    about = as_dict(header.get("eval"))
     labels = {
-        "task": words(about.get("task")),
-        "model": words(about.get("model")),
-        "dataset": words(fields(about.get("dataset")).get("name")),
+        "task": text_in(about, "task"),
+        "model": text_in(about, "model"),
+        "dataset": text_in(as_dict(about.get("dataset")), "name"),
     }
     return {k: v[:200] for k, v in labels.items() if v}
 
@@ -172,9 +172,9 @@ def _labels(header: dict[str, Any]) -> dict[str, str]:
 
 
 def _eval_head(header: dict[str, Any], path: Path) -> TranscriptHead:
-    status = words(header.get("status"))
+    status = text_in(header, "status")
     labels = _labels(header) | ({"status": status} if status else {})
-    task = words(fields(header.get("eval")).get("task"))
+    task = text_in(as_dict(header.get("eval")), "task")
     return TranscriptHead(_origin(header, path), NAME, goal=f"evaluate {task}" if task else "", labels=labels)
 
 
@@ -183,12 +183,12 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
         # Events that were taken out of a log: they are all there is.
         yield from SampleReader(log.header).records()
         return
-    created = microseconds(fields(log.header.get("eval")).get("created"))
+    created = microseconds(as_dict(log.header.get("eval")).get("created"))
     entries = list(log.entries())
     for number, (name, value, key) in enumerate(entries):
-        broken = words(fields(value).get("broken")) if set(fields(value)) == {"broken"} else ""
+        broken = text_in(as_dict(value), "broken") if set(as_dict(value)) == {"broken"} else ""
         steps: list[Step] = []
-        if number == 0 and fields(log.header.get("eval")):
+        if number == 0 and as_dict(log.header.get("eval")):
             steps.append(PromptStep(_task(log.header)))
         if key is not None:
             steps += _sampled(log, path, key)
@@ -200,15 +200,15 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
 
 
 def _task(header: dict[str, Any]) -> str:
-    about = fields(header.get("eval"))
-    return f"{words(about.get('task'))} with {words(about.get('model'))}".strip()
+    about = as_dict(header.get("eval"))
+    return f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()
 
 
 def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
-    sample = fields(log.sample(key))
+    sample = as_dict(log.sample(key))
     id = f"sample-{key[0]}-{key[1]}"
-    failure = words(fields(sample.get("error")).get("message"))
-    scores = {name: label_of(score) for name, score in fields(sample.get("scores")).items()}
+    failure = text_in(as_dict(sample.get("error")), "message")
+    scores = {name: label_of(score) for name, score in as_dict(sample.get("scores")).items()}
     yield AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
     yield AnswerStep(
         id,
@@ -220,14 +220,14 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
 
 
 def _ending(header: dict[str, Any]) -> Iterator[Step]:
-    for score in items(fields(header.get("results")).get("scores")):
-        metrics = [fields(m) for m in fields(fields(score).get("metrics")).values()]
-        told = ", ".join(f"{words(m.get('name'))} {label_of(m)}" for m in metrics)
+    for score in as_list(as_dict(header.get("results")).get("scores")):
+        metrics = [as_dict(m) for m in as_dict(as_dict(score).get("metrics")).values()]
+        told = ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics)
         if told:
-            yield RemarkStep(f"{words(fields(score).get('name'))}: {told}")
-    status = words(header.get("status"))
+            yield RemarkStep(f"{text_in(as_dict(score), 'name')}: {told}")
+    status = text_in(header, "status")
     if status in _ENDS:
-        failure = words(fields(header.get("error")).get("message"))
+        failure = text_in(as_dict(header.get("error")), "message")
         yield TurnDoneStep(
             "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
         )
@@ -249,7 +249,7 @@ def _sample_transcript(log: _Log, key: tuple[str, str], path: Path) -> Transcrip
 
 def _sample_records(sample: Any) -> Iterator[tuple[SourceRecord, int]]:
     if not isinstance(sample, dict) or set(sample) == {"broken"}:
-        why = words(fields(sample).get("broken")) or "a sample is not an object"
+        why = text_in(as_dict(sample), "broken") or "a sample is not an object"
         yield SourceRecord("sample", rest=sample, broken=why), len(str(sample))
         return
     yield from SampleReader(sample).records()

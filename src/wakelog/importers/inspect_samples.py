@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.chat import blocks_of, fields, items, text_of, words
+from wakelog.importers.chat import blocks_of, text_of
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import RecordIds, digest
 from wakelog.importers.foreign_state import ForeignState
@@ -34,6 +34,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -48,7 +49,7 @@ class SampleReader:
 
     def __init__(self, sample: dict[str, Any]) -> None:
         self._sample = sample
-        self._attached = fields(sample.get("attachments"))
+        self._attached = as_dict(sample.get("attachments"))
         self._ids = RecordIds()
         self._state = ForeignState()
         self._seen: set[str] = set()
@@ -59,7 +60,7 @@ class SampleReader:
         self._is_begun = False
 
     def records(self) -> Iterator[tuple[SourceRecord, int]]:
-        events, messages = items(self._sample.get("events")), items(self._sample.get("messages"))
+        events, messages = as_list(self._sample.get("events")), as_list(self._sample.get("messages"))
         for event in events:
             yield self._event_record(event), len(str(event))
         for message in messages:
@@ -72,13 +73,13 @@ class SampleReader:
         if not isinstance(event, dict):
             id = self._ids.unique(f"e:{digest(msgspec.json.encode(event))}")
             return SourceRecord(id, rest=event, broken="an event is not an object")
-        id = self._ids.unique(f"e:{words(event.get('uuid')) or digest(msgspec.json.encode(event))}")
+        id = self._ids.unique(f"e:{text_in(event, 'uuid') or digest(msgspec.json.encode(event))}")
         steps = list(self._steps(id, event))
         return SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
 
     def _message_record(self, message: Any, is_told: bool) -> SourceRecord:
-        about = fields(message)
-        id = self._ids.unique(f"m:{words(about.get('id')) or digest(msgspec.json.encode(message))}")
+        about = as_dict(message)
+        id = self._ids.unique(f"m:{text_in(about, 'id') or digest(msgspec.json.encode(message))}")
         if not isinstance(message, dict):
             return SourceRecord(id, rest=message, broken="a message is not an object")
         steps = list(self._told(id, message)) if is_told else []
@@ -93,7 +94,7 @@ class SampleReader:
             return
         self._is_begun = True
         given = self._sample.get("input")
-        messages = [m for m in items(given) if isinstance(m, dict)]
+        messages = dicts_in(given)
         last = max((n for n, m in enumerate(messages) if m.get("role") == "user"), default=None)
         for number, message in enumerate(messages):
             self._seen.add(_name(message))
@@ -101,7 +102,7 @@ class SampleReader:
             if number == last:
                 yield PromptStep(content)
             else:
-                yield WordsStep(words(message.get("role")) or "user", content, name="context")
+                yield WordsStep(text_in(message, "role") or "user", content, name="context")
         if last is None and isinstance(given, str):
             self._seen.add(_name({"role": "user", "content": given}))
             yield PromptStep(self._whole(given))
@@ -116,7 +117,7 @@ class SampleReader:
             case "sample_init":
                 if (delta := self._state.put("state", event.get("state"))) is not None:
                     yield delta
-                if (delta := self._state.put("store", fields(fields(event.get("state")).get("store")))) is not None:
+                if (delta := self._state.put("store", as_dict(as_dict(event.get("state")).get("store")))) is not None:
                     yield delta
             case "state" | "store":
                 if (delta := self._state.patch(event.get("changes"), str(kind))) is not None:
@@ -126,9 +127,9 @@ class SampleReader:
             case "tool":
                 yield from self._tool(id, event)
             case "span_begin":
-                yield from self._span(words(event.get("id")), event, words(event.get("parent_id")))
+                yield from self._span(text_in(event, "id"), event, text_in(event, "parent_id"))
             case "span_end":
-                yield from self._ended(words(event.get("id")))
+                yield from self._ended(text_in(event, "id"))
             case "step":
                 yield from self._legacy_step(id, event)
             case "subtask":
@@ -137,39 +138,39 @@ class SampleReader:
                 yield from self._sandbox(id, event)
             case "score" | "score_edit":
                 yield RemarkStep(
-                    _verdict(fields(event.get("score") or event.get("edit")), words(event.get("score_name")))
+                    _verdict(as_dict(event.get("score") or event.get("edit")), text_in(event, "score_name"))
                 )
             case "error":
-                yield RemarkStep(f"error: {words(fields(event.get('error')).get('message'))[:ERROR_MAX]}")
+                yield RemarkStep(f"error: {text_in(as_dict(event.get('error')), 'message')[:ERROR_MAX]}")
             case "sample_limit":
-                yield RemarkStep(f"limit reached: {words(event.get('type'))} {words(event.get('message'))[:ERROR_MAX]}")
-            case "input" if words(event.get("input")):
+                yield RemarkStep(f"limit reached: {text_in(event, 'type')} {text_in(event, 'message')[:ERROR_MAX]}")
+            case "input" if text_in(event, "input"):
                 yield WordsStep("user", event["input"], name="input")
-            case "approval" if words(event.get("decision")):
-                call = words(fields(event.get("call")).get("function"))
-                yield RemarkStep(f"{words(event.get('approver'))}: {event['decision']} {call}")
+            case "approval" if text_in(event, "decision"):
+                call = text_in(as_dict(event.get("call")), "function")
+                yield RemarkStep(f"{text_in(event, 'approver')}: {event['decision']} {call}")
 
     def _model(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         inside = self._inside(event)
-        output = fields(event.get("output"))
-        choice = fields(next(iter(items(output.get("choices"))), None))
-        message = fields(choice.get("message"))
-        for given in items(event.get("input")):
+        output = as_dict(event.get("output"))
+        choice = as_dict(next(iter(as_list(output.get("choices"))), None))
+        message = as_dict(choice.get("message"))
+        for given in as_list(event.get("input")):
             if isinstance(given, dict) and _name(given) not in self._seen:
                 self._seen.add(_name(given))
                 yield from self._context(given, inside)
         self._seen.add(_name(message))
         if not message:
-            if failure := words(event.get("error")) or words(output.get("error")):
+            if failure := text_in(event, "error") or text_in(output, "error"):
                 yield WordsStep("assistant", failure[:ERROR_MAX], name="error")
             return
-        model = words(output.get("model")) or words(event.get("model"))
-        stop = words(choice.get("stop_reason"))
-        yield from self._reply(id, message, model, _usage(fields(output.get("usage"))), stop, inside)
+        model = text_in(output, "model") or text_in(event, "model")
+        stop = text_in(choice, "stop_reason")
+        yield from self._reply(id, message, model, _usage(as_dict(output.get("usage"))), stop, inside)
 
     def _context(self, message: dict[str, Any], inside: str) -> Iterator[Step]:
         """A message that a model was shown, and that nobody said before."""
-        role, content = words(message.get("role")), self._whole(message.get("content"))
+        role, content = text_in(message, "role"), self._whole(message.get("content"))
         if role == "system":
             yield WordsStep("system", content, name="instructions")
         elif role == "user":
@@ -179,15 +180,15 @@ class SampleReader:
         self, id: str, message: dict[str, Any], model: str, usage: Usage, stop: str, inside: str
     ) -> Iterator[Step]:
         asks = []
-        for number, call in enumerate(items(message.get("tool_calls"))):
-            about = fields(call)
-            tool = words(about.get("function")) or words(fields(about.get("function")).get("name")) or "unknown"
+        for number, call in enumerate(as_list(message.get("tool_calls"))):
+            about = as_dict(call)
+            tool = text_in(about, "function") or text_in(as_dict(about.get("function")), "name") or "unknown"
             given = about.get("arguments")
-            call_id = words(about.get("id")) or f"{id}.{number}"
+            call_id = text_in(about, "id") or f"{id}.{number}"
             asks.append(AskStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._whole(message.get("content"))
-        thinking = "\n".join(words(fields(b).get("reasoning")) for b in items(content) if fields(b).get("reasoning"))
+        thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
         yield ReplyStep(
             id,
             blocks_of(text_of(content), asks, thinking),
@@ -201,14 +202,14 @@ class SampleReader:
 
     def _tool(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         call, tool, given = (
-            words(event.get("id")) or id,
-            words(event.get("function")) or "unknown",
+            text_in(event, "id") or id,
+            text_in(event, "function") or "unknown",
             event.get("arguments"),
         )
         if call not in self._asked:
             yield AskStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
         self._asked.discard(call)
-        for number, nested in enumerate(items(event.get("events"))):
+        for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
         outcome, error = _outcome(event.get("error"))
@@ -223,11 +224,11 @@ class SampleReader:
         """The call that an event is inside of."""
         if self._stack:
             return self._stack[-1]
-        return self._spans.get(words(event.get("span_id")), "")
+        return self._spans.get(text_in(event, "span_id"), "")
 
     def _span(self, id: str, event: dict[str, Any], parent: str) -> Iterator[Step]:
         around = self._spans.get(parent, "")
-        kind, name = words(event.get("type")), words(event.get("name"))
+        kind, name = text_in(event, "type"), text_in(event, "name")
         if not id:
             return
         if kind in _SILENT or not name or (not kind and name in ("solvers", "scorers")):
@@ -244,28 +245,28 @@ class SampleReader:
 
     def _legacy_step(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
         if event.get("action") == "begin":
-            name = words(event.get("name")) or "step"
+            name = text_in(event, "name") or "step"
             around = self._stack[-1] if self._stack else ""
-            yield AskStep(id, f"{words(event.get('type')) or 'step'}:{name}", {"span": name}, "pure", inside=around)
+            yield AskStep(id, f"{text_in(event, 'type') or 'step'}:{name}", {"span": name}, "pure", inside=around)
             self._asked.add(id)
             self._stack.append(id)
         elif event.get("action") == "end" and self._stack:
             yield from self._ended(self._stack.pop())
 
     def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        yield AskStep(id, f"subtask:{words(event.get('name'))}", event.get("input"), "pure", inside=self._inside(event))
-        for number, nested in enumerate(items(event.get("events"))):
+        yield AskStep(id, f"subtask:{text_in(event, 'name')}", event.get("input"), "pure", inside=self._inside(event))
+        for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
         yield AnswerStep(id, event.get("result"), cost=_took(event))
 
     def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        action = words(event.get("action")) or "exec"
+        action = text_in(event, "action") or "exec"
         given: Value = {k: event[k] for k in ("cmd", "file", "input", "options") if event.get(k) is not None}
         effect = {"read_file": "read_file", "write_file": "write_file"}.get(action, "bash")
         result = event.get("result")
         is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
-        path = words(event.get("file"))
+        path = text_in(event, "file")
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
         yield AskStep(
             id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
@@ -288,11 +289,11 @@ class SampleReader:
                 yield WordsStep("user", content, name="message")
             case "assistant":
                 yield from self._begun()
-                yield from self._reply(id, message, words(message.get("model")), Usage(), "", "")
+                yield from self._reply(id, message, text_in(message, "model"), Usage(), "", "")
             case "tool":
-                call = words(message.get("tool_call_id")) or id
+                call = text_in(message, "tool_call_id") or id
                 if call not in self._asked:
-                    yield AskStep(call, words(message.get("function")) or "unknown", None)
+                    yield AskStep(call, text_in(message, "function") or "unknown", None)
                 self._asked.discard(call)
                 outcome, error = _outcome(message.get("error") or message.get("tool_error"))
                 yield AnswerStep(call, content if content not in (None, "") else error or content, outcome, error)
@@ -302,20 +303,22 @@ class SampleReader:
     def _ending(self, has_events: bool) -> Iterator[Step]:
         sample = self._sample
         if not has_events:
-            for model, used in fields(sample.get("model_usage")).items():
-                yield SpentStep(model.rpartition("/")[2], _usage(fields(used)))
-        scores = fields(sample.get("scores")) or ({"score": sample["score"]} if sample.get("score") is not None else {})
+            for model, used in as_dict(sample.get("model_usage")).items():
+                yield SpentStep(model.rpartition("/")[2], _usage(as_dict(used)))
+        scores = as_dict(sample.get("scores")) or (
+            {"score": sample["score"]} if sample.get("score") is not None else {}
+        )
         labels = {f"score.{name}"[:100]: label_of(score) for name, score in scores.items()}
         if len(scores) == 1:
             labels["score"] = next(iter(labels.values()))
         if labels:
             yield LabelsStep({k: v for k, v in labels.items() if v})
-        if not any(fields(e).get("event") == "score" for e in items(sample.get("events"))):
-            yield from (RemarkStep(_verdict(fields(score), name)) for name, score in scores.items())
+        if not any(as_dict(e).get("event") == "score" for e in as_list(sample.get("events"))):
+            yield from (RemarkStep(_verdict(as_dict(score), name)) for name, score in scores.items())
         if "id" not in sample:
             return  # events alone: nothing says whether that was all
-        failure = words(fields(sample.get("error")).get("message"))
-        limit = words(fields(sample.get("limit")).get("type"))
+        failure = text_in(as_dict(sample.get("error")), "message")
+        limit = text_in(as_dict(sample.get("limit")), "type")
         yield TurnDoneStep("failed" if failure else "interrupted" if limit else "completed", failure[:ERROR_MAX])
         yield FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
 
@@ -337,35 +340,30 @@ def label_of(score: Any) -> str:
 
 
 def _verdict(score: dict[str, Any], name: str) -> str:
-    said = words(score.get("explanation")) or words(score.get("answer"))
+    said = text_in(score, "explanation") or text_in(score, "answer")
     return f"{name or 'score'} {label_of(score)}" + (f": {said[:ERROR_MAX]}" if said else "")
 
 
 def _name(message: dict[str, Any]) -> str:
-    told = words(message.get("id"))
+    told = text_in(message, "id")
     return told or digest(msgspec.json.encode([message.get("role"), message.get("content")]))
 
 
 def _usage(told: dict[str, Any]) -> Usage:
-    heard, said = _count(told, "input_tokens"), _count(told, "output_tokens")
-    read, written = _count(told, "input_tokens_cache_read"), _count(told, "input_tokens_cache_write")
-    thought = min(said, _count(told, "reasoning_tokens"))
+    heard, said = count_in(told, "input_tokens"), count_in(told, "output_tokens")
+    read, written = count_in(told, "input_tokens_cache_read"), count_in(told, "input_tokens_cache_write")
+    thought = min(said, count_in(told, "reasoning_tokens"))
     # Some providers count what came from the cache as input, some beside it: the total tells which.
-    if _count(told, "total_tokens") == heard + said:
+    if count_in(told, "total_tokens") == heard + said:
         heard = max(0, heard - read - written)
     return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
-
-
-def _count(told: dict[str, Any], key: str) -> int:
-    value = told.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _outcome(error: Any) -> tuple[Outcome, str]:
     if not error:
         return "succeeded", ""
-    about = fields(error)
-    said = (words(about.get("message")) or words(error))[:ERROR_MAX]
+    about = as_dict(error)
+    said = (text_in(about, "message") or as_text(error))[:ERROR_MAX]
     match about.get("type"):
         case "timeout":
             return "timed_out", said

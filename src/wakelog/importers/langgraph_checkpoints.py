@@ -34,6 +34,7 @@ from wakelog.importers.steps import (
     TurnDoneStep,
     WordsStep,
 )
+from wakelog.model.json_fields import as_dict, as_list
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 
@@ -103,7 +104,7 @@ def _metadata(data: bytes | str | None) -> dict[str, Any]:
         found = json.loads(data) if data else {}
     except ValueError:
         found = from_msgpack(data) if isinstance(data, bytes) else {}
-    return found if isinstance(found, dict) else {}
+    return as_dict(found)
 
 
 class CheckpointReader:
@@ -155,7 +156,7 @@ class CheckpointReader:
         if changed := diff(before, public):
             yield StateDeltaStep(changed)
         updated = checkpoint.get("updated_channels")
-        if source == "loop" and not has_next(values, updated if isinstance(updated, list) else []):
+        if source == "loop" and not has_next(values, as_list(updated)):
             self._is_open = False
             yield TurnDoneStep()
 
@@ -190,7 +191,7 @@ def _new_messages(before: dict[str, Value], after: dict[str, Value]) -> Iterator
         if type(value) is not list:
             continue
         old = before.get(name)
-        old = old if type(old) is list else []
+        old = as_list(old)
         known = {item["id"] for item in old if type(item) is dict and type(item.get("id")) is str}
         for i, item in enumerate(value):
             if message_kind(item):

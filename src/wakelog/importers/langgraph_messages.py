@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -41,15 +42,15 @@ def reply_of(item: dict[str, Value]) -> ModelReply:
     content = list(said) if type(said) is list else [{"type": "text", "text": said}] if said else []
     calls = [
         call
-        for call in (asked if type(asked) is list else ())
+        for call in (as_list(asked))
         if type(call) is dict and type(call.get("name")) is str and type(call.get("id")) is str
     ]
     known = {block.get("id") for block in content if type(block) is dict}
     content += [{"type": "tool_use", "id": c["id"], "name": c["name"]} for c in calls if c["id"] not in known]
     about = item.get("response_metadata")
-    about = about if type(about) is dict else {}
+    about = as_dict(about)
     return ModelReply(
-        id=item["id"] if type(item.get("id")) is str else "",
+        id=text_in(item, "id"),
         content=content,
         calls=calls,
         model=next((m for key in ("model_name", "model") if type(m := about.get(key)) is str), ""),
@@ -78,13 +79,13 @@ def usage_of_message(item: dict[str, Value]) -> Usage:
     if type(told) is not dict:
         return Usage()
     heard, said = told.get("input_token_details"), told.get("output_token_details")
-    read, written = _count(heard, "cache_read"), _count(heard, "cache_creation")
-    thought = _count(said, "reasoning")
+    read, written = count_in(as_dict(heard), "cache_read"), count_in(as_dict(heard), "cache_creation")
+    thought = count_in(as_dict(said), "reasoning")
     return Usage(
-        input=max(0, _count(told, "input_tokens") - read - written),
+        input=max(0, count_in(as_dict(told), "input_tokens") - read - written),
         cache_read=read,
         cache_write=written,
-        output=max(0, _count(told, "output_tokens") - thought),
+        output=max(0, count_in(as_dict(told), "output_tokens") - thought),
         reasoning=thought,
     )
 
@@ -100,8 +101,3 @@ def input_of(start: Value) -> Value:
         if type(last) is str:
             return last
     return start
-
-
-def _count(told: Any, name: str) -> int:
-    count = told.get(name) if type(told) is dict else None
-    return count if type(count) is int and count > 0 else 0

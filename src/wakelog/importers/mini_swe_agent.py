@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import asks_of, blocks_of, fields, items, micros, text_of, words
+from wakelog.importers.chat import asks_of, blocks_of, micros, text_of
 from wakelog.importers.files import Sample, digest, document, storable
 from wakelog.importers.moments import microseconds
 from wakelog.importers.shell_writes import shell_writes
@@ -36,6 +36,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of, shell_command
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
@@ -69,24 +70,24 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[Transcript]:
     given = storable(document(path))
-    about = fields(given)
+    about = as_dict(given)
     messages = given if isinstance(given, list) else about.get("messages")
     if not isinstance(messages, list):
         raise InvalidInputError(
             f"{path} has no list of messages", kind="bad-transcript", hint="is it a whole trajectory?"
         )
-    instance = words(about.get("instance_id")) or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
+    instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
     yield Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
 
 
 def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> TranscriptHead:
     """The ids of the model's API tell a run from another of the same task; without any, the file's place does."""
-    ids = (words(_response(m).get("id")) for m in messages)
+    ids = (as_text(_response(m).get("id")) for m in messages)
     own = next((id for id in ids if id), "") or str(path.resolve())
-    info, config = fields(about.get("info")), fields(fields(about.get("info")).get("config"))
-    model = words(fields(config.get("model")).get("model_name"))
-    labels = {"instance": instance, "model": model, "agent_version": words(info.get("mini_version"))}
-    first = next((text_of(m.get("content")) for m in messages if fields(m).get("role") == "user"), "")
+    info, config = as_dict(about.get("info")), as_dict(as_dict(about.get("info")).get("config"))
+    model = text_in(as_dict(config.get("model")), "model_name")
+    labels = {"instance": instance, "model": model, "agent_version": text_in(info, "mini_version")}
+    first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
     issue = _ISSUE.search(first)
     return TranscriptHead(
         f"{instance}-{digest(own.encode(errors='replace'), 8)}",
@@ -98,12 +99,12 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
 
 
 def _response(message: Any) -> dict[str, Any]:
-    return fields(fields(fields(message).get("extra")).get("response"))
+    return as_dict(as_dict(as_dict(message).get("extra")).get("response"))
 
 
 def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[SourceRecord, int]]:
-    info = fields(about.get("info"))
-    reader = _RunReader(words(info.get("exit_status")), messages)
+    info = as_dict(about.get("info"))
+    reader = _RunReader(text_in(info, "exit_status"), messages)
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
     rest = {k: v for k, v in about.items() if k != "messages"}
@@ -116,7 +117,7 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[Sourc
 def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[Step]:
     if not reader.status:
         return
-    told = micros(fields(info.get("model_stats")).get("instance_cost"))
+    told = micros(as_dict(info.get("model_stats")).get("instance_cost"))
     if told and not reader.is_priced:
         yield SpentStep("", Usage(), told)
     is_done = reader.status == "Submitted"
@@ -140,7 +141,7 @@ class _RunReader:
     def record(self, number: int, message: Any) -> SourceRecord:
         if not isinstance(message, dict):
             return SourceRecord(f"m{number}", rest=message, broken=f"message {number} is not an object")
-        role, extra = words(message.get("role")), fields(message.get("extra"))
+        role, extra = text_in(message, "role"), as_dict(message.get("extra"))
         steps = list(self._steps(number, message)) if role in _ROLES else []
         if not steps:
             return SourceRecord(f"m{number}", rest=message)
@@ -169,9 +170,9 @@ class _RunReader:
             case "assistant":
                 yield from self._reply(number, message)
             case "tool":
-                yield self._answer(text, content, words(message.get("tool_call_id")), fields(message.get("extra")))
+                yield self._answer(text, content, text_in(message, "tool_call_id"), as_dict(message.get("extra")))
             case "exit":
-                yield from self._exit(text, fields(message.get("extra")))
+                yield from self._exit(text, as_dict(message.get("extra")))
             case "user" if not self._is_begun:
                 self._is_begun = True
                 yield from _prompt(text, content)
@@ -186,8 +187,8 @@ class _RunReader:
         return bool(_CODE.match(text) or _TIMED_OUT.match(text)) or is_end
 
     def _reply(self, number: int, message: dict[str, Any]) -> Iterator[Step]:
-        extra, response = fields(message.get("extra")), _response(message)
-        usage = fields(response.get("usage"))
+        extra, response = as_dict(message.get("extra")), _response(message)
+        usage = as_dict(response.get("usage"))
         text = text_of(message.get("content"))
         id = f"m{number}"
         asks = asks_of(message, id)
@@ -197,16 +198,16 @@ class _RunReader:
         # A call that nothing answered was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
         self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
-        said = fields(fields(next(iter(items(response.get("choices"))), None)).get("message"))
+        said = as_dict(as_dict(next(iter(as_list(response.get("choices"))), None)).get("message"))
         cost = micros(extra.get("cost")) or micros(usage.get("cost"))
         self.is_priced = self.is_priced or bool(cost)
         yield ReplyStep(
             id,
-            blocks_of(text, self._asked, words(said.get("reasoning")) or words(said.get("reasoning_content"))),
-            model=words(response.get("model")),
+            blocks_of(text, self._asked, text_in(said, "reasoning") or text_in(said, "reasoning_content")),
+            model=text_in(response, "model"),
             usage=usage_of({"usage": usage}),
             cost_micros=cost,
-            stop_reason=words(fields(next(iter(items(response.get("choices"))), None)).get("finish_reason")),
+            stop_reason=as_text(as_dict(next(iter(as_list(response.get("choices"))), None)).get("finish_reason")),
         )
         yield from self._asked
 
@@ -230,7 +231,7 @@ class _RunReader:
         return AnswerStep(ask.id if ask else told or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[Step]:
-        self.status = self.status or words(extra.get("exit_status"))
+        self.status = self.status or text_in(extra, "exit_status")
         if self._asked:
             yield self._answer(text, text, "", {"returncode": 0})
         else:
@@ -248,16 +249,16 @@ def _prompt(text: str, content: Any) -> Iterator[Step]:
 
 
 def _time(message: Any) -> int:
-    extra = fields(fields(message).get("extra"))
+    extra = as_dict(as_dict(message).get("extra"))
     return microseconds(_response(message).get("created")) or microseconds(extra.get("timestamp"))
 
 
 def _without_words(extra: dict[str, Any]) -> dict[str, Any]:
     """What is told of an answer, without the words that the reply holds."""
-    response = fields(extra.get("response"))
+    response = as_dict(extra.get("response"))
     choices = []
-    for choice in items(response.get("choices")):
-        said = fields(fields(choice).get("message"))
+    for choice in as_list(response.get("choices")):
+        said = as_dict(as_dict(choice).get("message"))
         rest = {k: v for k, v in said.items() if k not in ("content", "role", "tool_calls", "reasoning")}
-        choices.append(fields(choice) | {"message": rest} if isinstance(choice, dict) else choice)
+        choices.append(as_dict(choice) | {"message": rest} if isinstance(choice, dict) else choice)
     return extra | {"response": response | {"choices": choices}} if response else extra

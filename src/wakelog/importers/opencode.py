@@ -18,6 +18,7 @@ from wakelog.importers.moments import microseconds
 from wakelog.importers.opencode_parts import AnswerReader, Named, user_steps, whole_steps
 from wakelog.importers.opencode_store import StoredMessage, StoredRow, StoredSession, session_ids, sessions_in
 from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
+from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.values import Value
 
 NAME = "opencode"
@@ -51,18 +52,18 @@ def recognises(found: Sample) -> bool:
 def transcripts(path: Path) -> Iterator[Transcript]:
     for session in sessions_in(path):
         info = session.info
-        labels = {"project": _text(info.get("directory")), "agent_version": _text(info.get("version"))}
+        labels = {"project": text_in(info, "directory"), "agent_version": text_in(info, "version")}
         head = TranscriptHead(
             session.id,
             NAME,
             labels={k: v for k, v in labels.items() if v},
-            parent=_text(info.get("parentID")) or _text(info.get("parent_id")),
+            parent=text_in(info, "parentID") or text_in(info, "parent_id"),
         )
         yield Transcript(head, partial(_records, session), session.stat)
 
 
 def _records(session: StoredSession) -> Iterator[tuple[SourceRecord, int]]:
-    title = _text(session.info.get("title"))
+    title = as_text(session.info.get("title"))
     named: list[Named] = [(f"title/{title}", LabelsStep({"title": title[:200]}))] if title else []
     time = session.info.get("time")
     at = time.get("created") if isinstance(time, dict) else session.info.get("time_created")
@@ -127,7 +128,3 @@ def _without(data: dict[str, Any]) -> dict[str, Any]:
     if isinstance(rest.get("content"), list):
         rest["content"] = [_without(p) if isinstance(p, dict) else p for p in rest["content"]]
     return rest
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -7,6 +7,7 @@ from typing import Any
 
 from wakelog.importers.file_changes import diff_counts, file_change
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
 
 _KINDS = {"add": "created", "delete": "deleted", "added": "created", "deleted": "deleted"}
@@ -54,7 +55,7 @@ def _change(diff: dict[str, Any], folder: str) -> FileChanged | None:
         return None
     before, after = (diff[k] if isinstance(diff.get(k), str) else None for k in ("before", "after"))
     kind = diff.get("type") or diff.get("status")
-    change: Any = _KINDS.get(kind if isinstance(kind, str) else "", "")
+    change: Any = _KINDS.get(as_text(kind), "")
     if not change:
         change = "created" if before == "" and after else "modified"
     added, removed = diff.get("additions"), diff.get("deletions")

@@ -26,6 +26,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -66,9 +67,9 @@ class AnswerReader:
 
     def __init__(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         self._id = id
-        self._model = _text(info.get("modelID")) or _text(_dict(info.get("model")).get("id"))
-        self._folder = _text(_dict(info.get("path")).get("cwd"))
-        self._is_over = bool(_dict(info.get("time")).get("completed") or info.get("error"))
+        self._model = text_in(info, "modelID") or text_in(as_dict(info.get("model")), "id")
+        self._folder = text_in(as_dict(info.get("path")), "cwd")
+        self._is_over = bool(as_dict(info.get("time")).get("completed") or info.get("error"))
         self._is_summary = info.get("summary") is True
         self._steps = _uses(info if self._is_over else {}, parts)
         self._step = 0
@@ -103,7 +104,7 @@ class AnswerReader:
         kind, text = part.get("type"), part.get("text")
         match kind:
             case "text" | "reasoning" if isinstance(text, str) and text.strip():
-                time = _dict(part.get("time"))
+                time = as_dict(part.get("time"))
                 if is_last and not (self._is_over or time.get("end") or time.get("completed")):
                     return
                 self._texts += 1
@@ -121,8 +122,8 @@ class AnswerReader:
                 self._step += 1
 
     def _tool(self, part: dict[str, Any]) -> Iterator[Named]:
-        call = _text(part.get("callID")) or _text(part.get("id"))
-        tool, state = _text(part.get("tool")) or _text(part.get("name")) or "unknown", _dict(part.get("state"))
+        call = text_in(part, "callID") or text_in(part, "id")
+        tool, state = text_in(part, "tool") or text_in(part, "name") or "unknown", as_dict(part.get("state"))
         status, given = state.get("status"), state.get("input")
         if status not in ("running", "completed", "error") or not call:
             return
@@ -134,8 +135,8 @@ class AnswerReader:
 
     def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> AnswerStep:
         output = _output(state)
-        text = output if isinstance(output, str) else ""
-        metadata, time = _dict(state.get("metadata")), _dict(state.get("time"))
+        text = as_text(output)
+        metadata, time = as_dict(state.get("metadata")), as_dict(state.get("time"))
         error = _error(state.get("error"))
         outcome = _outcome(tool, text, error, state.get("status"), metadata)
         child = metadata.get("sessionId") or metadata.get("sessionID")
@@ -159,7 +160,7 @@ class AnswerReader:
         if not self._step and (used[0].is_known or used[1]):
             yield f"{self._id}/used/0", self._reply()
         if error:
-            name = _text(_dict(error).get("name")) or _text(_dict(error).get("type"))
+            name = text_in(as_dict(error), "name") or text_in(as_dict(error), "type")
             if _STOPPED.search(name):
                 yield f"{self._id}/done", TurnDoneStep("interrupted")
             else:
@@ -185,12 +186,12 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
         case "system" if isinstance(text, str):
             yield f"{id}/note/0", WordsStep("system", text, name="context")
         case "shell" if row.get("status") != "running":
-            shown = _text(_dict(row.get("output")).get("output")) or _text(row.get("output"))
-            words = f"!{_text(row.get('command'))}\n{shown}".strip()
+            shown = text_in(as_dict(row.get("output")), "output") or text_in(row, "output")
+            words = f"!{text_in(row, 'command')}\n{shown}".strip()
             yield f"{id}/shell", WordsStep("user", words, name="command", trust="unverified")
         case "assistant":
             content = row.get("content")
-            parts = [p for p in content if isinstance(p, dict)] if isinstance(content, list) else []
+            parts = dicts_in(content)
             reader = AnswerReader(id, row, parts)
             for named, _ in reader.parts([_with_times(part) for part in parts]):
                 yield from named
@@ -198,20 +199,20 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
         case "compaction" if row.get("status") == "completed" and isinstance(row.get("summary"), str):
             yield f"{id}/summary", CompactionStep(row["summary"])
         case "model-switched":
-            model = _text(_dict(row.get("model")).get("id"))
+            model = text_in(as_dict(row.get("model")), "id")
             if model:
                 yield f"{id}/model", LabelsStep({"model": model})
         case "idle":
             outcomes: dict[Any, Any] = {"succeeded": "completed", "failed": "failed", "interrupted": "interrupted"}
-            yield f"{id}/done", TurnDoneStep(outcomes.get(_text(row.get("outcome")), "completed"))
+            yield f"{id}/done", TurnDoneStep(outcomes.get(text_in(row, "outcome"), "completed"))
 
 
 def _with_times(part: dict[str, Any]) -> dict[str, Any]:
     """A call of 2.0 has its times outside its state."""
     if part.get("type") != "tool":
         return part
-    time = _dict(part.get("time"))
-    state = {"time": {"start": time.get("ran"), "end": time.get("completed")}} | _dict(part.get("state"))
+    time = as_dict(part.get("time"))
+    state = {"time": {"start": time.get("ran"), "end": time.get("completed")}} | as_dict(part.get("state"))
     return part | {"state": state}
 
 
@@ -222,8 +223,8 @@ def _uses(info: dict[str, Any], parts: list[dict[str, Any]]) -> list[tuple[Usage
 
 
 def _use(told: dict[str, Any]) -> tuple[Usage, int]:
-    tokens = _dict(told.get("tokens"))
-    cache = _dict(tokens.get("cache"))
+    tokens = as_dict(told.get("tokens"))
+    cache = as_dict(tokens.get("cache"))
     counts = (tokens.get("input"), tokens.get("output"), tokens.get("reasoning"), cache.get("read"), cache.get("write"))
     heard, said, thought, read, written = (n if type(n) is int and 0 < n < 1 << 50 else 0 for n in counts)
     cost = told.get("cost")
@@ -258,12 +259,12 @@ def _outcome(tool: str, text: str, error: str, status: Any, metadata: dict[str, 
 def _error(error: Any) -> str:
     if isinstance(error, str):
         return error
-    found = _dict(error)
-    return _text(found.get("message")) or _text(_dict(found.get("data")).get("message"))
+    found = as_dict(error)
+    return text_in(found, "message") or text_in(as_dict(found.get("data")), "message")
 
 
 def _file(part: dict[str, Any]) -> dict[str, Value]:
-    url, mime = _text(part.get("url")) or _text(part.get("uri")), _text(part.get("mime"))
+    url, mime = text_in(part, "url") or text_in(part, "uri"), text_in(part, "mime")
     if url.startswith("data:") and ";base64," in url and mime.startswith("image/"):
         return {
             "type": "image",
@@ -271,11 +272,3 @@ def _file(part: dict[str, Any]) -> dict[str, Value]:
         }
     kept = {k: v for k, v in part.items() if k in ("filename", "mime", "url", "uri", "name")}
     return {"type": "file", **kept}
-
-
-def _dict(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -18,6 +18,7 @@ import msgspec
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.importers.files import decoded, document
 from wakelog.importers.foreign_database import is_database, opened_database
+from wakelog.model.json_fields import as_dict, as_list
 
 
 class StoredRow(msgspec.Struct, frozen=True):
@@ -49,7 +50,7 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
         return
     info = document(path)
     if isinstance(info, dict) and isinstance(info.get("messages"), list):
-        about = info["info"] if isinstance(info.get("info"), dict) else {}
+        about = as_dict(info.get("info"))
         yield StoredSession(_id(about, path.stem), about, partial(_exported, info["messages"]))
     elif isinstance(info, dict):
         # The name of the file is right even where a migration left an old id inside.
@@ -117,10 +118,7 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
             continue
         info = message.get("info", message)
         parts = message.get("parts")
-        rows = [
-            _row(_id(p, f"{number}-{n}"), p, f"part {n} of message {number}")
-            for n, p in enumerate(parts if isinstance(parts, list) else ())
-        ]
+        rows = [_row(_id(p, f"{number}-{n}"), p, f"part {n} of message {number}") for n, p in enumerate(as_list(parts))]
         row = _row(_id(info, f"message-{number}"), info, f"message {number}")
         yield StoredMessage(row, tuple(rows), is_whole="parts" not in message)
 

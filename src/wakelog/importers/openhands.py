@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import fields, items, json_or_text, text_of, words
+from wakelog.importers.chat import json_or_text, text_of
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.moments import microseconds
@@ -37,6 +37,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import usage_of
 
 NAME = "openhands"
@@ -69,7 +70,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     if given is not None and not isinstance(given, list | dict):
         raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file whole?")
     events: list[tuple[Any, str, int]] = (
-        [(event, "", len(str(event))) for event in items(given)]
+        [(event, "", len(str(event))) for event in as_list(given)]
         if isinstance(given, list)
         else [(line.value if line.value is not None else line.text, line.broken, len(line.raw)) for line in lines]
     )
@@ -83,7 +84,7 @@ def _head(path: Path, events: list[dict[str, Any]]) -> TranscriptHead:
     first = events[0] if events else {}
     told = f"{first.get('id')} {first.get('timestamp')} {digest(msgspec.json.encode(first))}"
     name = path.parent.name if path.stem in ("events", "trajectory") else path.stem
-    version = next((words(e.get("version")) for e in events[:50] if e.get("version")), "")
+    version = next((text_in(e, "version") for e in events[:50] if e.get("version")), "")
     labels = {"agent_version": version} if version else {}
     return TranscriptHead(f"{name}-{digest(told.encode(errors='replace'), 8)}", NAME, labels=labels, name=name)
 
@@ -116,27 +117,27 @@ class _ArrayReader:
         steps = list(self._steps(id, event))
         if not steps:
             return [], event
-        metadata = fields(event.get("tool_call_metadata"))
+        metadata = as_dict(event.get("tool_call_metadata"))
         told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
         rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
         if "args" in rest:
             rest["args"] = {
-                k: v for k, v in fields(event["args"]).items() if k not in ("thought", "content", "command")
+                k: v for k, v in as_dict(event["args"]).items() if k not in ("thought", "content", "command")
             }
         if "extras" in rest:
             rest["extras"] = {
-                k: v for k, v in fields(event["extras"]).items() if k not in ("old_content", "new_content", "command")
+                k: v for k, v in as_dict(event["extras"]).items() if k not in ("old_content", "new_content", "command")
             }
         if metadata:
             # The answer of the model is in the reply, and what else is told of it with the first event of it.
-            response = fields(metadata.get("model_response"))
+            response = as_dict(metadata.get("model_response"))
             is_first = any(isinstance(step, ReplyStep) for step in steps)
             about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
             rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        args, source = fields(event.get("args")), event.get("source")
+        args, source = as_dict(event.get("args")), event.get("source")
         action, observation = event.get("action"), event.get("observation")
         if isinstance(action, str):
             match action:
@@ -144,7 +145,7 @@ class _ArrayReader:
                     self._is_begun = True
                     yield PromptStep(args.get("content", event.get("message")), id=id)
                 case "message":
-                    text = words(args.get("content")) or words(event.get("message"))
+                    text = text_in(args, "content") or text_in(event, "message")
                     yield ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
                 case "system":
                     yield WordsStep("system", args.get("content"), name="instructions")
@@ -156,7 +157,7 @@ class _ArrayReader:
                     yield from self._asked(id, event, action, args)
         elif isinstance(observation, str):
             if observation in ("agent_state_changed", "null", ""):
-                yield from _state(fields(event.get("extras")))
+                yield from _state(as_dict(event.get("extras")))
             elif observation == "condense":
                 yield CompactionStep(event.get("content"))
             elif observation == "recall":
@@ -165,25 +166,25 @@ class _ArrayReader:
                 yield from self._answered(event, observation)
 
     def _asked(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[Step]:
-        metadata = fields(event.get("tool_call_metadata"))
-        tool = words(metadata.get("function_name")) or _TOOLS.get(action, action)
-        call = words(metadata.get("tool_call_id")) or f"call-{id}"
-        response = fields(metadata.get("model_response"))
-        reply = words(response.get("id")) or f"e{id}"
+        metadata = as_dict(event.get("tool_call_metadata"))
+        tool = text_in(metadata, "function_name") or _TOOLS.get(action, action)
+        call = text_in(metadata, "tool_call_id") or f"call-{id}"
+        response = as_dict(metadata.get("model_response"))
+        reply = text_in(response, "id") or f"e{id}"
         given = _given(response, call)
         if given is None:
             given = {k: v for k, v in args.items() if k not in ("thought", "confirmation_state", "hidden")}
         self._calls[_key(event.get("id"))] = call
         if reply not in self._replies:
             self._replies.add(reply)
-            yield _reply(reply, response, words(args.get("thought")), [(call, tool)])
+            yield _reply(reply, response, text_in(args, "thought"), [(call, tool)])
         if event.get("source") == "user":
             tool = f"user:{tool}"
         yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
     def _answered(self, event: dict[str, Any], observation: str) -> Iterator[Step]:
-        metadata, extras = fields(event.get("tool_call_metadata")), fields(event.get("extras"))
-        call = words(metadata.get("tool_call_id")) or self._calls.get(_key(event.get("cause")), "")
+        metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
+        call = text_in(metadata, "tool_call_id") or self._calls.get(_key(event.get("cause")), "")
         content = event.get("content")
         if not call:
             if text_of(content).strip():
@@ -202,10 +203,10 @@ class _ArrayReader:
         )
 
     def _finish(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[Step]:
-        metadata = fields(event.get("tool_call_metadata"))
-        response = fields(metadata.get("model_response"))
-        reply = words(response.get("id")) or f"e{id}"
-        text = words(args.get("final_thought")) or words(args.get("thought")) or words(event.get("message"))
+        metadata = as_dict(event.get("tool_call_metadata"))
+        response = as_dict(metadata.get("model_response"))
+        reply = text_in(response, "id") or f"e{id}"
+        text = text_in(args, "final_thought") or text_in(args, "thought") or text_in(event, "message")
         if reply not in self._replies:
             self._replies.add(reply)
             yield msgspec.structs.replace(_reply(reply, response, text, []), is_last=True)
@@ -218,35 +219,35 @@ def _key(value: Any) -> Any:
 
 def _given(response: dict[str, Any], call: str) -> Any:
     """The input of a call, as the model wrote it."""
-    for choice in items(response.get("choices")):
-        for asked in items(fields(fields(choice).get("message")).get("tool_calls")):
-            if fields(asked).get("id") == call:
-                return json_or_text(fields(fields(asked).get("function")).get("arguments"))
+    for choice in as_list(response.get("choices")):
+        for asked in as_list(as_dict(as_dict(choice).get("message")).get("tool_calls")):
+            if as_dict(asked).get("id") == call:
+                return json_or_text(as_dict(as_dict(asked).get("function")).get("arguments"))
     return None
 
 
 def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> ReplyStep:
-    choice = fields(next(iter(items(response.get("choices"))), None))
-    said = fields(choice.get("message"))
+    choice = as_dict(next(iter(as_list(response.get("choices"))), None))
+    said = as_dict(choice.get("message"))
     text = text_of(said.get("content")) or thought
     asked = [
-        (words(fields(c).get("id")), words(fields(fields(c).get("function")).get("name")))
-        for c in items(said.get("tool_calls"))
+        (text_in(as_dict(c), "id"), as_text(as_dict(as_dict(c).get("function")).get("name")))
+        for c in as_list(said.get("tool_calls"))
     ] or calls
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     blocks += [{"type": "tool_use", "id": call, "name": tool} for call, tool in asked]
     return ReplyStep(
         id,
         blocks,
-        model=words(response.get("model")),
-        usage=usage_of({"usage": _usage(fields(response.get("usage")))}),
-        stop_reason=words(choice.get("finish_reason")),
+        model=text_in(response, "model"),
+        usage=usage_of({"usage": _usage(as_dict(response.get("usage")))}),
+        stop_reason=text_in(choice, "finish_reason"),
     )
 
 
 def _usage(told: dict[str, Any]) -> dict[str, Any]:
     """Usage as the OpenAI API tells it; what was written to a cache stands beside it, and is part of the prompt."""
-    details = fields(told.get("prompt_tokens_details"))
+    details = as_dict(told.get("prompt_tokens_details"))
     return told | {"prompt_tokens_details": details | {"cache_write_tokens": told.get("cache_creation_input_tokens")}}
 
 
@@ -256,7 +257,7 @@ def _state(about: dict[str, Any]) -> Iterator[Step]:
         case "finished":
             yield TurnDoneStep()
         case "error":
-            yield TurnDoneStep("failed", words(about.get("reason"))[:ERROR_MAX] or "error")
+            yield TurnDoneStep("failed", text_in(about, "reason")[:ERROR_MAX] or "error")
         case "stopped":
             yield TurnDoneStep("interrupted")
         case "rejected":
@@ -268,7 +269,7 @@ def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) ->
         return "denied"
     if observation == "error" or (event.get("success") is False and observation != "run"):
         return "failed"
-    code = fields(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
+    code = as_dict(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
     if isinstance(code, int) and not isinstance(code, bool) and code != 0:
         # -1: the command still runs, and the wait for it is over.
         return "timed_out" if code == -1 else "failed"
@@ -278,7 +279,7 @@ def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) ->
 
 
 def _files(extras: dict[str, Any]) -> tuple[FileChanged, ...]:
-    path, after, before = words(extras.get("path")), extras.get("new_content"), extras.get("old_content")
+    path, after, before = text_in(extras, "path"), extras.get("new_content"), extras.get("old_content")
     if not path or not isinstance(after, str):
         return ()
     is_new = extras.get("prev_exist") is False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.importers.chat import fields, items, json_or_text, micros, text_of, words
+from wakelog.importers.chat import json_or_text, micros, text_of
 from wakelog.importers.file_changes import file_change
 from wakelog.importers.foreign_state import ForeignState
 from wakelog.importers.steps import (
@@ -26,6 +26,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -69,7 +70,7 @@ class EventReader:
         if event.get("kind") == "ObservationEvent":
             rest["observation"] = {
                 k: v
-                for k, v in fields(event.get("observation")).items()
+                for k, v in as_dict(event.get("observation")).items()
                 if k not in ("content", "output", "old_content", "new_content")
             }
         return steps, rest
@@ -83,23 +84,23 @@ class EventReader:
             case "MessageEvent":
                 yield from self._said(id, event)
             case "SystemPromptEvent":
-                yield WordsStep("system", text_of(fields(event.get("system_prompt")).get("text")), name="instructions")
+                yield WordsStep("system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions")
             case "ConversationStateUpdateEvent":
                 yield from self._updated(event)
-            case "Condensation" | "CondensationSummaryEvent" if words(event.get("summary")):
+            case "Condensation" | "CondensationSummaryEvent" if text_in(event, "summary"):
                 yield CompactionStep(event["summary"])
             case "PauseEvent":
                 yield TurnDoneStep("interrupted")
             case "ConversationErrorEvent":
-                yield TurnDoneStep("failed", (words(event.get("detail")) or words(event.get("code")))[:ERROR_MAX])
+                yield TurnDoneStep("failed", (text_in(event, "detail") or text_in(event, "code"))[:ERROR_MAX])
 
     def _asked(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        tool = words(event.get("tool_name")) or "unknown"
-        call = words(event.get("tool_call_id")) or f"call-{id}"
-        reply = words(event.get("llm_response_id")) or f"e-{id}"
+        tool = text_in(event, "tool_name") or "unknown"
+        call = text_in(event, "tool_call_id") or f"call-{id}"
+        reply = text_in(event, "llm_response_id") or f"e-{id}"
         self._calls[id] = call
-        asked = fields(event.get("tool_call"))
-        told = asked.get("arguments", fields(asked.get("function")).get("arguments"))
+        asked = as_dict(event.get("tool_call"))
+        told = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
         given = json_or_text(told) if told is not None else event.get("action")
         # The calls of one answer come as events of their own; the first has what was thought and said.
         if reply not in self._replies:
@@ -108,8 +109,8 @@ class EventReader:
         yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
     def _answered(self, event: dict[str, Any]) -> AnswerStep:
-        call = words(event.get("tool_call_id")) or self._calls.get(words(event.get("action_id")), "unknown")
-        seen = fields(event.get("observation"))
+        call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
+        seen = as_dict(event.get("observation"))
         output = _output(event, seen)
         text = text_of(output)
         outcome = _outcome(event, seen)
@@ -123,7 +124,7 @@ class EventReader:
         )
 
     def _said(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        message = fields(event.get("llm_message"))
+        message = as_dict(event.get("llm_message"))
         content = message.get("content")
         blocks: Value = content if isinstance(content, str) else text_of(content)
         if event.get("source") == "user":
@@ -132,13 +133,13 @@ class EventReader:
                 yield WordsStep("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
             yield ReplyStep(
-                words(event.get("llm_response_id")) or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
+                text_in(event, "llm_response_id") or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
             )
         else:
             yield WordsStep("user", blocks, name="meta", trust="unverified")
 
     def _updated(self, event: dict[str, Any]) -> Iterator[Step]:
-        key, value = words(event.get("key")), event.get("value")
+        key, value = text_in(event, "key"), event.get("value")
         if key == "full_state" and isinstance(value, dict):
             for name, part in value.items():
                 if (delta := self._state.put(name, part)) is not None:
@@ -162,8 +163,8 @@ class EventReader:
 
 
 def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:
-    thinking = words(event.get("reasoning_content")) or "\n".join(
-        words(fields(b).get("thinking")) for b in items(event.get("thinking_blocks"))
+    thinking = text_in(event, "reasoning_content") or "\n".join(
+        text_in(as_dict(b), "thinking") for b in as_list(event.get("thinking_blocks"))
     )
     text = text_of(event.get("thought"))
     blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking.strip() else []
@@ -188,7 +189,7 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
         return "denied"
     if seen.get("timeout") is True:
         return "timed_out"
-    code = seen.get("exit_code", fields(seen.get("metadata")).get("exit_code"))
+    code = seen.get("exit_code", as_dict(seen.get("metadata")).get("exit_code"))
     if isinstance(code, int) and not isinstance(code, bool) and code != 0:
         return "timed_out" if code == -1 else "failed"
     is_error = seen.get("is_error") is True or bool(seen.get("error"))
@@ -196,7 +197,7 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
 
 
 def _files(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
-    path, after, before = words(seen.get("path")), seen.get("new_content"), seen.get("old_content")
+    path, after, before = text_in(seen, "path"), seen.get("new_content"), seen.get("old_content")
     if not path or not isinstance(after, str) or seen.get("command") in _LOOKS:
         return ()
     is_new = seen.get("prev_exist") is False
@@ -207,20 +208,15 @@ def _files(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
 def _spent(stats: Any) -> tuple[Usage, int]:
     """What a conversation has used so far, and what it cost."""
     used, cost = Usage(), 0
-    for told in fields(fields(stats).get("usage_to_metrics")).values():
-        metrics = fields(told)
+    for told in as_dict(as_dict(stats).get("usage_to_metrics")).values():
+        metrics = as_dict(told)
         cost += micros(metrics.get("accumulated_cost"))
-        more = fields(metrics.get("accumulated_token_usage"))
-        cached, written = _count(more, "cache_read_tokens"), _count(more, "cache_write_tokens")
+        more = as_dict(metrics.get("accumulated_token_usage"))
+        cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")
         used = Usage(
-            input=used.input + max(0, _count(more, "prompt_tokens") - cached - written),
+            input=used.input + max(0, count_in(more, "prompt_tokens") - cached - written),
             cache_read=used.cache_read + cached,
             cache_write=used.cache_write + written,
-            output=used.output + _count(more, "completion_tokens"),
+            output=used.output + count_in(more, "completion_tokens"),
         )
     return used, cost
-
-
-def _count(told: dict[str, Any], key: str) -> int:
-    value = told.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

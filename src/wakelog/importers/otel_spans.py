@@ -14,10 +14,11 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.chat import fields, items, json_or_text, words
+from wakelog.importers.chat import json_or_text
 from wakelog.importers.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.span_reader import SpanReader, operation_of
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
@@ -39,7 +40,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     groups: dict[str, list[dict[str, Any]]] = {}
     owners = _owners(spans)
     for span in spans:
-        groups.setdefault(owners.get(words(span.get("traceId")), "") or "trace", []).append(span)
+        groups.setdefault(owners.get(text_in(span, "traceId"), "") or "trace", []).append(span)
     if not groups and broken:
         groups[f"{path.stem}-{digest(str(path.resolve()).encode(errors='replace'), 8)}"] = []
     for number, (owner, group) in enumerate(groups.items()):
@@ -51,7 +52,7 @@ def _transcript(owner: str, spans: list[dict[str, Any]], broken: list[tuple[Any,
     for span in spans:
         about = span["attributes"]
         for key, label in (("service.name", "service"), ("gen_ai.agent.name", "agent_name")):
-            if words(about.get(key)) and label not in labels:
+            if as_text(about.get(key)) and label not in labels:
                 labels[label] = about[key][:200]
     return Transcript(TranscriptHead(owner, NAME, labels=labels), lambda: _records(spans, broken))
 
@@ -63,7 +64,7 @@ def _records(spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Iter
     ordered = sorted(spans, key=lambda s: (s["start"], s["end"] == 0, -s["end"]))
     reader = SpanReader(ordered)
     for number, span in enumerate(ordered):
-        id = ids.unique(words(span.get("spanId")) or digest(msgspec.json.encode(span["raw"])))
+        id = ids.unique(text_in(span, "spanId") or digest(msgspec.json.encode(span["raw"])))
         steps = tuple(reader.steps(number))
         yield SourceRecord(id, steps, span["start"] // 1000, rest=span["raw"]), len(str(span["raw"]))
 
@@ -72,8 +73,8 @@ def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
     """The conversation, or session, that each trace is of; else its own id."""
     owners: dict[str, str] = {}
     for span in spans:
-        trace, about = words(span.get("traceId")), span["attributes"]
-        told = words(about.get("gen_ai.conversation.id")) or words(about.get("session.id"))
+        trace, about = text_in(span, "traceId"), span["attributes"]
+        told = text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
         if told and (trace not in owners or owners[trace] == trace):
             owners[trace] = told
         owners.setdefault(trace, trace)
@@ -90,12 +91,12 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
         documents, broken = given if isinstance(given, list) else [given], []
     spans: list[dict[str, Any]] = []
     for given in documents:
-        for resource in items(fields(given).get("resourceSpans", [given])):
-            shared = _attributes(fields(fields(resource).get("resource")).get("attributes"))
-            for scope in items(fields(resource).get("scopeSpans", [resource])):
+        for resource in as_list(as_dict(given).get("resourceSpans", [given])):
+            shared = _attributes(as_dict(as_dict(resource).get("resource")).get("attributes"))
+            for scope in as_list(as_dict(resource).get("scopeSpans", [resource])):
                 # What a group of spans shares is kept with the first of them.
-                about = {k: v for each in (resource, scope) for k, v in fields(each).items() if k not in _GROUPS}
-                for span in items(fields(scope).get("spans")):
+                about = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
+                for span in as_list(as_dict(scope).get("spans")):
                     if isinstance(span, dict):
                         spans.append(_span(span, shared, about))
                         about = {}
@@ -105,7 +106,7 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
 
 
 def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
-    raw = fields(storable(span | {"group": group} if group else span))
+    raw = as_dict(storable(span | {"group": group} if group else span))
     about = {**shared, **_attributes(span.get("attributes"))}
     start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
     return raw | {
@@ -113,28 +114,28 @@ def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -
         "attributes": about,
         "start": start,
         "end": end,
-        "operation": operation_of(about, words(span.get("name"))),
+        "operation": operation_of(about, text_in(span, "name")),
     }
 
 
 def _attributes(given: Any) -> dict[str, Any]:
     found = {}
-    for entry in items(given):
-        key = words(fields(entry).get("key"))
+    for entry in as_list(given):
+        key = text_in(as_dict(entry), "key")
         if key:
-            found[key] = storable(_value(fields(entry).get("value")))
+            found[key] = storable(_value(as_dict(entry).get("value")))
     return found
 
 
 def _value(given: Any, depth: int = 0) -> Any:
-    about = fields(given)
+    about = as_dict(given)
     if depth > 40:
         return None
     if "arrayValue" in about:
-        return [_value(v, depth + 1) for v in items(fields(about["arrayValue"]).get("values"))]
+        return [_value(v, depth + 1) for v in as_list(as_dict(about["arrayValue"]).get("values"))]
     if "kvlistValue" in about:
-        entries = (fields(e) for e in items(fields(about["kvlistValue"]).get("values")))
-        return {words(e.get("key")): _value(e.get("value"), depth + 1) for e in entries}
+        entries = (as_dict(e) for e in as_list(as_dict(about["kvlistValue"]).get("values")))
+        return {text_in(e, "key"): _value(e.get("value"), depth + 1) for e in entries}
     value = next((about[k] for k in _VALUES if k in about), None)
     if "intValue" in about and isinstance(value, str):
         told = json_or_text(value)

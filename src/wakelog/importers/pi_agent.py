@@ -34,6 +34,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -58,10 +59,10 @@ def recognises(found: Sample) -> bool:
 def transcripts(path: Path) -> Iterator[Transcript]:
     first = next(json_lines(path), None)
     header: dict[str, Any] = first.value or {} if first is not None else {}
-    origin = _text(header.get("id")) or path.name.split(".")[0]
-    source = _text(header.get("parentSession")) or _text(header.get("branchedFrom"))
+    origin = text_in(header, "id") or path.name.split(".")[0]
+    source = text_in(header, "parentSession") or text_in(header, "branchedFrom")
     forked = source.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".jsonl").rsplit("_", 1)[-1]
-    labels = {"project": _text(header.get("cwd")), "model": _text(header.get("modelId")), "forked_from": forked}
+    labels = {"project": text_in(header, "cwd"), "model": text_in(header, "modelId"), "forked_from": forked}
     head = TranscriptHead(origin, NAME, labels={k: v for k, v in labels.items() if v})
     yield Transcript(head, lambda: _Reader(forked, microseconds(header.get("timestamp"))).records(path))
 
@@ -85,7 +86,7 @@ class _Reader:
         if line.broken:
             return SourceRecord(self._ids.unique(digest(line.raw)), rest=line.text, broken=line.broken)
         value: dict[str, Any] = line.value
-        own = _text(value.get("id")) if value.get("type") != "session" else ""
+        own = text_in(value, "id") if value.get("type") != "session" else ""
         id = self._ids.unique(own or digest(line.raw))
         at = microseconds(value.get("timestamp"))
         if value.get("type") != "session" and 0 < at < self._born:
@@ -143,7 +144,7 @@ class _Reader:
             case "toolResult":
                 yield self._result(message)
             case "bashExecution":
-                words = f"!{_text(message.get('command'))}\n{_text(message.get('output'))}".strip()
+                words = f"!{text_in(message, 'command')}\n{text_in(message, 'output')}".strip()
                 yield WordsStep("user", words, name="command", trust="unverified")
             case "custom" | "hookMessage":
                 yield WordsStep("user", _content(content), name="context", trust="unverified")
@@ -153,8 +154,8 @@ class _Reader:
     def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        blocks = [b for b in blocks if isinstance(b, dict)] if isinstance(blocks, list) else []
-        stop = _text(message.get("stopReason"))
+        blocks = dicts_in(blocks)
+        stop = text_in(message, "stopReason")
         usage, cost = _usage(message.get("usage"))
         said: list[dict[str, Value]] = []
         asks: list[Step] = []
@@ -162,7 +163,7 @@ class _Reader:
             if block.get("type") != "toolCall":
                 said.append(_block(block))
                 continue
-            call, tool = _text(block.get("id")) or f"{id}-{number}", _text(block.get("name")) or "unknown"
+            call, tool = text_in(block, "id") or f"{id}-{number}", text_in(block, "name") or "unknown"
             given = block.get("arguments")
             self._inputs[call] = tool, given
             said.append({"type": "tool_use", "id": call, "name": tool})
@@ -170,7 +171,7 @@ class _Reader:
         yield ReplyStep(
             id,
             said,
-            model=_text(message.get("model")),
+            model=text_in(message, "model"),
             usage=usage,
             cost_micros=cost,
             stop_reason=stop,
@@ -183,14 +184,14 @@ class _Reader:
             yield TurnDoneStep("interrupted")
 
     def _result(self, message: dict[str, Any]) -> AnswerStep:
-        call = _text(message.get("toolCallId"))
+        call = text_in(message, "toolCallId")
         output = _content(message.get("content"))
-        text = output if isinstance(output, str) else ""
+        text = as_text(output)
         outcome: Outcome = "succeeded"
         if message.get("isError") is True:
             outcome = _failure(text)
         tool, given = self._inputs.pop(call, ("", None))
-        details = message.get("details") if isinstance(message.get("details"), dict) else {}
+        details = as_dict(message.get("details"))
         files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
         error = "" if outcome == "succeeded" else text[:ERROR_MAX]
         return AnswerStep(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
@@ -237,13 +238,13 @@ def _content(content: Any) -> Value:
         return content
     blocks = [_block(b) if isinstance(b, dict) else b for b in content]
     if blocks and all(isinstance(b, dict) and b.get("type") == "text" for b in blocks):
-        return "\n".join(_text(b.get("text")) for b in blocks)
+        return "\n".join(text_in(b, "text") for b in blocks)
     return blocks
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") == "image" and isinstance(block.get("data"), str):
-        source = {"type": "base64", "media_type": _text(block.get("mimeType")), "data": block["data"]}
+        source = {"type": "base64", "media_type": text_in(block, "mimeType"), "data": block["data"]}
         return {"type": "image", "source": source}
     return block
 
@@ -259,7 +260,3 @@ def _usage(told: Any) -> tuple[Usage, int]:
     total = cost.get("total") if isinstance(cost, dict) else 0
     paid = round(total * 1_000_000) if isinstance(total, int | float) and 0 < total < 1e6 else 0
     return Usage(input=heard, output=said, cache_read=read, cache_write=written), paid
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.importers.chat import fields, items, json_or_text, words
+from wakelog.importers.chat import json_or_text
 from wakelog.importers.steps import (
     AnswerStep,
     AskStep,
@@ -19,6 +19,7 @@ from wakelog.importers.steps import (
 )
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -31,7 +32,7 @@ ERROR_MAX = 2000
 
 def operation_of(about: dict[str, Any], name: str) -> str:
     """What a span measured; empty for one that is not of generative AI."""
-    told = words(about.get("gen_ai.operation.name"))
+    told = text_in(about, "gen_ai.operation.name")
     if told or not any(key.startswith("gen_ai.") for key in about):
         return told
     return name.partition(" ")[0]
@@ -42,7 +43,7 @@ class SpanReader:
 
     def __init__(self, spans: list[dict[str, Any]]) -> None:
         self._spans = spans
-        self._by_id = {words(s.get("spanId")): s for s in spans if words(s.get("spanId"))}
+        self._by_id = {text_in(s, "spanId"): s for s in spans if text_in(s, "spanId")}
         self._last: dict[str, int] = {}
         """For each agent, its last span: the agent is over after it."""
         for number, span in enumerate(spans):
@@ -74,13 +75,13 @@ class SpanReader:
         seen: set[str] = set()
         at: dict[str, Any] | None = span
         while at is not None:
-            id = words(at.get("spanId"))
+            id = text_in(at, "spanId")
             if id in seen:
                 break  # a trace that goes in a circle
             seen.add(id)
             if id and at["operation"] in ("invoke_agent", "invoke_workflow"):
                 found.append(id)
-            at = self._by_id.get(words(at.get("parentSpanId")))
+            at = self._by_id.get(text_in(at, "parentSpanId"))
         return found
 
     # Agents
@@ -91,7 +92,7 @@ class SpanReader:
         agents = self._agents(span)
         if len(agents) > 1:
             yield from self._begun()
-            name = words(about.get("gen_ai.agent.name")) or words(span.get("name")) or "agent"
+            name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
             yield AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
@@ -108,7 +109,7 @@ class SpanReader:
         return []
 
     def _over(self, span: dict[str, Any]) -> Iterator[Step]:
-        id, failure = words(span.get("spanId")), _failure(span)
+        id, failure = text_in(span, "spanId"), _failure(span)
         if id in self._asked:
             self._asked.discard(id)
             answer = _messages(span["attributes"].get("gen_ai.output.messages"))
@@ -133,9 +134,9 @@ class SpanReader:
     def _chat(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
         about = span["attributes"]
         given = _messages(about.get("gen_ai.input.messages"))
-        id = words(about.get("gen_ai.response.id")) or words(span.get("spanId"))
+        id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
         for part in (p for m in given for p in _parts(m) if p.get("type") == "tool_call_response"):
-            call = words(part.get("id"))
+            call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
                 yield AnswerStep(call, part.get("response", part.get("result")))
@@ -147,18 +148,18 @@ class SpanReader:
         said = [p for m in _messages(about.get("gen_ai.output.messages"))[:1] for p in _parts(m)]
         asks = []
         for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
-            call, tool = words(part.get("id")) or f"{id}.{number}", words(part.get("name")) or "unknown"
+            call, tool = text_in(part, "id") or f"{id}.{number}", text_in(part, "name") or "unknown"
             asked = json_or_text(part.get("arguments"))
             asks.append(AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
             self._asked.add(call)
         if failure and not said:
             yield WordsStep("assistant", failure, name="error")
             return
-        stops = [words(s) for s in items(about.get("gen_ai.response.finish_reasons"))]
+        stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
         yield ReplyStep(
             id,
             [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
-            model=words(about.get("gen_ai.response.model")) or words(about.get("gen_ai.request.model")),
+            model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
             usage=_usage(about),
             stop_reason=stops[0] if stops else "",
             inside=inside,
@@ -167,7 +168,7 @@ class SpanReader:
 
     def _instructed(self, about: dict[str, Any]) -> Iterator[Step]:
         parts = _messages(about.get("gen_ai.system_instructions"))
-        text = "\n".join(words(p.get("content")) for p in parts if words(p.get("content")))
+        text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
         if text and text not in self._asked:
             self._asked.add(text)
             yield WordsStep("system", text, name="instructions")
@@ -186,8 +187,8 @@ class SpanReader:
 
     def _tool(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
         about = span["attributes"]
-        call = words(about.get("gen_ai.tool.call.id")) or words(span.get("spanId"))
-        tool = words(about.get("gen_ai.tool.name")) or words(span.get("name")).partition(" ")[2] or "unknown"
+        call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
+        tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
         yield from self._begun()
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
@@ -195,7 +196,7 @@ class SpanReader:
         self._asked.discard(call)
         failure = _failure(span)
         outcome: Outcome = "failed" if failure else "succeeded"
-        if failure and "timeout" in words(about.get("error.type")).lower():
+        if failure and "timeout" in text_in(about, "error.type").lower():
             outcome = "timed_out"
         yield AnswerStep(call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span))
 
@@ -203,22 +204,22 @@ class SpanReader:
 def _messages(given: Any) -> list[dict[str, Any]]:
     """Messages as spans hold them: structured, or as a text of JSON."""
     told = json_or_text(given) if isinstance(given, str) else given
-    return [m for m in items(told) if isinstance(m, dict)]
+    return dicts_in(told)
 
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
-    return [p for p in items(message.get("parts")) if isinstance(p, dict)]
+    return dicts_in(message.get("parts"))
 
 
 def _text(message: dict[str, Any]) -> str:
-    parts = [words(p.get("content")) for p in _parts(message) if p.get("type") == "text"]
-    return "\n".join(p for p in parts if p) or words(message.get("content"))
+    parts = [text_in(p, "content") for p in _parts(message) if p.get("type") == "text"]
+    return "\n".join(p for p in parts if p) or text_in(message, "content")
 
 
 def _blocks(parts: list[dict[str, Any]]) -> list[dict[str, Value]]:
     blocks: list[dict[str, Value]] = []
     for part in parts:
-        text = words(part.get("content"))
+        text = text_in(part, "content")
         if text and part.get("type") == "reasoning":
             blocks.append({"type": "thinking", "thinking": text})
         elif text and part.get("type") == "text":
@@ -233,16 +234,15 @@ def _usage(about: dict[str, Any]) -> Usage:
 
 
 def _count(about: dict[str, Any], name: str) -> int:
-    value = about.get(f"gen_ai.usage.{name}")
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    return count_in(about, f"gen_ai.usage.{name}")
 
 
 def _failure(span: dict[str, Any]) -> str:
-    status = fields(span.get("status"))
-    kind = words(span["attributes"].get("error.type"))
+    status = as_dict(span.get("status"))
+    kind = as_text(span["attributes"].get("error.type"))
     if status.get("code") not in _FAILED and not kind:
         return ""
-    return (words(status.get("message")) or kind or "error")[:ERROR_MAX]
+    return (text_in(status, "message") or kind or "error")[:ERROR_MAX]
 
 
 def _took(span: dict[str, Any]) -> Cost:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import asks_of, blocks_of, fields, items, json_or_text, micros, text_of, words
+from wakelog.importers.chat import asks_of, blocks_of, json_or_text, micros, text_of
 from wakelog.importers.files import Sample, digest, document, storable
 from wakelog.importers.steps import (
     AnswerStep,
@@ -36,6 +36,7 @@ from wakelog.importers.steps import (
 from wakelog.importers.swe_agent_files import EDITS, REFUSED, OpenFiles
 from wakelog.importers.tools import effect_of
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 
 NAME = "swe-agent"
@@ -82,12 +83,12 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 def _head(path: Path, run: dict[str, Any]) -> TranscriptHead:
     config = run.get("replay_config")
-    config = fields(json_or_text(config) if isinstance(config, str) else config)
-    problem = fields(config.get("problem_statement"))
-    instance = words(problem.get("id")) or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
-    model = words(fields(fields(config.get("agent")).get("model")).get("name"))
+    config = as_dict(json_or_text(config) if isinstance(config, str) else config)
+    problem = as_dict(config.get("problem_statement"))
+    instance = text_in(problem, "id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
+    model = as_text(as_dict(as_dict(config.get("agent")).get("model")).get("name"))
     issue = _ISSUE.search(next((text_of(m.get("content")) for m in _history(run) if _is_task(m)), ""))
-    labels = {"instance": instance[-100:], "model": model, "environment": words(run.get("environment"))}
+    labels = {"instance": instance[-100:], "model": model, "environment": text_in(run, "environment")}
     # Nothing in the file tells a run from another of the same task, so its place does.
     own = digest(str(path.resolve()).encode(errors="replace"), 8)
     return TranscriptHead(
@@ -100,7 +101,7 @@ def _head(path: Path, run: dict[str, Any]) -> TranscriptHead:
 
 
 def _history(run: dict[str, Any]) -> list[dict[str, Any]]:
-    return [m for m in items(run.get("history")) if isinstance(m, dict)]
+    return dicts_in(run.get("history"))
 
 
 def _is_task(item: dict[str, Any]) -> bool:
@@ -112,7 +113,7 @@ def _is_task(item: dict[str, Any]) -> bool:
 class _RunReader:
     def __init__(self, run: dict[str, Any]) -> None:
         self._run = run
-        self._steps = items(run.get("trajectory"))
+        self._steps = as_list(run.get("trajectory"))
         self._next = 0
         self._files = OpenFiles()
         self._ask: AskStep | None = None
@@ -124,7 +125,7 @@ class _RunReader:
         self._is_demo = not any(m.get("role") == "assistant" and m.get("is_demo") is not True for m in _history(run))
 
     def records(self) -> Iterator[tuple[SourceRecord, int]]:
-        history = items(self._run.get("history"))
+        history = as_list(self._run.get("history"))
         for number, item in enumerate(history):
             if isinstance(item, dict) and item.get("role") == "assistant" and not self._is_shown(item):
                 # An answer that failed to be of use may be no part of the history: its step stands alone.
@@ -151,21 +152,21 @@ class _RunReader:
         return is_demo and not self._is_demo
 
     def _step_of(self, item: dict[str, Any]) -> int | None:
-        action = words(item.get("action")).strip()
+        action = text_in(item, "action").strip()
         for at in range(self._next, len(self._steps)):
-            if words(fields(self._steps[at]).get("action")).strip() == action:
+            if as_text(as_dict(self._steps[at]).get("action")).strip() == action:
                 return at
         return None
 
     def _answer_of_model(self, number: int, item: dict[str, Any]) -> SourceRecord:
         id = f"h{number}"
-        steps = self._reply(id, item, text_of(item.get("content")), words(item.get("action")))
+        steps = self._reply(id, item, text_of(item.get("content")), text_in(item, "action"))
         rest = {k: v for k, v in item.items() if k != "content"}
-        if len(items(item.get("tool_calls"))) == 1:
+        if len(as_list(item.get("tool_calls"))) == 1:
             del rest["tool_calls"]
         for same in ("thought", "action"):
             # They repeat the content's words, or say how they were read: kept only where they say more.
-            if rest.get(same) is not None and words(rest[same]).strip() in text_of(item.get("content")):
+            if rest.get(same) is not None and as_text(rest[same]).strip() in text_of(item.get("content")):
                 del rest[same]
         return SourceRecord(id, tuple(steps), rest=rest)
 
@@ -203,7 +204,7 @@ class _RunReader:
         """Whether a message is the observation of the step that was just taken in."""
         if self._next == 0:
             return False
-        told = words(fields(self._steps[self._next - 1]).get("observation")).strip()
+        told = as_text(as_dict(self._steps[self._next - 1]).get("observation")).strip()
         return told in text if told else True
 
     # The steps
@@ -211,12 +212,12 @@ class _RunReader:
     def _alone(self) -> tuple[SourceRecord, int]:
         """A step whose answer is not in the history: it tells both."""
         number, step = self._next, self._steps[self._next]
-        about = fields(step)
+        about = as_dict(step)
         steps: list[Step] = []
-        if about and words(about.get("action")).strip():
-            steps += self._reply(f"t{number}", about, words(about.get("response")), words(about.get("action")))
-        elif words(about.get("response")):
-            steps += self._reply(f"t{number}", {}, words(about.get("response")), "")
+        if about and text_in(about, "action").strip():
+            steps += self._reply(f"t{number}", about, text_in(about, "response"), text_in(about, "action"))
+        elif text_in(about, "response"):
+            steps += self._reply(f"t{number}", {}, text_in(about, "response"), "")
         record = self._with_ask(step)
         rest = record.rest
         return msgspec.structs.replace(record, steps=(*steps, *record.steps), rest=rest), len(str(step))
@@ -228,10 +229,10 @@ class _RunReader:
         if not isinstance(step, dict):
             return SourceRecord(id, rest=step, broken=f"step {id[1:]} is not an object")
         state = step.get("state")
-        state = fields(json_or_text(state) if isinstance(state, str) else state)
+        state = as_dict(json_or_text(state) if isinstance(state, str) else state)
         steps: tuple[Step, ...] = ()
         if self._ask is not None:
-            steps = (self._observed(self._ask, words(step.get("observation")), step, state),)
+            steps = (self._observed(self._ask, text_in(step, "observation"), step, state),)
         rest = {
             k: self._without_history(v) if k in ("messages", "query") else v
             for k, v in step.items()
@@ -251,7 +252,7 @@ class _RunReader:
         if not isinstance(messages, list):
             return messages
         if not self._places:
-            history = items(self._run.get("history"))
+            history = as_list(self._run.get("history"))
             self._places = {msgspec.json.encode(item): number for number, item in reversed(list(enumerate(history)))}
         return [self._places.get(msgspec.json.encode(message), message) for message in messages]
 
@@ -287,13 +288,13 @@ class _RunReader:
     # The end
 
     def _ending(self) -> Iterator[Step]:
-        info = fields(self._run.get("info"))
-        status = words(info.get("exit_status"))
+        info = as_dict(self._run.get("info"))
+        status = text_in(info, "exit_status")
         if not status:
             return
-        stats = fields(info.get("model_stats"))
+        stats = as_dict(info.get("model_stats"))
         sent, got = stats.get("tokens_sent"), stats.get("tokens_received")
-        usage = Usage(input=_count(sent), output=_count(got))
+        usage = Usage(input=as_count(sent), output=as_count(got))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
             yield SpentStep("", usage, cost)
@@ -310,7 +311,3 @@ def _outcome(ask: AskStep, text: str) -> Outcome:
     if ask.tool in EDITS or ask.tool == "open":
         return "failed" if REFUSED.match(text.lstrip()) else "succeeded"
     return "failed" if _FAILED.search(text[:4000]) else "succeeded"
-
-
-def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

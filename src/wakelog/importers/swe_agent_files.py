@@ -11,11 +11,11 @@ import re
 import shlex
 from typing import Any
 
-from wakelog.importers.chat import fields, items, words
 from wakelog.importers.file_changes import file_change, replaced
 from wakelog.importers.shell_writes import shell_writes
 from wakelog.importers.steps import AskStep
 from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 _WINDOW = re.compile(r"^\[File: (?P<path>.+?) \((?P<count>\d+) lines total\)\]$", re.MULTILINE)
 _LINE = re.compile(r"(\d+):(.*)")
@@ -39,10 +39,10 @@ class OpenFiles:
 
     def changes(self, ask: AskStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
         """The changes that a call which succeeded made."""
-        folder = words(state.get("working_dir"))
+        folder = text_in(state, "working_dir")
         found: tuple[FileChanged, ...] = ()
         if ask.tool == "str_replace_editor":
-            found = self._replaced(fields(ask.input), folder)
+            found = self._replaced(as_dict(ask.input), folder)
         elif ask.tool in EDITS:
             found = self._edited(ask, command, observation, state, folder)
         elif ask.tool == "bash":
@@ -55,8 +55,8 @@ class OpenFiles:
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
         is_new = ask.tool == "create"
-        told = words(fields(ask.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
-        path = _place(path or told or words(state.get("open_file")), folder)
+        told = as_text(as_dict(ask.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
+        path = _place(path or told or text_in(state, "open_file"), folder)
         if not path or path.endswith("/n/a") or path == "n/a":
             return ()
         before = None if is_new else self._known.get(path)
@@ -68,14 +68,14 @@ class OpenFiles:
 
     def _replaced(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
         """An edit of the newer editor, which names its file and holds the whole of what it writes."""
-        path, what = words(given.get("path")), given.get("command")
+        path, what = text_in(given, "path"), given.get("command")
         if not path or what not in ("create", "str_replace", "insert"):
             return ()
         place = _place(path, folder)
-        old, new = words(given.get("old_str")), words(given.get("new_str"))
+        old, new = text_in(given, "old_str"), text_in(given, "new_str")
         before = self._known.pop(place, None)
         if what == "create":
-            after: str | None = words(given.get("file_text"))
+            after: str | None = text_in(given, "file_text")
             lines = None
         else:
             after = replaced(before, old, new) if before is not None and what == "str_replace" else None
@@ -99,7 +99,7 @@ class OpenFiles:
         """Remembers a file whose lines are all shown."""
         path, shown = _window(observation)
         if path and shown is not None:
-            self._known[_place(path, words(state.get("working_dir")))] = shown
+            self._known[_place(path, text_in(state, "working_dir"))] = shown
 
 
 def _window(observation: str) -> tuple[str, str | None]:
@@ -121,11 +121,11 @@ def _window(observation: str) -> tuple[str, str | None]:
 
 def _counts(ask: AskStep, command: str) -> tuple[int, int]:
     """Lines that an edit put in and took out, as its words say."""
-    given = fields(ask.input)
+    given = as_dict(ask.input)
     if "replace" in given or "search" in given:
-        return len(words(given.get("replace")).splitlines()), len(words(given.get("search")).splitlines())
+        return len(text_in(given, "replace").splitlines()), len(text_in(given, "search").splitlines())
     if ask.tool in ("insert", "append"):
-        return len(words(given.get("text")).splitlines() or command.splitlines()), 0
+        return len(text_in(given, "text").splitlines() or command.splitlines()), 0
     span = _RANGE.match(command)
     body = command.split("\n")[1:]
     while body and body[-1].strip() in ("", "end_of_edit"):
@@ -135,7 +135,7 @@ def _counts(ask: AskStep, command: str) -> tuple[int, int]:
     if body and command.split("\n")[0].strip() == "edit":
         return len(body), 0
     try:
-        parts = items(shlex.split(command))[1:]
+        parts = as_list(shlex.split(command))[1:]
     except ValueError:
         return 0, 0
     return (len(parts[1].splitlines()), len(parts[0].splitlines())) if len(parts) > 1 else (0, 0)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.chat import asks_of, blocks_of, fields, items, text_of, words
+from wakelog.importers.chat import asks_of, blocks_of, text_of
 from wakelog.importers.files import RecordIds, Sample, digest, document, storable
 from wakelog.importers.steps import (
     AnswerStep,
@@ -31,6 +31,7 @@ from wakelog.importers.steps import (
     WordsStep,
 )
 from wakelog.model.events import Effect
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
@@ -59,7 +60,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 def _transcript(number: int, run: Any) -> Transcript:
     run = storable(run)
-    about = fields(run)
+    about = as_dict(run)
     task, trial = about.get("task_id", number), about.get("trial", 0)
     # A run is written once and whole, so its content tells it from the same task played by another model.
     raw = msgspec.json.encode(run)
@@ -76,7 +77,7 @@ def _records(run: Any, size: int) -> Iterator[tuple[SourceRecord, int]]:
     if not isinstance(run, dict):
         yield SourceRecord("run", rest=run, broken="a run is not an object"), size
         return
-    messages = items(run.get("traj"))
+    messages = as_list(run.get("traj"))
     reader = _RunReader()
     for number, message in enumerate(messages):
         yield reader.record(number, message), size // (len(messages) + 1)
@@ -97,7 +98,7 @@ class _RunReader:
         steps = self._steps(id, message)
         held = ("content", "role", "tool_calls", "tool_call_id", "name") if steps else ()
         rest = {k: v for k, v in message.items() if k not in held}
-        return SourceRecord(id, tuple(steps), rest={"role": words(message.get("role")), **rest})
+        return SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
 
     def _steps(self, id: str, message: dict[str, Any]) -> list[Step]:
         content = message.get("content")
@@ -125,7 +126,7 @@ class _RunReader:
         return msgspec.structs.replace(ask, id=self._open[told])
 
     def _answer(self, message: dict[str, Any]) -> AnswerStep:
-        told = words(message.get("tool_call_id"))
+        told = text_in(message, "tool_call_id")
         text = text_of(message.get("content"))
         is_error = text.startswith("Error")
         id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
@@ -139,7 +140,7 @@ class _RunReader:
 
 def _effects(message: dict[str, Any]) -> dict[str, Effect]:
     """The tools of these worlds are named after what they do to the data."""
-    names = [words(fields(fields(c).get("function")).get("name")) for c in items(message.get("tool_calls"))]
+    names = [as_text(as_dict(as_dict(c).get("function")).get("name")) for c in as_list(message.get("tool_calls"))]
     effects: dict[str, Effect] = {name: "read" for name in names if name.startswith(_READS)}
     return effects | {"think": "pure", "calculate": "pure"}
 
@@ -149,11 +150,11 @@ def _ending(run: dict[str, Any]) -> Iterator[Step]:
     if not isinstance(reward, int | float) or isinstance(reward, bool):
         yield FinishStep("ended")
         return
-    about = fields(run.get("info"))
-    wanted = [words(fields(a).get("name")) or "?" for a in items(fields(about.get("task")).get("actions"))]
+    about = as_dict(run.get("info"))
+    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
     yield LabelsStep({"reward": f"{reward:g}"})
     yield TurnDoneStep("failed" if "error" in about else "completed")
     if "error" in about:
-        yield RemarkStep(f"the run broke off: {words(about.get('error'))[:ERROR_MAX]}")
+        yield RemarkStep(f"the run broke off: {text_in(about, 'error')[:ERROR_MAX]}")
     yield RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
     yield FinishStep("completed" if reward == 1 else "failed")

@@ -25,7 +25,6 @@ from wakelog.index.facets import (
     Facets,
     as_int,
     as_json,
-    as_text,
     decision_of,
     facets_of,
     failure_of,
@@ -38,6 +37,7 @@ from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import as_text
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
 from wakelog.model.trust import distrust

@@ -17,6 +17,7 @@ import msgspec
 from wakelog.model.calls import ASKS, outcome_of
 from wakelog.model.document import told_ops
 from wakelog.model.events import KINDS
+from wakelog.model.json_fields import as_text
 from wakelog.model.parts import content_text
 from wakelog.model.values import Value
 
@@ -245,10 +246,6 @@ def one_line(text: str) -> str:
     """The beginning of a text, in one line."""
     line = " ".join(text[: 4 * SUMMARY_MAX].split())
     return line if len(line) <= SUMMARY_MAX else line[: SUMMARY_MAX - 1] + "…"
-
-
-def as_text(value: Any) -> str:
-    return value if type(value) is str else ""
 
 
 def as_int(value: Any) -> int:

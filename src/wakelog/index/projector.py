@@ -28,11 +28,12 @@ from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import view
 from wakelog.index.connection import Connection
 from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
-from wakelog.index.facets import as_int, as_text
+from wakelog.index.facets import as_int
 from wakelog.index.read_ahead import AHEAD, Ahead
 from wakelog.index.rows import OPEN_END, Batch, ProjectionState, SessionRow
 from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
+from wakelog.model.json_fields import as_text
 from wakelog.model.records import GENESIS, ForkPoint, Head
 
 EXPECTED = 500

@@ -13,11 +13,12 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.facets import Facets, as_text, failure_of
+from wakelog.index.facets import Facets, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
 from wakelog.model.call_subject import TARGET_MAX, CallSubject, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.error_signature import error_signature
+from wakelog.model.json_fields import as_text
 from wakelog.model.records import Header
 from wakelog.model.trust import distrust
 from wakelog.model.values import Value

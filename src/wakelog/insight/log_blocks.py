@@ -13,8 +13,9 @@ from typing import Any, Final
 from wakelog.insight.blocks import Block, Did, Speaker, SpokenText, TextSpan, TurnBlocks
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ANSWERS, Call, Calls, text_in
+from wakelog.model.calls import ANSWERS, Call, Calls
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.parts import Text, parts_of, text_of
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of

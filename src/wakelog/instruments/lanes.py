@@ -21,8 +21,9 @@ from wakelog.instruments.conversation import Conversation, SeenCallResult
 from wakelog.instruments.wire import ConversationItem
 from wakelog.log.holder import TurnHold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
-from wakelog.model.calls import ASKS, text_in
+from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.parts import flat, parts_of
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value

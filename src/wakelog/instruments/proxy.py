@@ -27,6 +27,7 @@ from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall
 from wakelog.instruments.wire import read_request, shape_of
 from wakelog.model.events import Failure
+from wakelog.model.json_fields import as_dict
 from wakelog.runtime.streams import StreamRecord
 
 BODY_MAX = 64 << 20
@@ -344,7 +345,7 @@ class _HeardAnswer:
 def _failure(status: int, said: Any) -> Failure:
     """What a provider says went wrong."""
     error = said.get("error") if isinstance(said, dict) else None
-    told: dict[str, Any] = error if isinstance(error, dict) else {}
+    told: dict[str, Any] = as_dict(error)
     names = (told.get("type"), told.get("status"), told.get("code"), f"http-{status}")
     name = next(v for v in names if isinstance(v, str) and v)
     message = text if isinstance(text := told.get("message"), str) else ""

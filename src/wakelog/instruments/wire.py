@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
+from wakelog.model.json_fields import dicts_in, text_in
 from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, flat, parts_of, text_of
 from wakelog.model.values import Value
 from wakelog.runtime.models import SHOWN
@@ -159,12 +160,12 @@ Reading = tuple[str, list[ConversationItem]]
 
 def _chat(body: dict[str, Any]) -> Reading:
     system, items = [], []
-    for message in _dicts(body.get("messages")):
+    for message in dicts_in(body.get("messages")):
         role = message.get("role")
         if role in _SYSTEM:
             system.append(_said(message.get("content")))
         elif role in ("tool", "function"):
-            result = CallResult(_text(message, "tool_call_id"), _text(message, "name"), message.get("content"))
+            result = CallResult(text_in(message, "tool_call_id"), text_in(message, "name"), message.get("content"))
             items.append(_item("tool", None, parts_of({**message, "role": "tool"}), (result,)))
         else:
             is_reply = role == "assistant"
@@ -175,11 +176,11 @@ def _chat(body: dict[str, Any]) -> Reading:
 
 def _messages(body: dict[str, Any]) -> Reading:
     items = []
-    for message in _dicts(body.get("messages")):
+    for message in dicts_in(body.get("messages")):
         content = message.get("content")
-        blocks = list(_dicts(content))
+        blocks = dicts_in(content)
         results = tuple(
-            CallResult(_text(b, "tool_use_id"), "", b.get("content"), b.get("is_error") is True)
+            CallResult(text_in(b, "tool_use_id"), "", b.get("content"), b.get("is_error") is True)
             for b in blocks
             if b.get("type") == "tool_result"
         )
@@ -194,12 +195,12 @@ def _responses(body: dict[str, Any]) -> Reading:
     system, items = [_said(body.get("instructions"))], []
     if isinstance(given, str):
         items.append(_item("user", given, (Text(given),)))
-    for each in _dicts(given):
+    for each in dicts_in(given):
         role = each.get("role")
         if role in _SYSTEM:
             system.append(_said(each.get("content")))
         elif each.get("type") in _RESULTS:
-            result = CallResult(_text(each, "call_id"), "", each.get("output"))
+            result = CallResult(text_in(each, "call_id"), "", each.get("output"))
             items.append(_item("tool", None, parts_of(each), (result,)))
         elif role == "user":
             items.append(_item("user", each.get("content"), parts_of(_as_message(each))))
@@ -211,16 +212,16 @@ def _responses(body: dict[str, Any]) -> Reading:
 def _contents(body: dict[str, Any]) -> Reading:
     items = []
     given = body.get("contents")
-    for content in _dicts(given if isinstance(given, list) else [given]):
-        pieces = list(_dicts(content.get("parts")))
+    for content in dicts_in(given if isinstance(given, list) else [given]):
+        pieces = dicts_in(content.get("parts"))
         answered = [r for p in pieces if isinstance(r := p.get("functionResponse") or p.get("function_response"), dict)]
-        results = tuple(CallResult(_text(r, "id"), _text(r, "name"), r.get("response")) for r in answered)
+        results = tuple(CallResult(text_in(r, "id"), text_in(r, "name"), r.get("response")) for r in answered)
         said = [p for p in pieces if not p.keys() & {"functionResponse", "function_response"}]
         role: Role = "assistant" if content.get("role") == "model" else "user" if said else "tool"
         parts = parts_of({"role": "model", "parts": pieces})
         items.append(_item(role, {"role": str(content.get("role")), "parts": said} if said else None, parts, results))
     system = body.get("systemInstruction") or body.get("system_instruction")
-    pieces = list(_dicts(system.get("parts"))) if isinstance(system, dict) else []
+    pieces = dicts_in(system.get("parts")) if isinstance(system, dict) else []
     return flat(parts_of({"role": "user", "parts": pieces})) if pieces else "", items
 
 
@@ -267,12 +268,3 @@ def _as_message(message: dict[str, Any]) -> dict[str, Any]:
 
 def _said(content: Value) -> str:
     return flat(parts_of(content)) if content else ""
-
-
-def _dicts(values: Value) -> Iterator[dict[str, Any]]:
-    yield from (v for v in values if isinstance(v, dict)) if isinstance(values, list) else ()
-
-
-def _text(held: dict[str, Any], name: str) -> str:
-    value = held.get(name)
-    return value if isinstance(value, str) else ""

@@ -17,6 +17,7 @@ from wakelog.log.reader import Entry
 from wakelog.maintenance.holds import Hold, hold_of
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.records import Anchor
 from wakelog.session import Session
 
@@ -128,8 +129,8 @@ def _entry(entry: Entry) -> AuditEntry | None:
         concern=CONCERNS[entry.kind],
         kind=entry.kind,
         actor=header.actor,
-        by=_text(body.get("by")),
-        why=_text(body.get("why")),
+        by=text_in(body, "by"),
+        why=text_in(body, "why"),
         what=what,
         events=events,
     )
@@ -153,7 +154,7 @@ def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
     if kind == "history.expanded":
         return f"the summary of e{body.get('compacted')} taken back", ()
     targets = tuple(body.get("targets") or ())
-    words = next((_text(body.get(name)) for name in _NAMED if _text(body.get(name))), "")
+    words = next((as_text(body.get(name)) for name in _NAMED if as_text(body.get(name))), "")
     return words or (_count(len(targets), "event") if targets else ""), targets
 
 
@@ -162,7 +163,3 @@ _NAMED = ("name", "session", "action", "request", "missed", "outcome", "holder",
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""

@@ -25,6 +25,7 @@ from wakelog.mcp.frames import Frame
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import as_dict
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain, summarise
@@ -209,11 +210,11 @@ class TrafficRecorder:
         if passed.side != "client":
             return
         params = frame.get("params")
-        self._hear(passed.scope, frame, params if isinstance(params, dict) else {})
+        self._hear(passed.scope, frame, as_dict(params))
         if "id" not in frame:
             return
         key = (passed.scope, repr(frame["id"]))
-        params = params if isinstance(params, dict) else {}
+        params = as_dict(params)
         method = frame["method"]
         if method == "tools/list":
             self._lists.add(key)

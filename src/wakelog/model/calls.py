@@ -11,11 +11,12 @@ wants the call all the same takes the request first (its seq is the event's caus
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Final, Generic, Self, TypeVar
 
 import msgspec
 
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.machines import ACTION
 from wakelog.model.records import Header
 from wakelog.model.values import Value
@@ -153,9 +154,3 @@ class Calls(Generic[C]):
         if found is not None:
             found.take(seq, kind, header, body)
         return found
-
-
-def text_in(body: Mapping[str, Any], field: str) -> str:
-    """A field of a body that is text; what is erased, or is something else, counts as empty."""
-    value = body.get(field)
-    return value if type(value) is str else ""

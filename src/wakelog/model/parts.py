@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.model.json_fields import text_in
 from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -150,7 +151,7 @@ def _answer(answer: dict[str, Any]) -> Iterator[Part]:
         for call in answer.get("tool_calls") or ():
             function = call.get("function") if isinstance(call, dict) else None
             if isinstance(function, dict):
-                yield Asked(_text(call.get("id")), _text(function.get("name")), _arguments(function.get("arguments")))
+                yield Asked(text_in(call, "id"), text_in(function, "name"), _arguments(function.get("arguments")))
     elif _is_block(answer):
         yield from _block(answer)
     elif isinstance(answer.get("parts"), list) and answer.keys() <= {"role", "parts"}:
@@ -167,9 +168,9 @@ def _google(content: Value) -> Iterator[Part]:
         call = part.get("functionCall") or part.get("function_call")
         result = part.get("functionResponse") or part.get("function_response")
         if isinstance(call, dict):
-            yield Asked(_text(call.get("id")), _text(call.get("name")), call.get("args"))
+            yield Asked(text_in(call, "id"), text_in(call, "name"), call.get("args"))
         elif isinstance(result, dict):
-            yield Answered(_text(result.get("id")), text_of(result.get("response")))
+            yield Answered(text_in(result, "id"), text_of(result.get("response")))
         elif isinstance(part.get("text"), str):
             yield Text(part["text"])
         elif isinstance(held := part.get("inlineData") or part.get("inline_data"), dict):
@@ -192,16 +193,16 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         case "redacted_thinking" if isinstance(block.get("data"), str):
             yield Thinking({name: block[name] for name in ("type", "data")})
         case "tool_use":
-            yield Asked(_text(block.get("id")), _text(block.get("name")), block.get("input"))
+            yield Asked(text_in(block, "id"), text_in(block, "name"), block.get("input"))
         case "function_call":
-            yield Asked(_text(block.get("call_id")), _text(block.get("name")), _arguments(block.get("arguments")))
+            yield Asked(text_in(block, "call_id"), text_in(block, "name"), _arguments(block.get("arguments")))
         case "custom_tool_call":
-            yield Asked(_text(block.get("call_id")), _text(block.get("name")), block.get("input"))
+            yield Asked(text_in(block, "call_id"), text_in(block, "name"), block.get("input"))
         case "tool_result":
             is_error = block.get("is_error") is True
-            yield Answered(_text(block.get("tool_use_id")), _flat(block.get("content")), is_error)
+            yield Answered(text_in(block, "tool_use_id"), _flat(block.get("content")), is_error)
         case "function_call_output" | "custom_tool_call_output":
-            yield Answered(_text(block.get("call_id")), _flat(block.get("output")))
+            yield Answered(text_in(block, "call_id"), _flat(block.get("output")))
         case "reasoning" | "thinking":
             return  # a provider's own notes, which only it can read and which nobody else takes
         case _:
@@ -252,7 +253,3 @@ def flat(parts: Iterable[Part]) -> str:
         elif isinstance(part, Answered):
             lines.append(part.text)
     return "\n".join(lines)
-
-
-def _text(value: Value) -> str:
-    return value if isinstance(value, str) else ""

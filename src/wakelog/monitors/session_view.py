@@ -15,8 +15,9 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, SETTLES, Call, text_in
+from wakelog.model.calls import ASKS, SETTLES, Call
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold

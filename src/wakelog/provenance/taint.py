@@ -17,6 +17,7 @@ import msgspec
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.json_fields import as_text
 from wakelog.model.trust import Trust, distrust
 from wakelog.model.values import Value
 from wakelog.provenance.effective_trust import Trusts
@@ -275,7 +276,7 @@ def name_of(graph: Graph, entry: Entry, part: Part) -> str:
         name = key_in_delta(entry, _MAP[part])
     else:
         value = entry.body.get(_FIELD[part])
-        name = value if isinstance(value, str) else ""
+        name = as_text(value)
     return name or ("(erased)" if entry.record.body else "(pruned)")
 
 

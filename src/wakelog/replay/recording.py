@@ -19,8 +19,9 @@ from wakelog.compare.trajectory import select_extent
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.calls import ASKS, Call, Calls, outcome_of, text_in
+from wakelog.model.calls import ASKS, Call, Calls, outcome_of
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import text_in
 from wakelog.model.payloads import as_ref
 from wakelog.model.records import Head
 from wakelog.model.values import Value

@@ -21,6 +21,7 @@ from wakelog.knowledge.recall import TOKENS, TOKENS_AT_ERROR, PastLines, as_mark
 from wakelog.model import events as ev
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.error_signature import error_signature
+from wakelog.model.json_fields import as_text
 from wakelog.monitors.rules import RuleFinding
 
 if TYPE_CHECKING:
@@ -127,9 +128,7 @@ class StoreKnown:
         goal = log.part("goal") or labels.get("title") or ""
         project = project_of(labels) or None
         return self._store.index.ask(
-            AskRecall(
-                files, "", goal if isinstance(goal, str) else "", project, session.id, tokens, self._store.clock()
-            )
+            AskRecall(files, "", as_text(goal), project, session.id, tokens, self._store.clock())
         )
 
     def known_error(self, entry: Entry, seen: SessionView) -> RuleFinding | None:

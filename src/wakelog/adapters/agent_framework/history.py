@@ -19,6 +19,7 @@ from wakelog.adapters.shaped_items import ShapedItems
 from wakelog.adapters.stores import store_at
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
+from wakelog.model.json_fields import count_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import check_value
 from wakelog.runtime.bridge import in_thread
@@ -140,12 +141,12 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         if not isinstance(used, Mapping):
             return None
         model = str(getattr(response, "model", None) or getattr(response, "model_id", None) or "")
-        cached = _count(used, "cache_read_input_token_count")
+        cached = count_in(used, "cache_read_input_token_count")
         usage = Usage(
-            input=max(0, _count(used, "input_token_count") - cached),
+            input=max(0, count_in(used, "input_token_count") - cached),
             cache_read=cached,
-            output=max(0, _count(used, "output_token_count") - _count(used, "reasoning_output_token_count")),
-            reasoning=_count(used, "reasoning_output_token_count"),
+            output=max(0, count_in(used, "output_token_count") - count_in(used, "reasoning_output_token_count")),
+            reasoning=count_in(used, "reasoning_output_token_count"),
         )
         return ReplyFacts(model=model, cost=self._costs.cost(model, usage, 0, self.store.clock()))
 
@@ -191,8 +192,3 @@ def _given(arguments: Any) -> Any:
         return check_value(to_stored(json.loads(arguments)), "arguments") if arguments.strip() else {}
     except ValueError:
         return arguments
-
-
-def _count(used: Mapping[str, Any], name: str) -> int:
-    value = used.get(name)
-    return value if type(value) is int and value > 0 else 0

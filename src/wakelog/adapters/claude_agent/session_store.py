@@ -26,6 +26,7 @@ from wakelog.adapters.item_log import ItemLog
 from wakelog.adapters.stores import Place, store_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
+from wakelog.model.json_fields import as_dict
 from wakelog.model.records import Head
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
@@ -72,7 +73,7 @@ class WakelogSessionStore:
             for head in self._heads(project_key):
                 data = self._store.resume(head.session).log.state()["data"].get(SUMMARY)
                 told = {"session_id": self._session_id(project_key, head), "mtime": _milliseconds(head)}
-                found.append({**told, "data": data if isinstance(data, dict) else {}})
+                found.append({**told, "data": as_dict(data)})
             return found
 
         return await in_thread(listed)

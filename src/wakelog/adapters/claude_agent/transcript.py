@@ -21,6 +21,7 @@ from wakelog.importers.files import JsonLine
 from wakelog.importers.kept_records import KeptCommit
 from wakelog.importers.session_writer import SessionWriter
 from wakelog.importers.steps import SourceRecord, StateDeltaStep, TranscriptHead
+from wakelog.model.json_fields import as_dict
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
@@ -148,4 +149,4 @@ def entry_of(value: Any) -> dict[str, Any]:
     """An entry as it was given, also where its events were refused."""
     if isinstance(value, dict) and value.keys() == {"refused", "record", "events"}:
         return entry_of(value["record"])
-    return value if isinstance(value, dict) else {}
+    return as_dict(value)

@@ -17,6 +17,7 @@ from wakelog.importers.langgraph_messages import message_kind, reply_of
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
+from wakelog.model.json_fields import as_text
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 
@@ -108,7 +109,7 @@ class RunEvents:
             self._answer(item)
         else:
             name = item.get("name")
-            event = ev.MessageAdded(role=role, content=item["content"], name=name if type(name) is str else "")
+            event = ev.MessageAdded(role=role, content=item["content"], name=as_text(name))
             self.add(event, actor="user" if role == "user" else "agent")
 
     def _reply(self, item: dict[str, Value]) -> None:

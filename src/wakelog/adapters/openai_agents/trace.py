@@ -28,6 +28,7 @@ from wakelog.errors import WakelogError
 from wakelog.importers.files import storable
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_text
 from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
@@ -41,7 +42,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
 
     def on_trace_start(self, trace: Any) -> None:
         group = getattr(trace, "group_id", None)
-        RUNS.begin(RunNotes(trace.trace_id, group if isinstance(group, str) else "", str(getattr(trace, "name", ""))))
+        RUNS.begin(RunNotes(trace.trace_id, as_text(group), str(getattr(trace, "name", ""))))
 
     def on_span_start(self, span: Any) -> None:
         notes = RUNS.find(span.trace_id)

@@ -1,0 +1,38 @@
+"""Fields of JSON that may hold anything: another program wrote it, or its content was erased. A field of the wrong type
+counts as missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def as_dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def as_count(value: object) -> int:
+    """A number above 0; true and false are none."""
+    return value if type(value) is int and value > 0 else 0
+
+
+def dicts_in(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; what else is in it is left out."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_in(body: Mapping[str, Any], field: str) -> str:
+    value = body.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def count_in(body: Mapping[str, Any], field: str) -> int:
+    return as_count(body.get(field))
