@@ -50,7 +50,7 @@ def probe(tmp_path: Path) -> dict[str, Any]:
     home.mkdir()
     env = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "WAKELOG_"))}
     env |= {"HOME": str(home), "TMPDIR": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run([sys.executable, "-c", PROBE], cwd=work, env=env, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", PROBE], cwd=work, env=env, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     result["created"] = sorted(str(path) for folder in (work, home) for path in folder.rglob("*"))

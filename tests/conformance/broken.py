@@ -155,5 +155,5 @@ def serving_broken(url: str) -> Iterator[Serving]:
     finally:
         server.stop()
         running.should_exit = True
-        thread.join(30)
+        thread.join(180)
         sock.close()

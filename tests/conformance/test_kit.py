@@ -24,7 +24,7 @@ def served() -> Iterator[Serving]:
 
 
 def _failed(served: Serving, *only: str) -> dict[str, str]:
-    results = run(served.url, served.key, other_key=served.other_key, only=only, timeout_s=20)
+    results = run(served.url, served.key, other_key=served.other_key, only=only, timeout_s=60)
     return {each.check: f"{each.expected} | {each.got} | {each.request}" for each in results if each.status != "passed"}
 
 

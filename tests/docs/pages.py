@@ -161,7 +161,7 @@ def _enter(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _run_command(page: Path, command: Command) -> str:
     done = subprocess.run(
-        command.text, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
+        command.text, shell=True, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180
     )
     assert done.returncode == command.exit_code, (
         f"{page.name}:{command.line}: `{command.text}` exited with {done.returncode}, "

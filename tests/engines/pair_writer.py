@@ -41,7 +41,7 @@ def main(url: str, name: str, path: str) -> None:
         sys.stdin.readline()  # until told to stop
         stop.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(180)
             assert not thread.is_alive()
         os.write(out, f"again - {store.engine._connections.asked_again}\n".encode())  # type: ignore[attr-defined]
 

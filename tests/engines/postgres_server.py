@@ -7,13 +7,14 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.ports import free_port
 
 NOBODY = 65534
 
@@ -24,12 +25,6 @@ def _binaries() -> Path:
     assert spec is not None
     assert spec.origin is not None
     return Path(spec.origin).parent / "pginstall" / "bin"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server:
@@ -82,7 +77,7 @@ class Server:
         self._wait()
         return self
 
-    def _wait(self, within_s: float = 60) -> None:
+    def _wait(self, within_s: float = 120) -> None:
         deadline = time.monotonic() + within_s
         while time.monotonic() < deadline:
             try:
@@ -132,7 +127,7 @@ class Server:
         """Ends the server and keeps its data: `pg_ctl stop`, in mode fast or immediate."""
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
-        self._process.wait(30)
+        self._process.wait(120)
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
@@ -162,7 +157,7 @@ class Pair:
         self.standby.start(hot_standby="on")
         self.primary.sql("alter system set synchronous_standby_names = 'FIRST 1 (standby)'")
         self.primary.sql("select pg_reload_conf()")
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while self.primary.ask("select coalesce(max(sync_state), '') from pg_stat_replication") != "sync":
             assert time.monotonic() < deadline, "the standby did not follow"
             time.sleep(0.05)

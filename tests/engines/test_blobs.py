@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import wakelog
-from tests.engines.postgres_server import free_port
+from tests.ports import free_port
 from wakelog.engine import Engine
 from wakelog.engines.blobs import BlobEngine
 from wakelog.engines.memory import MemoryEngine

@@ -148,12 +148,12 @@ def test_whoever_has_it_open_goes_on_while_it_is_migrated(place: Place) -> None:
     with place.open() as older, place.open() as newer:
         writer = threading.Thread(target=write, args=(older,))
         writer.start()
-        assert begun.wait(30)
+        assert begun.wait(180)
         list(migrates(newer).migrate())
         begun.clear()
-        assert begun.wait(30)
+        assert begun.wait(180)
         done.set()
-        writer.join(30)
+        writer.join(180)
         assert trouble == []
         assert newer.resume("plain").head.seq == EXPECTED[newer.resume("plain").id]["seq"] + count
         assert newer.resume("plain").verify().ok
@@ -166,7 +166,7 @@ def child(place: Place, number: int) -> "subprocess.CompletedProcess[str]":
         input="\n",
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -208,7 +208,7 @@ def test_several_that_migrate_at_once_do_it_once(place: Place) -> None:
         process.stdin.write("\n")
         process.stdin.flush()
     for process in processes:
-        _, problem = process.communicate(timeout=60)
+        _, problem = process.communicate(timeout=180)
         assert process.returncode == 0, problem
     with place.open() as store:
         assert migrates(store).version() == 99

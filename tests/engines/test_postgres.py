@@ -80,14 +80,14 @@ def test_many_who_wait_share_one_listener_and_closing_leaves_nothing_open(postgr
     engine._connections.connect = counted  # type: ignore[method-assign]
 
     def wait() -> None:
-        together.wait(60)
+        together.wait(180)
         engine.wait(session.id, after=session.head.seq, timeout_s=0.0)
 
     threads = [threading.Thread(target=wait) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(180)
     assert connects == [1]
     engine.close()
     assert open_connections() == []

@@ -44,4 +44,4 @@ def test_eight_processes_open_a_new_store_at_once_again_and_again(postgres: Serv
                 assert all(store.resume(h.session).verify().ok for h in store.sessions())
     finally:
         for process in processes:
-            process.communicate(timeout=30)
+            process.communicate(timeout=180)

@@ -63,7 +63,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(tmp_path: Path) ->
             assert writer.stdin is not None
             writer.stdin.write(b"\n")
             writer.stdin.close()
-            assert writer.wait(60) == 0
+            assert writer.wait(180) == 0
         acknowledged: dict[str, list[int]] = defaultdict(list)
         for file in files:
             for word, name, number, *_ in told(file):

@@ -33,7 +33,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(command: str, folder: Path) -> str:
     """What a shell prints."""
-    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
     return done.stdout
 

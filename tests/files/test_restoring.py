@@ -90,6 +90,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # Found at random. A folder that its last file left is empty, and stands where a file was; so may one in another.
 @example([[("write", "d/e", b"1")], [("write", "d/e/f", b"2"), ("remove", "d/e/f", b"")]], 1, 0)
+@example([[("write", "d/e", b"")], [("write", "d/e/f", b""), ("remove", "d/e/f", b"")]], 0, 1)
 @example([[("link", "d/e", b"a")], [("link", "d/e/f", b"a"), ("move", "d/e/f", b"d/a")]], 1, 2)
 @example([[("write", "d/e", b"1")], [("write", "d/e/f", b"2")], [("remove", "d/e/f", b"")]], 1, 2)
 @example([[("write", "d", b"1")], [("write", "d/e/f", b"2"), ("remove", "d/e/f", b"")]], 1, 0)

@@ -28,7 +28,7 @@ def run(*args: str, given: bytes | None = None, **how) -> subprocess.CompletedPr
     """`wakelog hook …` as an agent runs it."""
     source = {"stdin": subprocess.DEVNULL} if given is None else {"input": given}
     return subprocess.run(
-        [sys.executable, "-m", "wakelog", "hook", *args], capture_output=True, timeout=60, **source, **how
+        [sys.executable, "-m", "wakelog", "hook", *args], capture_output=True, timeout=180, **source, **how
     )
 
 

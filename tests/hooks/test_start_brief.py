@@ -33,7 +33,7 @@ def start(folder: Path, *args: str, origin: str = NEXT, event: str = "SessionSta
         input=json.dumps(said).encode(),
         capture_output=True,
         env={**os.environ, **env},
-        timeout=60,
+        timeout=180,
     )
 
 

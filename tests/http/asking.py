@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 
 
 class Reply(NamedTuple):

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 
 import wakelog
 from tests.http.asking import Asker
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(wakelog.__file__).resolve().parents[1]
@@ -26,8 +26,7 @@ class ServerProcess:
 
     def __init__(self, store: Path | str, *options: str) -> None:
         self._store, self._options = store, options
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[str] | None = None
         self._answers: Callable[[], bool] = self._is_ready

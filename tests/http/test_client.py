@@ -13,6 +13,7 @@ import pytest
 import wakelog
 from tests.http.conftest import Serve
 from tests.importers.claude import NAME, SESSION, Lines
+from tests.ports import free_port
 from wakelog.engines.remote import RemoteEngine, wire
 from wakelog.engines.remote.connection import Connections, parse_address
 from wakelog.errors import (
@@ -45,7 +46,7 @@ def between(
     lock = threading.Lock()
 
     def relay(client: socket.socket) -> None:
-        with client, socket.create_connection((host, int(port)), timeout=60) as server:
+        with client, socket.create_connection((host, int(port)), timeout=180) as server:
             while request := _message(client):
 
                 def served(sent: bytes = request) -> bytes:
@@ -190,10 +191,8 @@ def test_a_log_goes_on_through_lost_answers(running: RunningServer) -> None:
 
 
 def test_where_no_server_is_it_is_told_at_once() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
     with pytest.raises(UnavailableError) as told:
-        wakelog.open(f"http://127.0.0.1:{port}", key="wlk_a_b")
+        wakelog.open(f"http://127.0.0.1:{free_port()}", key="wlk_a_b")
     assert told.value.kind == "server-unreachable"
     assert "wakelog serve" in told.value.hint
 
@@ -402,7 +401,7 @@ def test_waiting_longer_than_one_question_is_several(serve: Serve, monkeypatch: 
     assert not engine.wait(writer.session, after=1, timeout_s=0.3)
     assert not engine.wait(None, after=0, timeout_s=0.3)
     woken: list[bool] = []
-    thread = threading.Thread(target=lambda: woken.append(engine.wait(None, after=0, timeout_s=20)))
+    thread = threading.Thread(target=lambda: woken.append(engine.wait(None, after=0, timeout_s=60)))
     thread.start()
     while thread.is_alive():
         store(engine, writer.seal(fact("news")))

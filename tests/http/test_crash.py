@@ -30,6 +30,7 @@ class Library(threading.Thread):
     def run(self) -> None:
         try:
             with wakelog.open(self._url, key=self._key) as store:
+                store.engine._patience_s = 600.0  # type: ignore[attr-defined] - however long a server takes to start
                 own, shared = store.session(self.name), store.session("shared")
                 number = 0
                 while not self._stop_it.is_set():
@@ -83,6 +84,8 @@ def play(tmp_path: Path, writers: int, kills: int, seed: int) -> None:
         threads = [kind(server.url, token, f"w{i}", stop) for i, kind in enumerate(kinds)]
         for thread in threads:
             thread.start()
+        while not all(t.acknowledged or t.error for t in threads):
+            stop.wait(0.005)  # whether there is a server at all is told at once, so none is killed before all are in
         for number in range(kills):
             enough = (number + 1) * writers * 2
             while sum(len(t.acknowledged) for t in threads) < enough and all(t.error is None for t in threads):
@@ -91,7 +94,7 @@ def play(tmp_path: Path, writers: int, kills: int, seed: int) -> None:
             server.start()
         stop.set()
         for thread in threads:
-            thread.join(120)
+            thread.join(300)
             assert not thread.is_alive()
             assert thread.error is None, f"{thread.name}, seed {seed}: {thread.error!r}"
     with wakelog.open(store) as opened:
@@ -152,7 +155,7 @@ def test_a_tail_goes_on_over_kills_without_gap_or_repetition(tmp_path: Path) -> 
             except (OSError, ValueError, IndexError, json.JSONDecodeError):
                 continue
         stop.set()
-        writer.join(60)
+        writer.join(300)
         assert writer.error is None
     for numbers in seen.values():
         assert numbers == list(range(1, len(numbers) + 1))

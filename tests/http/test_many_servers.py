@@ -57,7 +57,7 @@ def servers(postgres: Database) -> Iterator[Servers]:
         yield made
 
 
-def until(ask: Callable[[], Any], within_s: float = 60) -> Any:
+def until(ask: Callable[[], Any], within_s: float = 120) -> Any:
     """The first answer that is one."""
     deadline = time.monotonic() + within_s
     while not (answer := ask()):
@@ -82,14 +82,17 @@ def seqs(events: list[Event]) -> list[int]:
 def test_a_lease_is_honoured_by_all_and_taken_over_when_its_server_is_killed(servers: Servers) -> None:
     a, b = servers.askers
     assert a.post("/v1/sessions", {"name": "leased"}).status == 200
-    lease = a.post("/v1/sessions/leased/lease", {"holder": "one", "ttl_s": 2.0})
+    lease = a.post("/v1/sessions/leased/lease", {"holder": "one", "ttl_s": 3600.0})
     assert lease.json["epoch"] == 1
     assert b.post("/v1/sessions/leased/lease", {"holder": "two"}).kind == "leased"
     assert append(a, "leased", 1, guard=1).status == 200
     assert append(b, "leased", 2, guard=1).status == 200, "the holder may come through any server"
+    brief = {"holder": "one", "epoch": 1, "ttl_s": 1.0}
+    assert a.post("/v1/sessions/leased/lease/beat", brief).status == 200
     servers.a.kill()
     try:
-        taken = until(lambda: (r := b.post("/v1/sessions/leased/lease", {"holder": "two"})).status == 200 and r)
+        wish = {"holder": "two", "ttl_s": 3600.0}
+        taken = until(lambda: (r := b.post("/v1/sessions/leased/lease", wish)).status == 200 and r)
         assert taken.json["epoch"] == 2
     finally:
         servers.a.start()
@@ -152,7 +155,7 @@ def test_what_was_asked_again_elsewhere_is_there_once(servers: Servers) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert enough.wait(30)
+    assert enough.wait(180)
     servers.a.kill()
     try:
         writer.join()
@@ -173,7 +176,7 @@ def run(servers: Servers, *args: str) -> Any:
         capture_output=True,
         text=True,
         cwd=ROOT,
-        timeout=60,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)["data"]
@@ -186,7 +189,7 @@ def test_a_key_is_valid_everywhere_at_once_and_refused_everywhere_once_revoked(s
     assert [each.get("/ns/default/v1/info").status for each in askers] == [404, 404], "it sees its own only"
     assert "many-team" in run(servers, "key", "ls")[-1]["namespaces"]
     run(servers, "key", "revoke", "team")
-    until(lambda: [each.get("/v1/info").kind for each in askers] == ["key-refused"] * 2, within_s=60)
+    until(lambda: [each.get("/v1/info").kind for each in askers] == ["key-refused"] * 2)
 
 
 def test_a_namespace_made_through_one_is_there_for_all(servers: Servers) -> None:
@@ -213,7 +216,7 @@ def test_a_wait_hears_what_comes_through_others(servers: Servers, is_about_all: 
     waiting = threading.Thread(target=lambda: answers.append(b.post("/v1/engine/wait", question)))
     waiting.start()
     append(a, "waited", 1)
-    waiting.join(60)
+    waiting.join(180)
     assert answers[0].json["came"] is True
 
 

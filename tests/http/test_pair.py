@@ -22,7 +22,7 @@ from wakelog.http.namespaces import Spaces
 from wakelog.session import Session
 from wakelog.testing.contract.base import in_parallel
 
-PASSING = {"answer-unknown", "unreachable", "server-stopping", "read-only-server"}
+PASSING = {"answer-unknown", "unreachable", "server-busy", "server-stopping", "read-only-server"}
 """What a caller may be told while nobody can write. Each is settled by asking again with the same id."""
 
 
@@ -157,7 +157,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
             time.sleep(rng.uniform(0, 0.3) if kills > 1 else 0)  # at any moment, not when something was just done
             told = sum(len(t.told) for t in threads)
             pair.primary.kill()
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while sum(len(t.told) for t in threads) == told:
                 assert time.monotonic() < deadline, "nobody was told that the server is gone"
                 time.sleep(0.01)
@@ -165,7 +165,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
             _until(threads, [6] * clients)
         stop.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(180)
             assert not thread.is_alive()
             assert thread.error is None, f"{thread.name}, seed {seed}: {thread.error!r}"
         check(url, processes, token, threads, watcher, seed)
@@ -174,7 +174,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
 def _until(threads: list[Client], more: list[int]) -> None:
     """Until each client has so many more acknowledged."""
     wanted = [len(t.acknowledged[t.name]) + n for t, n in zip(threads, more, strict=True)]
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 180
     while any(len(t.acknowledged[t.name]) < n for t, n in zip(threads, wanted, strict=True)):
         for thread in threads:
             assert thread.error is None, f"{thread.name}: {thread.error!r}"
@@ -201,7 +201,7 @@ def check(
             heads = [Asker(p.url, token).get(f"/v1/sessions/{name}").json["head"] for p in processes]
             assert [head["hash"] for head in heads] == [session.head.hash.hex()] * len(heads), f"two heads, seed {seed}"
         last = store.resume("shared").append(wakelog.events.NoteAdded(text="the end")).seq
-        watcher.join(30)
+        watcher.join(120)
         assert watcher.error is None, watcher.error
         assert watcher.seen == list(range(1, last + 1)), f"seed {seed}"
 

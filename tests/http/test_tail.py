@@ -282,7 +282,7 @@ def test_after_everybody_has_left_the_next_watcher_finds_the_feed_again(
         [kept] = running.server._hubs.values()
         thread = kept._thread
         if thread is not None:
-            thread.join(60)
+            thread.join(180)
         assert kept._thread is None
 
 

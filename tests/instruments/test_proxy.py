@@ -14,6 +14,7 @@ import pytest
 import wakelog
 from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, Api, ask_chat
 from tests.instruments.conftest import Recorded
+from tests.ports import free_port
 from tests.runtime.providers import Play, Provider
 from wakelog.errors import InvalidInputError
 from wakelog.instruments.endpoints import Endpoints
@@ -138,10 +139,8 @@ def test_a_stream_that_breaks_off_breaks_off_for_the_client_too(
 
 
 def test_a_provider_that_is_away_is_a_bad_gateway(recorded: Recorded) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        free = taken.getsockname()[1]
     remote = Provider()
-    remote.url = f"http://127.0.0.1:{free}"
+    remote.url = f"http://127.0.0.1:{free_port()}"
     through = Through(remote, recorded)
     with through.proxy, pytest.raises(openai.InternalServerError) as away:
         ask_chat(through.to(), CHAT.first())
@@ -223,7 +222,7 @@ def test_another_protocol_passes_as_it_is(recorded: Recorded) -> None:
         through = Through(remote, recorded)
         with through.proxy:
             url = urlsplit(through.to().url)
-            with socket.create_connection((url.hostname or "", url.port or 0), timeout=30) as client:
+            with socket.create_connection((url.hostname or "", url.port or 0), timeout=180) as client:
                 head = (
                     f"GET {url.path}/responses HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
                 )

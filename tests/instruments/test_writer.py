@@ -33,7 +33,7 @@ def test_nobody_waits_for_a_store_that_hangs() -> None:
     writer, free, done = RecordWriter(0.01), threading.Event(), list[int]()
 
     def hang() -> None:
-        free.wait(60)
+        free.wait(180)
 
     writer.wait(writer.put(hang))
     writer._wait_s = 3600  # behind now: nobody waits for the next ones at all
@@ -62,7 +62,7 @@ def test_who_is_cancelled_while_waiting_does_not_stop_the_writer() -> None:
     writer, free, done = RecordWriter(60), threading.Event(), list[int]()
 
     def slow() -> None:
-        free.wait(60)
+        free.wait(180)
         done.append(1)
 
     async def work() -> None:

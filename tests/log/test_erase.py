@@ -314,12 +314,12 @@ def test_writers_go_on_while_events_are_erased(engine: Engine, new_log: NewLog) 
 
     writer = threading.Thread(target=write)
     writer.start()
-    begun.wait(30)
+    begun.wait(180)
     for seq in range(2, 8):
         # SQLite empties its log only once no reader is in it; it says so, and the removal itself is done.
         with contextlib.suppress(UnavailableError):
             erase(log, [seq])
-    writer.join(60)
+    writer.join(180)
     assert failures == []
     assert log.state()["budget"]["spent"]["tokens"] == 30
     assert log.head().seq == 1 + 6 + 30 + 6

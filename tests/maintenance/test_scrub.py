@@ -132,11 +132,11 @@ def test_what_is_written_meanwhile_is_no_damage(store: Store) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    assert begun.wait(60)
+    assert begun.wait(180)
     for _ in range(3):
         assert scrub(store).findings == ()
     done.set()
-    writer.join(60)
+    writer.join(180)
     assert trouble == []
 
 

@@ -97,7 +97,7 @@ async def test_a_store_made_elsewhere_meanwhile_is_found(tmp_path: Path) -> None
 async def test_the_command_makes_its_folder_with_the_first_session(tmp_path: Path) -> None:
     async def connect(*tools: tuple[str, dict[str, Any]]) -> None:
         server = StdioServerParameters(command=sys.executable, args=["-m", "wakelog", "mcp"], cwd=str(tmp_path))
-        with anyio.fail_after(60):
+        with anyio.fail_after(180):
             async with Client(server) as c:
                 await c.list_tools()
                 for name, arguments in tools:

@@ -51,7 +51,7 @@ def serving(app: Any) -> Iterator[int]:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join(60)
+        thread.join(180)
 
 
 @contextlib.contextmanager
@@ -176,7 +176,7 @@ async def test_what_a_slow_store_did_not_take_before_the_end_is_told(store: wake
     is_free = threading.Event()
 
     def slow() -> Any:
-        is_free.wait(60)
+        is_free.wait(180)
         return store.session("rec")
 
     recorder = TrafficRecorder(slow, name="things", warn=warned.append)
@@ -186,4 +186,4 @@ async def test_what_a_slow_store_did_not_take_before_the_end_is_told(store: wake
     recorder.close(timeout_s=0.01)
     assert any("may not be recorded" in text for text in warned)
     is_free.set()
-    recorder._thread.join(60)
+    recorder._thread.join(180)

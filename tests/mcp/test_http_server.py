@@ -14,9 +14,10 @@ from mcp.client.client import Client
 from mcp.server.mcpserver import Context, MCPServer
 
 import wakelog
-from tests.mcp.foreign.processes import WAKELOG, free_port, listening
+from tests.mcp.foreign.processes import WAKELOG, listening
 from tests.mcp.test_http_proxy import serving
 from tests.mcp.test_server import call, refused
+from tests.ports import free_port
 from wakelog.mcp.http_proxy import HttpProxy
 from wakelog.mcp.recorder import TrafficRecorder
 from wakelog.mcp.tools import LOOKING
@@ -109,7 +110,7 @@ async def test_when_the_client_goes_the_server_is_left_too_and_the_call_is_uncer
         connection = await anyio.to_thread.run_sync(lambda: post(port, CALL))
         assert await anyio.to_thread.run_sync(connection.recv, 9000)
         connection.close()
-        with anyio.fail_after(60):
+        with anyio.fail_after(180):
             while not upstream.left.is_set():  # set in another thread's loop
                 await anyio.sleep(0.01)
             while not (s := store.session("rec")).state().pending_actions or _status(s) != "uncertain":

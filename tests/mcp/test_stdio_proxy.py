@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -33,7 +33,7 @@ def proxied(store: Path, *more: str) -> list[str]:
 
 
 def run(command: list[str], sent: bytes) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command, input=sent, capture_output=True, timeout=60, check=False)
+    return subprocess.run(command, input=sent, capture_output=True, timeout=180, check=False)
 
 
 TRAFFIC = lines(
@@ -189,7 +189,7 @@ def test_signals_go_to_the_server_and_its_death_is_ours(tmp_path: Path) -> None:
         proxy.stdin.write(lines(call(1, "look")))
         proxy.stdout.readline()  # it is up, and so are the handlers
         os.kill(proxy.pid, signal.SIGTERM)
-        assert proxy.wait(30) == -signal.SIGTERM
+        assert proxy.wait(180) == -signal.SIGTERM
 
 
 def test_durable_calls_are_stored_before_the_server_sees_them(tmp_path: Path) -> None:
@@ -249,6 +249,32 @@ def test_a_slow_store_is_waited_for_and_one_that_takes_nothing_is_given_up(store
         recorder.passed("client", call(n, "send"))
     recorder.close()
     assert (writer.waited, recorder._queue.qsize()) == ((6, 0) if takes else (1, 6))
+
+
+@pytest.mark.parametrize("tool", ["send", "look"])
+def test_an_answer_that_could_not_be_stored_does_not_leave_its_call_open(store: wakelog.Store, tool: str) -> None:
+    class Failing:
+        """A session that takes no outcome that succeeded."""
+
+        def append(self, *drafts: Any) -> Any:
+            if any(isinstance(draft.event, wakelog.events.ActionSucceeded) for draft in drafts):
+                raise OSError("the disk is full")
+            return store.session("rec").append(*drafts)
+
+    warned: list[str] = []
+    recorder = TrafficRecorder(lambda: cast(Any, Failing()), name="full", warn=warned.append)
+    tools = [{"name": "look", "annotations": {"readOnlyHint": True}}]
+    recorder.passed("client", {"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
+    recorder.passed("server", {"jsonrpc": "2.0", "id": 0, "result": {"tools": tools}})
+    recorder.passed("client", call(1, tool))
+    recorder.passed("server", {"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    recorder.close()
+    session = store.resume("rec")
+    (said,) = session.events(kind=("action.uncertain", "action.failed"))
+    assert said.kind == ("action.uncertain" if tool == "send" else "action.failed")
+    assert "the answer came and was not recorded" in str(said.body)
+    assert "the disk is full" in warned[0]
+    assert [e.body["missed"] for e in session.events(kind="gap.noted")]
 
 
 def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:

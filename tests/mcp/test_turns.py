@@ -72,7 +72,7 @@ async def test_an_agent_records_into_the_turn_of_the_program_it_works_in(store: 
 async def test_the_turn_of_a_client_that_is_gone_is_free(tmp_path: Path) -> None:
     path = tmp_path / "store"
     command = ["-m", "wakelog", "mcp", "--store", str(path)]
-    with wakelog.open(path) as store, anyio.fail_after(60):
+    with wakelog.open(path) as store, anyio.fail_after(180):
         async with Client(StdioServerParameters(command=sys.executable, args=command)) as other:
             await call(other, "open_session", name="s")
             await call(other, "start_turn", session_id="s", input="theirs")

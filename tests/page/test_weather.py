@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import re
 import shutil
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import wakelog
 from tests.page.conftest import Open
 from tests.page.reader import Reader
+from tests.ports import free_port
 from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
 
@@ -43,9 +43,7 @@ def test_two_tabs_show_the_same_and_each_keeps_its_place(open_page: Open, writin
 
 
 def test_a_page_outlives_its_server_and_finds_it_again(open_page: Open, store_copy: str) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     with serving(Settings(url=store_copy, rate=0), port=port, launch_scope="read") as first:
         reader = open_page(first, "/live")
         reader.sees("nightly-31")

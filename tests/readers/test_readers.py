@@ -47,7 +47,7 @@ def run(name, args, commands=""):
     if name == "node" and shutil.which("node") is None:
         pytest.fail("node is not on PATH: the Node reader cannot be run; install Node 20 or newer")
     done = subprocess.run(
-        [*READERS[name], *args], input=commands.encode(), capture_output=True, timeout=60, check=False
+        [*READERS[name], *args], input=commands.encode(), capture_output=True, timeout=180, check=False
     )
     assert done.stderr == b"", f"the {name} reader wrote to stderr:\n{done.stderr.decode()}"
     answers = [json.loads(line) for line in done.stdout.splitlines()]

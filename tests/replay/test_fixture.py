@@ -79,7 +79,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "    session = store.session('fix auth', data={'last': ''})\n"
         "    [agent.run(session, text) for text in ('one', 'two', 'three')]\n"
     )
-    subprocess.run([sys.executable, "record.py"], cwd=folder, check=True, timeout=60, env=_env(folder))
+    subprocess.run([sys.executable, "record.py"], cwd=folder, check=True, timeout=180, env=_env(folder))
     monkeypatch.chdir(folder)
     return folder
 

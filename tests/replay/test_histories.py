@@ -140,7 +140,7 @@ with session.turn(user="go"):
 def test_results_reused_after_a_crash_are_replayed(store: wakelog.Store, url: str) -> None:
     def process(how: str) -> int:
         env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])}
-        done = subprocess.run([sys.executable, "-c", _CHILD, url, how], env=env, timeout=60)
+        done = subprocess.run([sys.executable, "-c", _CHILD, url, how], env=env, timeout=180)
         return done.returncode
 
     assert process("die") == -signal.SIGKILL

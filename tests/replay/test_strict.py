@@ -391,7 +391,7 @@ def test_retries_and_timeouts_come_out_as_they_did(session: Session[Any]) -> Non
 
     @wakelog.tool(effect="read", timeout_s=0.02)
     def slow() -> None:
-        release.wait(60)
+        release.wait(180)
 
     @wakelog.tool(effect="read", retry=2, backoff_s=0.001)
     def thrice() -> str:
@@ -422,7 +422,7 @@ def test_a_call_nobody_knows_the_outcome_of_is_told_as_it_was(session: Session[A
 
     @wakelog.tool(timeout_s=0.02)
     def pay() -> str:
-        release.wait(60)
+        release.wait(180)
         return "paid"
 
     @wakelog.tool
@@ -440,7 +440,7 @@ def test_a_call_nobody_knows_the_outcome_of_is_told_as_it_was(session: Session[A
             return said
 
     first = agent(session, "go")
-    follow = session.follow(after=session.head.seq, timeout_s=5)
+    follow = session.follow(after=session.head.seq, timeout_s=60)
     release.set()
     next(follow)  # what came to light later is not what the agent was told
     with session.replay("@1") as replay:

@@ -58,7 +58,7 @@ def provider() -> Iterator[Provider]:
                 told.asked.append(json.loads(body))
             play = told.plays.pop(0)
             if play.held is not None and not play.held_at:
-                play.held.wait(60)
+                play.held.wait(180)
             if play.answer is not None:
                 self._at_once(play.status, json.dumps(play.answer).encode())
                 return
@@ -69,7 +69,7 @@ def provider() -> Iterator[Provider]:
             with contextlib.suppress(ConnectionError):
                 for number, event in enumerate(play.events):
                     if play.held is not None and number == play.held_at > 0:
-                        play.held.wait(60)
+                        play.held.wait(180)
                     name = f"event: {event['type']}\n" if play.is_named else ""
                     self._chunk(f"{name}data: {json.dumps(event)}\n\n")
                 if play.ending == "broken":

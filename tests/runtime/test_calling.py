@@ -214,7 +214,7 @@ def test_a_timeout_of_a_read_is_typed(session: Session[Any]) -> None:
 
     @session.tool(effect="read", timeout_s=0.01)
     def slow() -> None:
-        release.wait(60)
+        release.wait(180)
 
     outcome = session.call("slow")
     release.set()
@@ -229,7 +229,7 @@ def test_a_timeout_of_an_effect_is_uncertain_until_its_late_end_is_known(session
 
     @session.tool(timeout_s=0.01)
     def pay() -> str:
-        release.wait(60)
+        release.wait(180)
         return "paid"
 
     outcome = session.call("pay")
@@ -247,7 +247,7 @@ def test_a_late_end_after_reconciling_is_kept_as_evidence(session: Session[Any])
 
     @session.tool(timeout_s=0.01)
     def pay() -> str:
-        release.wait(60)
+        release.wait(180)
         return "paid"
 
     outcome = session.call("pay")

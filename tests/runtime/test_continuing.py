@@ -125,7 +125,7 @@ def test_parallel_calls_that_were_made_are_not_made_again(desk: Desk) -> None:
         @session.tool(effect="read")
         def wait(n: int) -> str:
             if kill:
-                gate.wait(60)
+                gate.wait(180)
                 life.is_dead = True
                 life.breathe()
             return "waited"

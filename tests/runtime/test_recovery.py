@@ -329,7 +329,7 @@ def test_what_a_late_worker_says_of_an_uncertain_call_settles_it(desk: Desk) -> 
     @slow.tool
     def act(n: int) -> str:
         came.set()
-        go_on.wait(60)
+        go_on.wait(180)
         return "done after all"
 
     def work() -> None:
@@ -338,7 +338,7 @@ def test_what_a_late_worker_says_of_an_uncertain_call_settles_it(desk: Desk) -> 
 
     thread = threading.Thread(target=work)
     thread.start()
-    came.wait(60)
+    came.wait(180)
     seem_dead(slow)
     script = dies_inside(desk, after=False)
     with stopped("uncertain-call"):
@@ -357,7 +357,7 @@ def test_evidence_that_came_after_the_session_was_closed_decides_when_asked(desk
     @slow.tool
     def act() -> str:
         came.set()
-        go_on.wait(60)
+        go_on.wait(180)
         return "done after all"
 
     def work() -> None:
@@ -366,7 +366,7 @@ def test_evidence_that_came_after_the_session_was_closed_decides_when_asked(desk
 
     thread = threading.Thread(target=work)
     thread.start()
-    came.wait(60)
+    came.wait(180)
     operator = desk.operator
     operator.end()
     (action,) = operator.state().pending_actions

@@ -166,7 +166,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
     @slow.tool
     def act(n: int) -> str:
         came.set()
-        go_on.wait(60)
+        go_on.wait(180)
         return "done after all"
 
     def work() -> None:
@@ -179,7 +179,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
 
     thread = threading.Thread(target=work)
     thread.start()
-    came.wait(60)
+    came.wait(180)
     rescuer = found(born(desk.engine, Life()))
     epoch = rescuer.take_lease("rescuer", force=True)
     assert rescuer._runtime.guard == epoch
@@ -214,7 +214,7 @@ def test_two_that_open_at_once_do_not_rewind_each_other(desk: Desk) -> None:
     def work() -> None:
         each, own = desk.process()
         tool = _working(desk, each, own)
-        gate.wait(60)
+        gate.wait(180)
         try:
             with each.turn("go") as turn:
                 if not turn.data["said"]:

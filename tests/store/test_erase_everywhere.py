@@ -126,7 +126,7 @@ def test_what_somebody_still_sees_is_told_and_a_scrub_finishes_it(
         reader = threading.Thread(target=look, args=(finish, looking))
         reader.start()
         try:
-            assert looking.wait(60)
+            assert looking.wait(180)
             assert "wakelog store scrub" in store.erase(session, seq).pending
             assert in_store(store) == []
             scrub(store, told=told.append)

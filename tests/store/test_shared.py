@@ -61,7 +61,7 @@ def test_two_processes_see_each_others_news(url: str) -> None:
     with wakelog.open(url) as store:
         session = store.session("news")
         follow = session.follow(after=session.head.seq)
-        subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", code], check=True, timeout=180)
         assert next(follow).body["value"] == "elsewhere"
 
 
@@ -73,7 +73,7 @@ def test_the_command_line_reads_it(url: str) -> None:
             [sys.executable, "-m", "wakelog", "--store", url, *words],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -141,7 +141,7 @@ def test_the_commands_work_on_a_server(here: Store, postgres: Server, tmp_path: 
             [sys.executable, "-m", "wakelog", "--store", url, "store", *words, "--json"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert done.returncode == code, (words, done.stdout, done.stderr)

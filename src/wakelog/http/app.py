@@ -10,6 +10,7 @@ import asyncio
 import logging
 import re
 import secrets
+import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -152,18 +153,20 @@ class App:
         route, limit_s = call.route, self.server.settings.answer_s
         if route.is_async:
             return rendered(await route.verb(call, **given), route, request)
-        has_begun = False
+        # Taken once: by the thread that begins, or by the caller's patience. Who was told that nothing was done is told
+        # the truth, also when a thread comes to it later.
+        claim = threading.Lock()
 
-        def work() -> Rendered:
-            nonlocal has_begun
-            has_begun = True
-            return _work(call, request, given)
+        def work() -> Rendered | None:
+            return _work(call, request, given) if claim.acquire(blocking=False) else None
 
         try:
             async with asyncio.timeout(limit_s):
-                return await call.run(work)
+                answer = await call.run(work)
+                assert answer is not None
+                return answer
         except TimeoutError:
-            if has_begun:
+            if not claim.acquire(blocking=False):
                 raise problems.too_slow(limit_s) from None
             _let_go(given)
             raise problems.busy() from None

@@ -36,6 +36,7 @@ QUEUE_MAX = 10_000
 UNREAD_MAX = 50
 """Answers that are remembered until the client says something."""
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+_CUT = "the connection ended before the answer came"
 _NOT_HEARD = "never got this answer: it had left"
 
 
@@ -64,6 +65,8 @@ class Open(msgspec.Struct):
     tool: str
     effect: ev.Effect
     since_ns: int
+    is_answered: bool = False
+    """The answer came. It stays open until that is stored."""
 
 
 class ProxyClient(msgspec.Struct):
@@ -294,12 +297,14 @@ class TrafficRecorder:
             if result is not None:
                 self._append(EventDraft(ev.ResourceTouched(resource=uri), actor="runtime", source=self._source))
         elif key in self._open:
-            call = self._open.pop(key)
+            call = self._open[key]
+            call.is_answered = True
             event = _outcome(call, frame, (passed.at_ns - call.since_ns) // 1000)
             client = self._client(passed.scope)
             if not passed.is_heard:
                 event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_HEARD}")
             seq = self._append(EventDraft(event, actor="tool", source=self._source, trust=self._trust))
+            del self._open[key]
             if passed.is_heard:
                 client.unread = [*client.unread[-(UNREAD_MAX - 1) :], (key[1], call.action, seq)]
 
@@ -313,9 +318,9 @@ class TrafficRecorder:
 
     def _cut(self, scope: str | None = None) -> None:
         """Says of the unanswered calls, of one conversation or of all, that their outcome is unknown."""
-        why = "the connection ended before the answer came"
         for key in [k for k in self._open if scope is None or k[0] == scope]:
             call = self._open.pop(key)
+            why = "the answer came and was not recorded" if call.is_answered else _CUT
             cut: ev.Event = ev.ActionUncertain(action=call.action, why=why)
             if call.effect == "read":
                 cut = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))

@@ -381,5 +381,5 @@ def test_commands_load_nothing_they_do_not_need() -> None:
         "import sys; from wakelog.cli.app import run; run(['log', '--help']);"
         " print('wakelog.index.index' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=180)
     assert done.stdout.splitlines()[-1] == "False"

@@ -48,7 +48,7 @@ def test_round_trip_of_a_fork(move: Cli, flags: tuple[str, ...]) -> None:
 
 def test_export_killed_in_the_middle_leaves_no_file(folder: Path) -> None:
     command = [sys.executable, "-c", DIES, "export", "crash", "-o", "out"]
-    done = subprocess.run(command, capture_output=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, timeout=180)
     assert done.returncode == -signal.SIGKILL
     assert not Path("out").exists()
 
@@ -56,7 +56,7 @@ def test_export_killed_in_the_middle_leaves_no_file(folder: Path) -> None:
 def test_export_killed_in_the_middle_leaves_the_old_file(folder: Path) -> None:
     Path("out").write_text("old")
     command = [sys.executable, "-c", DIES, "export", "crash", "-o", "out", "--force"]
-    subprocess.run(command, capture_output=True, timeout=60)
+    subprocess.run(command, capture_output=True, timeout=180)
     assert Path("out").read_text() == "old"
 
 
@@ -145,5 +145,5 @@ def test_taken_name_is_told(move: Cli) -> None:
 
 def test_broken_pipe_is_not_an_error(folder: Path) -> None:
     command = f"{sys.executable} -m wakelog export fix-bug --format ndjson | head -c 10"
-    done = subprocess.run(command, shell=True, capture_output=True, timeout=60, env={**os.environ})
+    done = subprocess.run(command, shell=True, capture_output=True, timeout=180, env={**os.environ})
     assert b"Traceback" not in done.stderr

@@ -222,6 +222,6 @@ def _type(keys: str, args: list[str]) -> str:
         os.write(ours, keys.encode())
         assert child.stdout is not None
         out = child.stdout.read().decode()
-        child.wait(60)
+        child.wait(180)
     os.close(ours)
     return out

@@ -110,7 +110,7 @@ def test_its_log_is_lines_of_json_for_programs(tmp_path: Path) -> None:
             except ConnectionRefusedError:
                 continue
         process.send_signal(signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=180)
     finally:
         process.kill()
         process.wait()
@@ -132,7 +132,7 @@ def test_wrong_options_are_told(desk: Cli, args: tuple[str, ...]) -> None:
 def test_without_the_extra_its_name_is_told(tmp_path: Path) -> None:
     without = "import sys; sys.modules['uvicorn'] = None; from wakelog.cli.app import run; sys.exit(run(sys.argv[1:]))"
     command = [sys.executable, "-c", without, "serve", "--store", str(tmp_path), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     error = json.loads(done.stderr)["error"]
     assert error["kind"] == "missing-extra"
     assert "wakelog[server]" in error["hint"]

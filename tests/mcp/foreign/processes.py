@@ -12,12 +12,6 @@ from collections.abc import Iterator
 WAKELOG = [sys.executable, "-m", "wakelog"]
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @contextlib.contextmanager
 def listening(command: list[str], port: int, **env: str) -> Iterator[subprocess.Popen[bytes]]:
     """A program that listens on a port; what it says is shown if it dies before."""
@@ -31,13 +25,13 @@ def listening(command: list[str], port: int, **env: str) -> Iterator[subprocess.
         finally:
             it.terminate()
             try:
-                it.wait(20)
+                it.wait(180)
             except subprocess.TimeoutExpired:
                 it.kill()
 
 
 def _wait(process: subprocess.Popen[bytes], port: int, said: object) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + 120
     while time.monotonic() < until:
         if process.poll() is not None:
             said.seek(0)  # type: ignore[attr-defined]

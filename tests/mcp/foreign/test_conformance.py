@@ -12,7 +12,8 @@ import pytest
 
 import wakelog
 from tests.mcp.foreign.packages import Packages
-from tests.mcp.foreign.processes import WAKELOG, free_port, listening
+from tests.mcp.foreign.processes import WAKELOG, listening
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 versions = pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])

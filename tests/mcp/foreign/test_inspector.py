@@ -11,7 +11,8 @@ import pytest
 
 import wakelog
 from tests.mcp.foreign.packages import Packages
-from tests.mcp.foreign.processes import WAKELOG, free_port, listening
+from tests.mcp.foreign.processes import WAKELOG, listening
+from tests.ports import free_port
 from wakelog.mcp.tools import LOOKING, RECORDING
 
 pytestmark = pytest.mark.slow

@@ -1,0 +1,35 @@
+"""Ports for the servers that tests start: nobody takes one between the choice and the start, or between two starts.
+
+A port that the system chooses is free again as soon as it is known, and the system may give it to any connection of
+any program. So these lie below the range it chooses from, and this process locks a file for each until it ends, which
+keeps other test processes of the same user away.
+"""
+
+import fcntl
+import os
+import random
+import socket
+import tempfile
+from pathlib import Path
+from typing import IO
+
+_RANGE = range(20_000, 32_000)
+_held: list[IO[bytes]] = []
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 where nothing listens, and where nothing will but what the caller starts."""
+    folder = Path(tempfile.gettempdir()) / f"wakelog-ports-{os.getuid()}"
+    folder.mkdir(exist_ok=True)
+    for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
+        lock = (folder / str(port)).open("wb")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", port))
+        except OSError:
+            lock.close()
+            continue
+        _held.append(lock)
+        return port
+    raise AssertionError(f"no free port in {_RANGE}")
