@@ -30,7 +30,8 @@ class Library(threading.Thread):
     def run(self) -> None:
         try:
             with wakelog.open(self._url, key=self._key) as store:
-                store.engine._patience_s = 600.0  # type: ignore[attr-defined] - however long a server takes to start
+                # However long a server takes to start.
+                store.engine._patience_s = 600.0  # type: ignore[attr-defined]
                 own, shared = store.session(self.name), store.session("shared")
                 number = 0
                 while not self._stop_it.is_set():
