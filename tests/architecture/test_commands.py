@@ -42,9 +42,11 @@ EXCEPTIONS = {
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }
+KEYS = "reads keys, which come from outside the store"
 AGENTS = "changes settings of other programs, where there is no store to ask"
 FORMATS = "foreign formats stand above the verbs, which know none of them"
 WHOLE_ROOMS = {
+    "cli/commands/anchor.py": ({"evidence"}, KEYS),
     "cli/commands/enable.py": ({"hooks"}, AGENTS),
     "cli/commands/export.py": ({"exporters"}, FORMATS),
     "cli/render/mask_review.py": ({"exporters"}, FORMATS),
@@ -56,6 +58,7 @@ WHOLE_ROOMS = {
     "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
     "cli/commands/serve.py": ({"http"}, SURFACE),
     "cli/commands/ui.py": ({"http", "web"}, SURFACE),
+    "cli/commands/verify.py": ({"evidence"}, KEYS),
 }
 
 

@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("diff", "provenance", "insight", "patterns"),
     ("timeline",),
     ("index",),
-    ("log",),
+    ("log", "evidence"),
     ("state", "engines"),
     ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
     ("model", "errors"),

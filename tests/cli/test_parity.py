@@ -86,6 +86,7 @@ DONE_BY = {
     "Session.undo": "undo",
     "Session.verify": "verify",
     "Session.why": "why",
+    "Store.anchors": "anchor",
     "Store.cost": "cost",
     "Store.delete": "delete",
     "Store.erase": "erase",

@@ -75,7 +75,8 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "trust": {
         "verify": ("verify", "Check whether a session was altered."),
-        "anchor": ("verify", "Export the head hash for later tamper checks."),
+        "anchor": ("anchor", "Export head hashes, signed if you like, for later tamper checks."),
+        "anchor-key": ("anchor", "Make a key that signs anchors."),
         "endorse": ("why", "Record that events can be trusted."),
         "invalidate": ("why", "Record that steps were wrong; show what depends on them."),
         "redact": ("erase", "Find stored secrets, and erase them."),

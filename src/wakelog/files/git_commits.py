@@ -1,12 +1,13 @@
 """Commits of a repository, asked of git: what there is, what is in it, which line is whose. And notes, on request.
 
-Only `add_note` writes, and only to `refs/notes/wakelog`: no branch, no index, no HEAD, no message. Programs that the
-repository's own settings name are not started.
+Only `add_note` and `keep_anchor_note` write, and only to `refs/notes/wakelog` and `refs/notes/wakelog-anchors`: no
+branch, no index, no HEAD, no message. Programs that the repository's own settings name are not started.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,6 +17,8 @@ from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
 
 TIMEOUT_S = 60.0
 NOTES = "refs/notes/wakelog"
+ANCHORS = "refs/notes/wakelog-anchors"
+_SIGNED = re.compile(r"(?:^[^\n—][^\n]*\n)+\n(?:^— [^\n]+\n)+", re.MULTILINE)
 _CALM = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "diff.external=")
 _NOTER = {
     **{f"GIT_{who}_NAME": "wakelog" for who in ("AUTHOR", "COMMITTER")},
@@ -122,6 +125,20 @@ def add_note(folder: str, commit: str, lines: Iterable[str]) -> bool:
         text = "\n".join([*known, *new]) + "\n"
         run_git(folder, "notes", f"--ref={NOTES}", "add", "-f", "-F", "-", commit, stdin=text.encode(), env=_NOTER)
     return bool(new)
+
+
+def keep_anchor_note(folder: str, note: str) -> str:
+    """Adds a signed note to those on HEAD; the commit."""
+    commit = find_commit(folder, "HEAD").hash
+    run_git(folder, "notes", f"--ref={ANCHORS}", "append", "-F", "-", commit, stdin=note.encode(), env=_NOTER)
+    return commit
+
+
+def anchor_notes(folder: str) -> list[str]:
+    """The signed notes on all commits of a repository."""
+    listed = run_git(folder, "notes", f"--ref={ANCHORS}", "list", check=False).decode().splitlines()
+    found = [run_git(folder, "cat-file", "blob", line.split(" ")[0]).decode(errors="replace") for line in listed]
+    return [match[0] for text in found for match in _SIGNED.finditer(text if text.endswith("\n") else text + "\n")]
 
 
 def run_git(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.prices import Prices
     from wakelog.monitors.rules import Given
     from wakelog.monitors.store_watch import Watcher
+    from wakelog.store.anchors import StoreAnchors
     from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
     from wakelog.store.git import StoreGit
@@ -346,6 +347,13 @@ class Store:
         named = [sessions] if isinstance(sessions, str) else sessions
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+
+    @property
+    def anchors(self) -> StoreAnchors:
+        """Signs heads and keeps them elsewhere, and holds them against the store: sign, add, verify."""
+        from wakelog.store.anchors import StoreAnchors
+
+        return StoreAnchors(self)
 
     @property
     def git(self) -> StoreGit:

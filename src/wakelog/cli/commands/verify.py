@@ -1,68 +1,180 @@
-"""`wakelog verify` and `anchor`: was it altered?"""
+"""`wakelog verify`: was it altered?"""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.output import writing
+from wakelog.cli.output import is_url
+from wakelog.cli.render.anchors import show_anchored, show_log
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import inert
-from wakelog.errors import InvalidInputError
+from wakelog.cli.text import clock, inert
+from wakelog.errors import InvalidInputError, NotFoundError
+from wakelog.evidence.head_notes import PROOF, SignedHead
+from wakelog.evidence.key_source import read_public_key
+from wakelog.evidence.signed_note import PublicKey
 from wakelog.log.verify import VerifyReport
 from wakelog.model.records import Anchor
+from wakelog.store.anchors import AnchoredSession, AnchorReport
 
 INTEGRITY = 4
 STORE = "the store itself"
+GIT = "git:"
 
 
 @click.command("verify")
 @click.argument("session", required=False, default="", shell_complete=complete_session)
 @click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
-@click.option(
-    "--against",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Compare with an anchor that was kept elsewhere.",
-)
+@click.option("--against", default="", metavar="ANCHOR", help="Compare with an anchor, or a log of anchors.")
+@click.option("--signer", "signers", multiple=True, metavar="KEY", help="Whose signatures count: key or file (repeat).")
+@click.option("--kept", multiple=True, metavar="FILE", help="A receipt kept elsewhere: file or git:FOLDER (repeat).")
 @common
-def verify_command(ctx: CommandContext, session: str, everything: bool, against: Path | None) -> int:
+def verify_command(
+    ctx: CommandContext, session: str, everything: bool, against: str, signers: tuple[str, ...], kept: tuple[str, ...]
+) -> int:
     """Check whether a session was altered: every byte against its hash, the chain, and what is derived from it.
 
-    The exit code is 4 when a check fails. Without an anchor, a cut at the newest events cannot be detected.
+    The exit code is 4 when a check fails. Without an anchor, a cut at the newest events cannot be detected. A log of
+    anchors tells which anchors hold, since when, and whether an end was cut off, a history was replaced, or the whole
+    store was rolled back.
 
     \b
     Examples:
       wakelog verify fix-auth
       wakelog verify --all
+      wakelog verify --all --against anchors --signer ci.pub --kept newest.receipt
     """
-    anchor = _read_anchor(against) if against else None
+    keys = [read_public_key(each) for each in signers]
+    ctx.even_damaged = True
+    if against and (is_url(against) or Path(against).is_dir()):
+        return _against_log(ctx, session, everything, against, keys, kept)
+    if against and not Path(against).exists():
+        raise NotFoundError(f"there is no anchor at {against}", kind="file-not-found")
+    if kept:
+        raise click.UsageError("--kept goes with a log of anchors: --against FOLDER")
+    signed = _read_anchor(ctx, Path(against), keys) if against else None
+    anchor = signed.anchor if signed else None
     if everything and anchor is not None:
         raise click.UsageError("an anchor belongs to one session: leave out --all")
-    ctx.even_damaged = True
     if everything:
         reports = list(ctx.store.verify())
     else:
         reports = [ctx.session(session or (anchor.session if anchor else "")).verify(anchor)]
     data = [{**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r)} for r in reports]
+    if signed and signed.signer:
+        data[0] |= {"signer": signed.signer, "signed_at": signed.at}
 
     def human() -> None:
         for report in reports:
-            _show(ctx, report, anchor)
+            _show(ctx, report)
+            if report.session:
+                _show_anchor(ctx, report, signed)
 
     ctx.answer("verify", data, human)
     return 0 if all(r.ok for r in reports) else INTEGRITY
+
+
+def _against_log(
+    ctx: CommandContext,
+    session: str,
+    everything: bool,
+    against: str,
+    keys: list[PublicKey],
+    kept: tuple[str, ...],
+) -> int:
+    """Checks sessions, and holds a log of anchors against them."""
+    if not keys:
+        raise InvalidInputError(
+            "a log of anchors is signed: say whose signatures count",
+            kind="no-signer",
+            hint="--signer NAME+ID+KEY, which the signer told you",
+        )
+    notes = [note for each in kept for note in _notes(ctx, each)]
+    log = ctx.store.anchors.log(against, keys)
+    chosen = None if everything else ctx.session(session)
+    found = ctx.store.anchors.verify(log, [chosen.id] if chosen else (), kept=notes)
+    anchored = {each.session: each for each in found.sessions}
+    reports = list(ctx.store.verify()) if chosen is None else [chosen.verify()]
+    here = {report.session for report in reports}
+    is_ok = found.ok and all(r.ok for r in reports)
+    data: list[Any] = [
+        {**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r), "anchors": _told(anchored.get(r.session))}
+        for r in reports
+    ]
+    data += [
+        {"session": each.session, "name": each.name, "ok": each.ok, "anchors": _told(each)}
+        for each in anchored.values()
+        if each.session not in here
+    ]
+
+    def human() -> None:
+        for report in reports:
+            each = anchored.get(report.session)
+            _show(ctx, report, failed=each is not None and not each.ok)
+            if report.session:
+                show_anchored(ctx, each)
+        for each in anchored.values():
+            if each.session not in here:
+                mark = ctx.style("✔", fg="green") if each.ok else ctx.style("✗", fg="red", bold=True)
+                ctx.say(f"{mark} {each.name or each.session}")
+                show_anchored(ctx, each)
+        show_log(ctx, found)
+
+    ctx.answer("verify-anchored", {"sessions": data, "log": _log_data(found)}, human, records=data)
+    return 0 if is_ok else INTEGRITY
+
+
+def _told(each: AnchoredSession | None) -> Any:
+    return msgspec.to_builtins(each) if each is not None else None
+
+
+def _log_data(found: AnchorReport) -> dict[str, Any]:
+    return {
+        "place": found.place,
+        "rounds": found.rounds,
+        "newest_at": found.newest_at,
+        "rolled_back": msgspec.to_builtins(found.rolled_back),
+        "fault": found.log_fault,
+        "kept": [{"size": each.size, "at": each.at, "signer": each.signer} for each in found.kept],
+        "kept_faults": list(found.kept_faults),
+        "ok": found.ok,
+    }
+
+
+def _notes(ctx: CommandContext, place: str) -> list[str]:
+    """Receipts that were kept: in a file, or in the notes of a repository."""
+    if place.startswith(GIT):
+        notes = ctx.store.anchors.kept_in_git(place.removeprefix(GIT) or ".")
+        if not notes:
+            raise NotFoundError(
+                f"there are no receipts in the git notes of {place.removeprefix(GIT) or '.'}",
+                kind="anchor-not-found",
+                hint="git fetch origin refs/notes/wakelog-anchors:refs/notes/wakelog-anchors",
+            )
+        return notes
+    return [_read(Path(place))]
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode()
+    except OSError as exc:
+        raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
+    except UnicodeDecodeError as exc:
+        raise InvalidInputError(f"{path} is not an anchor: it is not text", kind="bad-anchor") from exc
 
 
 def _name(ctx: CommandContext, report: VerifyReport) -> str:
     return ctx.name_of(report.session) if report.session else STORE
 
 
-def _show(ctx: CommandContext, report: VerifyReport, anchor: Anchor | None) -> None:
+def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) -> None:
     name = _name(ctx, report)
-    mark = ctx.style("✔", fg="green") if report.ok else ctx.style("✗", fg="red", bold=True)
+    mark = ctx.style("✔", fg="green") if report.ok and not failed else ctx.style("✗", fg="red", bold=True)
     if not report.session:
         ctx.say(f"{mark} {name}")
         for fault in report.integrity:
@@ -81,48 +193,40 @@ def _show(ctx: CommandContext, report: VerifyReport, anchor: Anchor | None) -> N
             f"{report.uncovered} removed by an ancestor after the fork: its anchor covers that, not one of this session"
         )
         ctx.say(f"    {'removals':<13}{say}")
-    if anchor is None:
+
+
+def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead | None) -> None:
+    if signed is None:
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
     elif report.ok:
-        later = report.events - anchor.seq
+        later = report.events - signed.anchor.seq
         since = f", {later:,} event{'s' * (later != 1)} came after it" if later else ", which is the head"
-        ctx.say(f"    {'anchor':<13}holds: e{anchor.seq} is the one it names{since}")
+        ctx.say(f"    {'anchor':<13}holds: e{signed.anchor.seq} is the one it names{since}")
+    if signed and signed.signer:
+        ctx.say(
+            f"    {'signed':<13}by {inert(signed.signer, lines=False)} at {clock(signed.at, utc=ctx.utc, long=True)}"
+        )
 
 
-def _read_anchor(path: Path) -> Anchor:
-    """An anchor as `wakelog anchor` prints or writes it, with --json or without."""
-    try:
-        document = msgspec.json.decode(path.read_bytes())
-        inner = document.get("data") if isinstance(document, dict) and "hash" not in document else document
-        return msgspec.convert(inner, Anchor)
-    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> SignedHead:
+    """An anchor as `wakelog anchor` prints or writes it, with --json or without, signed or not."""
+    text = _read(path)
+    if text.startswith(PROOF):
+        return ctx.store.anchors.open(text, keys)
+    if keys:
         raise InvalidInputError(
-            f"{path} is not an anchor: {exc}", kind="bad-anchor", hint="make one with wakelog anchor"
+            f"{path} is not a signed anchor", kind="bad-anchor", hint="leave out --signer, or give a signed one"
+        )
+    try:
+        document = msgspec.json.decode(text)
+        inner = document.get("data") if isinstance(document, dict) and "hash" not in document else document
+        if isinstance(inner, dict) and "signed" in inner:
+            return ctx.store.anchors.open(inner["signed"], keys)
+        return SignedHead(msgspec.convert(inner, Anchor), "", 0)
+    except msgspec.DecodeError as exc:
+        is_note = "\n\n— " in text
+        raise InvalidInputError(
+            f"{path} is a receipt, not an anchor" if is_note else f"{path} is not an anchor: {exc}",
+            kind="bad-anchor",
+            hint="pass it with --kept, and the log with --against" if is_note else "make one with wakelog anchor",
         ) from exc
-
-
-@click.command("anchor")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write it to this file.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-@common
-def anchor_command(ctx: CommandContext, session: str, out: Path | None, force: bool) -> None:
-    """Export the head hash of a session for later tamper checks. Keep the file where people who can write to the store
-    cannot change it. `wakelog verify --against FILE` then proves that nothing was rewritten or cut off.
-
-    \b
-    Examples:
-      wakelog anchor fix-bug --out anchor.json
-      wakelog verify fix-bug --against anchor.json
-    """
-    found = ctx.session(session)
-    anchor = found.anchor()
-    text = msgspec.json.encode(anchor)
-    if out is not None:
-        with writing(out, force=force) as file:
-            file.write(text + b"\n")
-    data = {**msgspec.to_builtins(anchor), "name": found.name, "file": str(out) if out else None}
-    said = f"Anchored e{anchor.seq} of {found.name or found.id} in {out}" if out else text.decode()
-    ctx.answer("anchor", data, lambda: ctx.say(said))
-    if out is not None:
-        ctx.suggest(f"keep {out} elsewhere", f"wakelog verify --against {out}")
