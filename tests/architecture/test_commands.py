@@ -47,6 +47,7 @@ AGENTS = "changes settings of other programs, where there is no store to ask"
 FORMATS = "foreign formats stand above the verbs, which know none of them"
 WHOLE_ROOMS = {
     "cli/commands/anchor.py": ({"evidence"}, KEYS),
+    "cli/commands/audit.py": ({"evidence", "exporters"}, KEYS + "; pages stand above the verbs"),
     "cli/commands/enable.py": ({"hooks"}, AGENTS),
     "cli/commands/export.py": ({"exporters"}, FORMATS),
     "cli/render/mask_review.py": ({"exporters"}, FORMATS),

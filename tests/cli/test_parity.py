@@ -22,6 +22,7 @@ DONE_BY = {
     "Session.calls.answer": "answer",
     "Session.calls.approve": "approve",
     "Session.calls.pending": "pending",
+    "Session.calls.table": "calls",
     "Session.budget.spent": "budget",
     "Session.budget.left": "budget",
     "Session.calls.deny": "deny",

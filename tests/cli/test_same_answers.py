@@ -128,6 +128,11 @@ LOOKS: dict[str, Ways] = {
             (e["e"], e["kind"]) for e in w.tool("get_events", session_id=NAME, where="@3..@4", limit=200)["events"]
         ],
     },
+    "calls": {
+        "library": lambda w: _plain(w.session.calls.table("@2..@5")),
+        "command": lambda w: w.command("calls", f"{NAME}@2..@5", "--reverse"),
+        "http": lambda w: w.get(f"{S}/calls", place="@2..@5")["calls"],
+    },
     "verify": {
         "library": lambda w: (w.session.verify().events, w.session.verify().head_hash, w.session.verify().ok),
         "command": lambda w: next((v["events"], v["head_hash"], v["ok"]) for v in w.command("verify", NAME)),

@@ -50,6 +50,7 @@ NOT_ROUTED = {
 ROUTED_AS = {
     "attempts_of": "attempts",
     "budget.set": "set_budget",
+    "calls.table": "calls",
     "context.window": "context",
     "end": "close",
     "export_bundle": "bundle",

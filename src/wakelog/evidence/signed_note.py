@@ -56,10 +56,11 @@ class PublicKey(msgspec.Struct, frozen=True):
         return cls(name, public)
 
     def has_signed(self, text: str, signature: bytes) -> bool:
+        ed25519 = _ed25519()
         from cryptography.exceptions import InvalidSignature
 
         try:
-            _ed25519().Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
+            ed25519.Ed25519PublicKey.from_public_bytes(self.public).verify(signature, text.encode())
         except InvalidSignature:
             return False
         return True

@@ -1,4 +1,4 @@
-"""`session.calls`: pending calls and how to settle them by hand; recovery, plans and sub-agents."""
+"""`session.calls`: calls in a table, pending ones and how to settle them by hand; recovery, plans and sub-agents."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from wakelog.session.base import Base, Where, check_text
 
 if TYPE_CHECKING:
     from wakelog.replay.plan import Plan
+    from wakelog.timeline.call_table import CallRow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +32,18 @@ class SessionCalls:
     def pending(self) -> dict[str, dict[str, Value]]:
         """Lists open calls and questions by action id, with status, tool, effect, turn and seq."""
         return dict(self._session.log.part("pending_actions"))
+
+    def table(self, where: Where = None) -> list[CallRow]:
+        """Lists calls, one row each, oldest first: time, tool, input hash, outcome, duration, cost, and what it changed
+        in the state. `where` is a turn or a range; by default, the whole session."""
+        from wakelog.timeline.call_table import call_table
+        from wakelog.timeline.selectors import resolve_range
+
+        log = self._session.log
+        if where is None:
+            return call_table(log, log.entries())
+        span = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
+        return call_table(log, log.entries(after=span.first - 1, upto=span.last))
 
     def approve(self, action: str, *, by: str = "", why: str = "") -> Seq:
         """Approves a call that waits for approval. The waiting agent goes on, or the same script run again does."""

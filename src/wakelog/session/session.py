@@ -82,7 +82,7 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def calls(self) -> SessionCalls:
-        """Settles calls: approve, deny, reconcile, answer, abandon, recover."""
+        """Lists and settles calls: table, approve, deny, reconcile, answer, abandon, recover."""
         return SessionCalls(self)
 
     @functools.cached_property

@@ -93,7 +93,7 @@ def _against_log(
             kind="no-signer",
             hint="--signer NAME+ID+KEY, which the signer told you",
         )
-    notes = [note for each in kept for note in _notes(ctx, each)]
+    notes = [note for each in kept for note in kept_notes(ctx, each)]
     log = ctx.store.anchors.log(against, keys)
     chosen = None if everything else ctx.session(session)
     found = ctx.store.anchors.verify(log, [chosen.id] if chosen else (), kept=notes)
@@ -145,7 +145,7 @@ def _log_data(found: AnchorReport) -> dict[str, Any]:
     }
 
 
-def _notes(ctx: CommandContext, place: str) -> list[str]:
+def kept_notes(ctx: CommandContext, place: str) -> list[str]:
     """Receipts that were kept: in a file, or in the notes of a repository."""
     if place.startswith(GIT):
         notes = ctx.store.anchors.kept_in_git(place.removeprefix(GIT) or ".")

@@ -29,6 +29,7 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Anchor
 from wakelog.model.values import INT_MAX, Value
 from wakelog.state.patch import get
+from wakelog.timeline.call_table import CallRow
 from wakelog.timeline.files import ChangedFiles
 from wakelog.timeline.messages import Message
 from wakelog.timeline.selectors import resolve_range
@@ -99,6 +100,18 @@ class DiffQuery(Query, frozen=True):
 
     def fixed(self) -> bool:
         return not self.other and is_fixed(self.a, self.b)
+
+
+class CallsQuery(Query, frozen=True):
+    place: str = ""
+    """A turn or a range: `@2`, `@1..@5`; by default the whole session."""
+
+    def fixed(self) -> bool:
+        return is_fixed(*self.place.split("..")) if self.place else False
+
+
+class CallTable(msgspec.Struct, frozen=True):
+    calls: tuple[CallRow, ...]
 
 
 class InsightQuery(Query, frozen=True):
@@ -174,6 +187,13 @@ def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
             return EventsPage(tuple(found), found[-1].seq)
         found.append(record_of(session.log, entry, tools, query.payloads))
     return EventsPage(tuple(found))
+
+
+@route("GET", "/sessions/{session}/calls", by_head=True)
+def calls(call: VerbRequest, query: CallsQuery) -> CallTable:
+    """Lists calls, one row each, oldest first: time, tool, input hash, outcome, duration, cost, and what each changed
+    in the state."""
+    return CallTable(tuple(call.session().calls.table(query.place or None)))
 
 
 @route("GET", "/sessions/{session}/events/{place}", by_head=True)

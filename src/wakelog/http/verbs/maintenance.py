@@ -9,6 +9,8 @@ import msgspec
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import Limit, Query
 from wakelog.maintenance.audit import Audit, audit_session
+from wakelog.maintenance.audit_report import AuditCase, AuditReport
+from wakelog.maintenance.audit_report import audit_report as report_on
 from wakelog.maintenance.check import StoreCheck, check_store
 from wakelog.maintenance.holds import Holds, list_holds
 from wakelog.maintenance.info import StoreInfo
@@ -120,6 +122,13 @@ def audit(call: VerbRequest, query: AuditQuery) -> Audit:
     """Lists what was done to a session's record, oldest first: removals, masking, holds, rewinds, marks of trust,
     approvals; with an anchor and the hold in force."""
     return audit_session(call.space.store, call.session(), after=query.after, limit=query.limit)
+
+
+@route("GET", "/sessions/{session}/audit-report")
+def audit_report(call: VerbRequest) -> AuditReport:
+    """Reports on a session for an auditor: what happened, who approved it, which effects rest on untrusted input, what
+    was removed, whether it is sound, and what is not proven. Anchors are held against it where they are kept."""
+    return report_on(call.space.store, AuditCase((call.session().id,)))
 
 
 @route("GET", "/holds")

@@ -1,0 +1,121 @@
+"""`wakelog calls`: the commit log of an agent, one row a call."""
+
+from __future__ import annotations
+
+import click
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.render.results import plain
+from wakelog.cli.render.sessions import label
+from wakelog.cli.render.table import Cell, Column, say_table
+from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.text import clock, count, duration, money
+from wakelog.model.calls import FAILURES
+from wakelog.timeline.call_table import CallRow
+
+CALLS = 100
+_STYLES = {"succeeded": {}, "failed": {"fg": "red"}, "timed_out": {"fg": "red"}, "uncertain": {"fg": "yellow"}}
+_WITH_EFFECTS = ("write", "external")
+
+
+@click.command("calls")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@click.option("--tool", "tools", multiple=True, metavar="T", help="Only calls of this tool (repeat).")
+@click.option("--failed", is_flag=True, help="Only calls that failed or timed out.")
+@click.option("--effects", is_flag=True, help="Only calls with effects outside the session.")
+@click.option("--reverse", is_flag=True, help="Show the oldest first.")
+@click.option(
+    "-n", "limit", type=click.IntRange(0), default=CALLS, help=f"Show at most N (default {CALLS}; 0 shows all)."
+)
+@common
+def calls_command(
+    ctx: CommandContext, where: str, tools: tuple[str, ...], failed: bool, effects: bool, reverse: bool, limit: int
+) -> None:
+    """List the calls of a session, one row each, newest first: when, which tool, the hash of its input, what came of
+    it, how long it took, what it cost, and how many keys of the state it changed.
+
+    \b
+    Examples:
+      wakelog calls fix-bug
+      wakelog calls fix-bug@3..@5 --failed
+      wakelog calls fix-bug --json
+    """
+    place = ctx.place(where)
+    rows = [
+        row
+        for row in place.session.calls.table(place.text or None)
+        if (not tools or row.tool in tools)
+        and (not failed or row.outcome in FAILURES)
+        and (not effects or row.effect in _WITH_EFFECTS)
+    ]
+    left = 0
+    if limit and len(rows) > limit:
+        left = len(rows) - limit
+        rows = rows[:limit] if reverse else rows[-limit:]
+    if not reverse:
+        rows.reverse()
+    data = [plain(row) for row in rows]
+
+    def human() -> None:
+        if not rows:
+            ctx.say(
+                f"{label(place.session)} has no such calls"
+                if tools or failed or effects
+                else f"{label(place.session)} has no calls"
+            )
+            return
+        say_table(ctx, _COLUMNS, [_cells(ctx, row) for row in rows])
+        if left:
+            ctx.say(f"… {left:,} more (-n 0 shows all)")
+
+    ctx.answer("calls", data, human)
+    if rows:
+        ctx.suggest(f"wakelog show {place.session.name or place.session.id}@e{rows[0].seq}")
+
+
+_COLUMNS = (
+    Column("event"),
+    Column("time", drop=2),
+    Column("turn"),
+    Column("tool", 8),
+    Column("about", 12, drop=6),
+    Column("input", drop=4),
+    Column("outcome"),
+    Column("took", right=True, drop=3),
+    Column("cost", right=True, drop=5),
+    Column("delta", 8, drop=1),
+)
+
+
+def _cells(ctx: CommandContext, row: CallRow) -> list[Cell | str]:
+    dim = {} if row.in_view else {"dim": True}
+    attempt = f".{row.attempt}" if row.attempt > 1 else ""
+    again = f" ×{row.tries}" if row.tries > 1 else ""
+    return [
+        Cell(f"e{row.seq}", dim),
+        Cell(clock(row.at, utc=ctx.utc), dim),
+        Cell(f"@{row.turn}{attempt}" if row.turn else "", dim),
+        Cell(row.tool or "?", dim),
+        Cell(f"({row.gone})" if row.gone else row.about, dim),
+        Cell(row.input_hash[:8], {"dim": True}),
+        Cell(row.outcome + again, _STYLES.get(row.outcome, dim)),
+        Cell(duration(row.duration_us) if row.duration_us else "", dim),
+        Cell(_cost(row), dim),
+        Cell(_delta(row), dim),
+    ]
+
+
+def _cost(row: CallRow) -> str:
+    if row.usd_micros:
+        return money(row.usd_micros)
+    return f"{count(row.tokens)} tok" if row.tokens else ""
+
+
+def _delta(row: CallRow) -> str:
+    """The keys it changed: one by its path, more by their number."""
+    if not row.delta:
+        return ""
+    first = row.delta[0]
+    sign = {"add": "+", "remove": "−", "replace": "~"}.get(first.op, "~")
+    more = len(row.delta) - 1
+    return f"{sign} {first.path}" + (f" and {more} more" if more else "")
