@@ -89,6 +89,7 @@ DONE_BY = {
     "Session.why": "why",
     "Store.anchors": "anchor",
     "Store.cost": "cost",
+    "Store.rollup": "rollup",
     "Store.delete": "delete",
     "Store.erase": "erase",
     "Store.find": "ls",

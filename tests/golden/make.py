@@ -308,6 +308,23 @@ def kept(log: Log) -> Log:
     return log
 
 
+def totals(log: Log) -> Log:
+    """Turns that were pruned, twice, and left what they came to."""
+    cost = ev.Cost(tokens_in=120, tokens_out=30, usd_micros=450, duration_us=1_200_000)
+    for turn in ("first", "second"):
+        log.append(
+            ev.TurnStarted(input=turn),
+            ev.ActionRecorded(action=f"m-{turn}", tool="model", effect="model", cost=cost),
+            ev.ActionRecorded(action=f"r-{turn}", tool="Read", effect="read", input={"file_path": "a.py"}, cost=cost),
+            ev.ActionRecorded(action=f"t-{turn}", tool="Bash", input={"command": "pytest"}, outcome="failed"),
+            ev.FileChanged(path="a.py", added=3, removed=1),
+            ev.TurnEnded(),
+        )
+        prune(log, log.head().seq - 2)
+    log.append(ev.FactRecorded(key="still", value="here"))
+    return log
+
+
 GOLDEN: dict[str, Callable[[Log], Log]] = {
     "every-kind": every_kind,
     "removed": removed,
@@ -317,6 +334,7 @@ GOLDEN: dict[str, Callable[[Log], Log]] = {
     "elsewhere": elsewhere,
     "recalled": recalled,
     "kept": kept,
+    "totals": totals,
 }
 
 if __name__ == "__main__":

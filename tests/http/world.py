@@ -223,6 +223,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "clear_flag": lambda w: _of(w, body={"name": w.mark}),
     "set_budget": _session(body={"usd": "5.00", "tokens": 1000, "seconds": None}),
     "cost": _session(query={"by": "tool"}),
+    "rollup": lambda w: Example(query={"by": "turn", "session": [w.session.name]}),
+    "rollup_picture": lambda w: Example(query={"by": "phase", "session": [w.session.name], "measure": "took"}),
     "cost_of_all": lambda w: Example(query={"session": [w.session.name]}),
     "live": lambda w: Example(query={"needs": ["waiting", "uncertain"]}),
     "audit": _session(),
@@ -310,6 +312,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "ask_like": lambda w: Example(body={"text": MARK}),
     "ask_sessions": lambda w: Example(body={}),
     "ask_session_counts": lambda w: Example(body={"live": True}),
+    "ask_rollup": lambda w: Example(body={"by": "day", "sessions": [w.session.id]}),
+    "ask_totals": lambda w: Example(body={"session": w.session.id}),
     "ask_costs": lambda w: Example(body={"sessions": [w.session.id]}),
     "ask_search": lambda w: Example(body={"text": MARK}),
 }

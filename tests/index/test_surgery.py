@@ -222,7 +222,7 @@ def test_what_is_durable_outlives_a_prune(engine: Engine, index: Index) -> None:
     [info] = index.sessions()
     assert (info.goal, info.labels, info.tokens, info.turns) == ("the goal", {"team": "a"}, 12, 2)
     assert ask(index, "select distinct gone from events where seq <= ?", end) == [("pruned",)]
-    assert [(t.turn, t.tokens) for t in index.turns(log.id)] == [(2, 5), (1, 0)]
+    assert [(t.turn, t.tokens) for t in index.turns(log.id)] == [(2, 5), (1, 7)]
     before = contents(index)
     index.rebuild()
     assert contents(index) == before

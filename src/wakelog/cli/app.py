@@ -46,6 +46,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "pending": ("pending", "List calls and questions that wait for a person."),
         "watch": ("watch", "Watch live sessions and flag problems."),
         "cost": ("cost", "Show what was spent; every amount counts once."),
+        "rollup": ("rollup", "Sum up work by turn, phase, session, project or day."),
         "git": ("git", "Link commits in git to the turns behind them."),
     },
     "move": {

@@ -40,6 +40,10 @@ _PARTS = {
         "select t.kind, t.key, t.how, t.name, t.times, t.first, t.last, t.at, t.trust"
         " from wl_session s join wl_touch t on t.session = s.no where s.id = ? order by 1, 2, 3"
     ),
+    "sums": (
+        "select m.turn, m.attempt, m.phase, m.bucket, m.phases, m.calls, m.errors, m.duration_us"
+        " from wl_session s join wl_sum m on m.session = s.no where s.id = ? order by 1, 2, 3, 4"
+    ),
     "costs": (
         "select c.seq, c.turn, c.occurred, c.tool, c.model, c.call, c.sub, c.tokens, c.tokens_out, c.usd_micros,"
         f" c.duration_us from wl_session s join wl_cost c on c.session = s.no {_OF}"
@@ -100,6 +104,8 @@ def _cursor(db: Connection) -> str:
 
 
 def _compared(kept: Connection, made: Connection) -> Iterator[tuple[str, str]]:
+    if _kept(kept) != _kept(made):
+        yield "", "kept totals"
     for here, there in _pairs(kept, made, _SESSIONS, ()):
         if here != there:
             # From here on the two lists no longer stand side by side; one name is enough to make the index anew.
@@ -117,6 +123,8 @@ def _pairs(kept: Connection, made: Connection, query: str, values: tuple[Any, ..
 
 def _compared_tables(kept: Connection, made: Connection) -> Iterator[tuple[str, str, int]]:
     """(session, which table, where the log has the session)."""
+    if _kept(kept) != _kept(made):
+        yield "", "kept totals", 0
     here, there = _sessions(kept), _sessions(made)
     for session in {*here, *there}:
         if session not in here or session not in there:
@@ -126,6 +134,10 @@ def _compared_tables(kept: Connection, made: Connection) -> Iterator[tuple[str, 
         for what, query in _TABLES.items():
             if _rows(kept, query, ours) != _rows(made, query, theirs):
                 yield session, what, head
+
+
+def _kept(db: Connection) -> list[Any]:
+    return sorted(map(tuple, db.execute("select k.id, k.totals, k.calls from wl_kept k").fetchall()))
 
 
 def _sessions(db: Connection) -> dict[str, tuple[int, int]]:
@@ -143,7 +155,7 @@ def _table_queries() -> dict[str, str]:
     out = {}
     for table, shape in TABLES.items():
         name = table.removeprefix("wl_")
-        if table in ("wl_meta", "wl_lineage", "wl_text"):
+        if table in ("wl_meta", "wl_lineage", "wl_text", "wl_kept"):
             continue
         number = "no" if table == "wl_session" else "session"
         columns = ", ".join(f"t.{column}" for column in shape.columns if column not in (number, "born", "carried"))

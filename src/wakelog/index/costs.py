@@ -38,6 +38,7 @@ _KEYS = {
     "model": ("c.model", "0"),
     "agent": ("c.agent", "0"),
     "day": ("''", f"c.occurred / {_QUARTER_US}"),
+    "project": ("c.project", "0"),
     "repo": (
         "coalesce("
         f"(select l.value from wl_label l where l.session = c.session and l.name = '{REPO}'), "
@@ -59,7 +60,7 @@ from wl_session s where s.hidden = 0
 _PAID = """
 with pick as materialized ({0}),
 paid as materialized (
-    select c.*, p.top, p.spawned, s.id, s.agent
+    select c.*, p.top, p.spawned, s.id, s.agent, s.project
     from pick p
     cross join wl_cost c on c.session = p.no and c.seq between p.first and p.last and c.turn between p.low and p.high
     join wl_session s on s.no = c.session
@@ -134,9 +135,44 @@ def costs_of(
     return Costs(by, rows, _total(rows), reading.as_of)
 
 
+_CHOSEN = (
+    _ALL.rstrip()
+    + """ and (:project is null or s.project = :project)
+    and (:sessions is null or s.id in (select value ->> 0 from json_each(:sessions)))
+"""
+)
+
+
+def own_costs(
+    reading: IndexMoment,
+    sessions: list[str] | None,
+    project: str | None,
+    *,
+    by: str,
+    since: int | None,
+    until: int | None,
+    utc: bool,
+) -> tuple[CostRow, ...]:
+    """What some sessions spent themselves, without their sub-agents: for roll-ups, which count each session's own
+    work. A project is the repository, else the folder."""
+    key, place = _KEYS[by]
+    db = reading.db
+    values: dict[str, Any] = {
+        "since": since or 0,
+        "until": OPEN_END if until is None else until,
+        "project": project,
+        "sessions": None if sessions is None else as_rows((each,) for each in sessions),
+        "label": "",
+    }
+    subs: Any = db.execute(_SUBS_OF_ALL).fetchall()
+    values["known"] = as_rows((sub, _known(db, sub)) for (sub,) in subs)
+    found: Any = db.execute(_SUMS.format(_CHOSEN, key, place), values).fetchall()
+    return tuple(_days(found, utc) if by == "day" else _in_order(found, by))
+
+
 def _grouping(by: str) -> tuple[str, str]:
     kind = "label" if by.startswith(LABEL) and by != LABEL else by
-    if kind not in _KEYS or (kind == "label" and by == kind):
+    if kind not in (*BY, "label") or (kind == "label" and by == kind):
         raise InvalidInputError(
             f"costs cannot be grouped by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
         )
@@ -157,13 +193,18 @@ def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
     """Days from quarters of an hour, which every time zone's days are made of: which zone it is, is the asker's."""
     days: dict[str, list[int]] = {}
     for _, quarter, *amounts in found:
-        day = _day(quarter * _QUARTER_US // 1_000_000, utc)
+        day = day_of(of_quarter(quarter), utc)
         days[day] = [a + b for a, b in zip(days.get(day, (0, 0, 0, 0, 0)), amounts, strict=True)]
     for day in sorted(days):
         yield CostRow(day, *days[day])
 
 
-def _day(seconds: int, utc: bool) -> str:
+def of_quarter(quarter: int) -> int:
+    """The second in which a quarter of an hour begins."""
+    return quarter * _QUARTER_US // 1_000_000
+
+
+def day_of(seconds: int, utc: bool) -> str:
     try:
         return datetime.datetime.fromtimestamp(seconds, datetime.UTC if utc else None).strftime("%Y-%m-%d")
     except (ValueError, OverflowError, OSError):

@@ -31,9 +31,10 @@ from wakelog.index.facets import (
     one_line,
     text_of,
 )
+from wakelog.index.pruned_rows import keep_totals
 from wakelog.index.rows import Batch, ProjectionState, SessionRow
 from wakelog.index.step_rows import StepRows
-from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage
+from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage, prune_over
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
@@ -306,15 +307,13 @@ class Taking:
         self._carried.is_pruned = False
         try:
             doc = fold_at(self._engine, self._segments(), seq).fold.doc
+            prune = prune_over(self._engine, row.id, seq)
         except UNREADABLE as exc:
             self._carried.damage = exc.message
             return
         before = _amounts(self._carried.doc)
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
-        tokens, usd_micros, duration_us = _difference(before, _amounts(doc))
-        if tokens or usd_micros or duration_us:
-            gone = (row.no, seq, 0, at, "", "", "", "", tokens, 0, usd_micros, duration_us, 0)
-            self._batch.added["wl_cost"].append(gone)
+        keep_totals(self._batch, row, prune.body, seq, at, _difference(before, _amounts(doc)))
         view.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
         _keep_durable(self._batch, row, doc, seq, at)
 

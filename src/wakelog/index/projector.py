@@ -12,7 +12,7 @@ files (index.py).
 and what was in view at the fork point.
 
 **Deletion.** A deleted session has no rows, unless forks read through it. Then its rows stay hidden until the engine
-has dropped its content with the last of those forks.
+has dropped its content with the last of those forks. The numbers that its tombstone has are kept apart.
 
 **Damage.** A session that cannot be read beyond some event keeps its rows up to there, and `damaged` says so. Other
 sessions are not affected.
@@ -29,6 +29,7 @@ from wakelog.index import view
 from wakelog.index.connection import Connection
 from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
 from wakelog.index.facets import as_int
+from wakelog.index.pruned_rows import keep_deleted
 from wakelog.index.read_ahead import AHEAD, Ahead
 from wakelog.index.rows import OPEN_END, Batch, ProjectionState, SessionRow
 from wakelog.log.reader import Segment, fold_at, lineage
@@ -113,6 +114,7 @@ class Projector:
             if not self._is_there(row):
                 return self._bury(row)
             row.hidden = 1
+            self._keep_deleted(row.id)
         taking.save()
         return True
 
@@ -140,10 +142,20 @@ class Projector:
     def _bury(self, row: SessionRow) -> bool:
         """Takes out a session whose content is gone, and those above it that only it still needed."""
         self.batch.remove(row)
+        self._keep_deleted(row.id)
         parent = self.batch.load(row.parent) if row.parent else None
         if parent is not None and parent.hidden and not self._is_there(parent):
             self._bury(parent)
         return True
+
+    def _keep_deleted(self, session: SessionId) -> None:
+        """Keeps the numbers that were to outlive a session (pruned_rows.py)."""
+        try:
+            seq = self.engine.head(session).seq
+            for commit in self.engine.read(session, after=seq - 1):
+                keep_deleted(self.batch, session, decode_body(commit.records[-1].body))
+        except UNREADABLE:
+            return
 
     def _is_there(self, row: SessionRow) -> bool:
         """Whether the engine still holds the session's own events: of a dropped one only the last is left."""
@@ -160,6 +172,7 @@ class Projector:
             segments = lineage(self.engine, session)
             row = _new_row(head, number)
             if head.status == "deleted" and not self._is_there(row):
+                self._keep_deleted(session)
                 return None
         except NotFoundError:
             return None

@@ -33,6 +33,7 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
+from wakelog.index.rollups import Rollup, roll_up, totals_of
 from wakelog.index.scope import check_limit, scope_of
 from wakelog.index.statements import IndexMoment
 from wakelog.index.turns import turns_of
@@ -257,6 +258,38 @@ class AskCosts(IndexQuestion, frozen=True):
         )
 
 
+class AskRollup(IndexQuestion, frozen=True):
+    """Sums up what work came to: calls, errors, time, tokens and money by turn, phase, session, project or day
+    (rollups.py). `sessions` are ids."""
+
+    by: str = "session"
+    sessions: tuple[str, ...] | None = None
+    project: str | None = None
+    since: Number | None = None
+    until: Number | None = None
+    utc: bool = True
+
+    def __call__(self, reading: IndexMoment) -> Rollup:
+        return roll_up(
+            reading,
+            by=self.by,
+            sessions=self.sessions,
+            project=self.project,
+            since=self.since,
+            until=self.until,
+            utc=self.utc,
+        )
+
+
+class AskTotals(IndexQuestion, frozen=True):
+    """What one session came to, as rows of numbers: what its tombstone may keep."""
+
+    session: str
+
+    def __call__(self, reading: IndexMoment) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+        return totals_of(reading, self.session)
+
+
 class AskSearch(IndexQuestion, frozen=True):
     """Finds events that contain all the words, the best match first; where very many match, the newest first. "Quoted
     words" are a phrase; `word*` is a prefix. Nothing else has a special meaning, so that any text can be searched
@@ -284,6 +317,8 @@ QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "sessions": (AskSessions, Page[SessionInfo]),
     "session-counts": (AskSessionCounts, SessionCounts),
     "costs": (AskCosts, Costs),
+    "rollup": (AskRollup, Rollup),
+    "totals": (AskTotals, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]),
     "search": (AskSearch, Page[Hit]),
 }
 """Each question and its type of answer, by its name in a server's routes."""

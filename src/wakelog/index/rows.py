@@ -15,6 +15,7 @@ import msgspec
 from wakelog.index.connection import SEQ_BITS, Connection, as_key, as_rows
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS
+from wakelog.model.totals import NO_PHASE, CallKey, LastPhase
 from wakelog.model.values import Value
 
 BATCH_EVENTS = 2000
@@ -44,7 +45,7 @@ ADDED = {
 }
 """Tables that rows are only added to, and how many columns they have."""
 
-OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_touch", "wl_label", "wl_visible", "wl_finding")
+OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_sum", "wl_touch", "wl_label", "wl_visible", "wl_finding")
 """Tables whose rows belong to a session, by number."""
 
 
@@ -70,6 +71,7 @@ class ProjectionState(msgspec.Struct):
     """Which model a pending call was made to."""
     asked: dict[str, AskedStep] = {}
     """What a pending call of a tool is about."""
+    phase: LastPhase = NO_PHASE
     closing: str = ""
     spent_before: dict[str, int] = {}
     """What was already spent where the session was forked."""
@@ -167,6 +169,15 @@ _TOOL_ADD = (
     " calls = wl_tool.calls + excluded.calls, errors = wl_tool.errors + excluded.errors,"
     " last = case when wl_tool.last > excluded.last then wl_tool.last else excluded.last end"
 )
+_SUM_ADD = (
+    "insert into wl_sum values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (session, turn, attempt, phase, bucket)"
+    " do update set phases = wl_sum.phases + excluded.phases, calls = wl_sum.calls + excluded.calls,"
+    " errors = wl_sum.errors + excluded.errors, duration_us = wl_sum.duration_us + excluded.duration_us"
+)
+_KEEP = (
+    "insert into wl_kept values (?, ?, ?) on conflict (id) do update set"
+    " totals = excluded.totals, calls = excluded.calls"
+)
 _TOUCH_ADD = (
     "insert into wl_touch values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (session, key, kind, how) do update set"
     " times = wl_touch.times + excluded.times, last = excluded.last,"
@@ -201,6 +212,7 @@ class Batch:
         self.turns: dict[tuple[int, int, int], TurnRow] = {}
         self.tools: dict[tuple[int, str], list[int]] = {}
         self.touches: dict[tuple[int, str, str, str], list[int]] = {}
+        self.sums: dict[int, dict[CallKey, list[int]]] = {}
         self.with_files: set[tuple[int, int, int]] = set()
         self.events = 0
         self.chars = 0
@@ -244,6 +256,14 @@ class Batch:
         touched[2] = seq
         touched[3] = max(touched[3], at)
         touched[4] = max(touched[4], trust)
+
+    def calls(self, session: int) -> dict[CallKey, list[int]]:
+        """What is to be added to the sums of a session's calls (model/totals.py)."""
+        return self.sums.setdefault(session, {})
+
+    def keep(self, session: SessionId, totals: str, calls: str) -> None:
+        """Keeps what a deleted session came to."""
+        self.db.execute(_KEEP, (session, totals, calls))
 
     # Sessions
 
@@ -308,7 +328,9 @@ class Batch:
         db.executemany(_TOOL_ADD, [(no, as_key(tool), tool, *used) for (no, tool), used in self.tools.items()])
         touches = [(no, as_key(name), kind, how, name, *row) for (no, kind, name, how), row in self.touches.items()]
         db.executemany(_TOUCH_ADD, touches)
-        for collected in (self.texts, self.turns, self.tools, self.touches, self.with_files):
+        sums = [(no, *key, *row) for no, calls in self.sums.items() for key, row in calls.items()]
+        db.executemany(_SUM_ADD, sums)
+        for collected in (self.texts, self.turns, self.tools, self.touches, self.sums, self.with_files):
             collected.clear()
 
     def _flush_sessions(self) -> None:

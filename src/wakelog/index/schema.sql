@@ -257,6 +257,28 @@ create table wl_step (
     primary key (session, seq)
 ) strict, without rowid;
 
+-- Calls that ended, summed by turn, phase and duration (model/totals.py says what these are). Pruned calls are in it too.
+create table wl_sum (
+    session     integer not null,
+    turn        integer not null,
+    attempt     integer not null,
+    phase       integer not null,
+    bucket      integer not null,
+    phases      integer not null,
+    calls       integer not null,
+    errors      integer not null,
+    duration_us integer not null,
+    primary key (session, turn, attempt, phase, bucket)
+) strict, without rowid;
+
+-- What deleted sessions came to, where that was to be kept: JSON lists of numbers, as their tombstones have them.
+create table wl_kept (
+    id     text not null,
+    totals text not null,
+    calls  text not null,
+    primary key (id)
+) strict, without rowid;
+
 -- What sessions had to do with: one row for a thing, a session and a way. A thing is its kind and its name, and nothing
 -- more: so no thing is left over when its last session is gone. `first` and `last` are events, `at` the time of the last,
 -- `trust` the worst of all.

@@ -6,26 +6,23 @@ that a row is never changed. What an erased event said is not in these rows; wha
 
 from __future__ import annotations
 
-import functools
 import hashlib
-import re
 from typing import Any
 
 import msgspec
 
 from wakelog.index.facets import Facets, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
-from wakelog.model.call_subject import TARGET_MAX, CallSubject, project_path, subject_of
+from wakelog.model.call_subject import TARGET_MAX, CallSubject, is_own_tool, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.error_signature import error_signature
 from wakelog.model.json_fields import as_text
 from wakelog.model.records import Header
+from wakelog.model.totals import MODEL, NO_PHASE, count_call, phase_of
 from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_OWN = re.compile(r"(?:^|__|[./:-])wakelog(?:__|[./:-]|$)")
-"""Tools that ask this log: what they recall is never learned from again."""
 _TOLD = frozenset(
     {
         *("action.denied", "action.abandoned", "file.changed", "resource.touched", "fact.recorded", "fact.retracted"),
@@ -50,11 +47,17 @@ class StepRows:
         """Adds what one event tells, after its delta was applied."""
         kind = header.kind
         if kind in ASKS or kind in ANSWERS:
-            if said.effect != "model" and not _is_own(said.tool):
+            if said.effect == "model":
+                if said.outcome and kind in ANSWERS:
+                    self._count(header, MODEL, said.outcome, duration_us)
+            elif not is_own_tool(said.tool):
                 if kind in ASKS:
                     self._ask(header, body, said, occurred)
                 if said.outcome and kind in ANSWERS:
                     self._answer(header, body, said, occurred, duration_us)
+        elif kind == "message.added":
+            if body.get("role") == "user":
+                self._carried.phase = NO_PHASE
         elif kind in _TOLD:
             self._tell(header, body, said, occurred)
 
@@ -130,6 +133,18 @@ class StepRows:
         where = (self._session, header.seq, asked.seq, header.turn, header.attempt)
         what = (asked.label, asked.target[:TARGET_MAX], asked.act, said.outcome, asked.input, signature)
         self._batch.added["wl_step"].append((*where, *what, duration_us, occurred, trust))
+        self._count(header, phase_of(asked.act), said.outcome, duration_us)
+
+    def _count(self, header: Header, phase: int, outcome: str, duration_us: int) -> None:
+        self._carried.phase = count_call(
+            self._batch.calls(self._session),
+            self._carried.phase,
+            turn=header.turn,
+            attempt=header.attempt,
+            phase=phase,
+            has_failed=outcome in FAILURES,
+            duration_us=duration_us,
+        )
 
     def _touch(self, kind: str, name: str, how: str, seq: int, at: int, trust: int) -> None:
         self._batch.touch(self._session, kind, name, how, seq=seq, at=at, trust=trust)
@@ -137,11 +152,6 @@ class StepRows:
     def _path(self, path: str, folder: str = "") -> str:
         labels = self._carried.doc.get("labels")
         return project_path(path, labels if type(labels) is dict else {}, folder)
-
-
-@functools.lru_cache(maxsize=1024)
-def _is_own(tool: str) -> bool:
-    return _OWN.search(tool) is not None
 
 
 def _digest(given: Value) -> str:

@@ -14,6 +14,7 @@ from wakelog.engine import Surgery
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
 from wakelog.log.foreign_commits import REMOVALS, Admission, refuse
 from wakelog.log.log import Log
+from wakelog.log.pruned_totals import totals_upto
 from wakelog.log.reader import Entry, open_commit
 from wakelog.log.removal import refuse_if_held, refuse_if_shared, rewinds_of
 from wakelog.model import events as ev
@@ -91,6 +92,10 @@ def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
         refuse(commit, f"its base is not the state at event {event.upto}")
     if event.rewinds and event.rewinds != rewinds_of(log, event.upto):
         refuse(commit, f"its rewinds are not those up to event {event.upto}")
+    if (event.turn_totals or event.call_totals) and (event.turn_totals, event.call_totals) != totals_upto(
+        log, event.upto
+    ):
+        refuse(commit, f"its totals are not what the events up to {event.upto} come to")
 
 
 def _rewritten(admission: Admission, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:

@@ -314,7 +314,7 @@ def rewind_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Seq, S
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
         if entry.record.body:
             return entry.body.get("to", 0), entry.body.get("under", 0)
-    for known, to, under in _prune_over(engine, _holder(segments, seq), seq).body.get("rewinds", ()):
+    for known, to, under in prune_over(engine, _holder(segments, seq), seq).body.get("rewinds", ()):
         if known == seq:
             return to, under
     return 0, 0
@@ -327,12 +327,12 @@ def _holder(segments: list[Segment], seq: Seq) -> SessionId:
 def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[Fold, Seq]:
     """The base state of the newest prune that covers event `pruned`."""
     holder = _holder(segments, pruned)
-    found = _prune_over(engine, holder, pruned)
+    found = prune_over(engine, holder, pruned)
     doc = resolve(engine, [Segment(holder, 1, None)], found, found.body["base"])
     return Fold(doc), found.body["upto"]
 
 
-def _prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
+def prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
     """The newest prune that covers an event, which may stand after a fork's last shared event."""
     found: Entry | None = None
     for commit in engine.read(holder, after=pruned):

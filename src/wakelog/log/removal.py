@@ -7,7 +7,8 @@ so.
 share the erased part get an erase event of their own, so that whoever holds their state learns of it. So does a session
 that adopted the erased part from a fork: its copies go too.
 
-**Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event.
+**Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event, with
+what the turns came to in numbers.
 
 **Delete** leaves a tombstone, and nothing else once no fork reads through it; for a transcript also the note that it
 was deleted (deleted_origins.py).
@@ -29,6 +30,7 @@ from wakelog.log.append import Clock, now_us
 from wakelog.log.deleted_origins import note_deletion
 from wakelog.log.log import Log
 from wakelog.log.mask import ErasedValues, mentions, replacements_for, said_by
+from wakelog.log.pruned_totals import totals_upto
 from wakelog.log.reader import fold_at, open_commit, read_entries, rewind_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, seal
@@ -40,6 +42,8 @@ from wakelog.model.records import Commit, EventDraft, Head, Record
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
+SessionTotals = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
+"""What a deleted session came to: `totals` and `call_totals` of its tombstone."""
 _UNERASABLE = frozenset({"payload.erased", "range.pruned"})
 
 
@@ -139,12 +143,15 @@ def prune(log: Log, upto: Seq, *, why: str = "") -> Head:
         for fork in _descendants(log.engine, log.id):
             if fork.head().status != "deleted":
                 refuse_if_held(log.engine, fork.id)
+        turn_totals, call_totals = totals_upto(log, upto)
         base = _encode(fold_at(log.engine, log.segments, upto).fold.doc)
         event = ev.RangePruned(
             upto=upto,
             last_hash=log.entry(upto).hash.hex(),
             base=Payload(base, "json"),
             rewinds=rewinds_of(log, upto),
+            turn_totals=turn_totals,
+            call_totals=call_totals,
             why=why,
         )
         still_used = {digest for e in log.entries(after=upto) for digest, at in mentions(e) if 0 < at <= upto}
@@ -166,15 +173,18 @@ def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
     return tuple(each for each in told if each[1])
 
 
-def delete(log: Log, *, why: str = "") -> Head:
-    """Ends the session for good. Forks that share its history keep reading it until they are deleted too."""
+def delete(log: Log, *, why: str = "", totals: SessionTotals | None = None) -> Head:
+    """Ends the session for good. Forks that share its history keep reading it until they are deleted too. `totals` are
+    numbers that stay in the tombstone."""
+    kept, calls = totals or ((), ())
+    event = ev.SessionDeleted(totals=kept, call_totals=calls, why=why)
 
     if log.head().fork is None:  # a fork has the labels of what it was forked from
         note_deletion(log.engine, log.part("labels"))
 
     def attempt() -> Head:
         try:
-            return log.engine.delete(_seal_on_head(log, ev.SessionDeleted(why=why)))
+            return log.engine.delete(_seal_on_head(log, event))
         except ConflictError:
             log.forget()
             raise

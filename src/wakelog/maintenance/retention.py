@@ -81,9 +81,12 @@ def plan(store: Store, policy: RetentionPolicy, now: int) -> list[Planned]:
     return [*(p for p in out if p.action != "skip"), *(p for p in out if p.action == "skip")]
 
 
-def apply(store: Store, planned: Iterable[Planned], *, archive_to: str | None = None) -> Iterator[Applied]:
+def apply(
+    store: Store, planned: Iterable[Planned], *, archive_to: str | None = None, keep_totals: bool = False
+) -> Iterator[Applied]:
     """Does what a plan says, one session at a time; each is told as it is done. What changed since is left alone. With
-    `archive_to`, a session is put there first, as a bundle; what cannot be archived stays."""
+    `archive_to`, a session is put there first, as a bundle; what cannot be archived stays. With `keep_totals`, deleted
+    sessions leave what they came to, in numbers."""
     objects = Objects(archive_to) if archive_to else None
     for each in planned:
         if each.action == "skip":
@@ -95,13 +98,13 @@ def apply(store: Store, planned: Iterable[Planned], *, archive_to: str | None = 
                 continue
             if objects is not None:
                 archive_session(log, objects)
-            _do(store, log, each)
+            _do(store, log, each, keep_totals)
             yield Applied(each, True)
         except WakelogError as exc:
             yield Applied(each, False, exc.message)
 
 
-def _do(store: Store, log: Log, each: Planned) -> None:
+def _do(store: Store, log: Log, each: Planned, keep_totals: bool) -> None:
     from wakelog.session import Session
 
     session: Session[object] = Session(log, name=each.name)
@@ -111,7 +114,7 @@ def _do(store: Store, log: Log, each: Planned) -> None:
             session.end("", why=why)
         session.archive(why=why)
     elif each.action == "delete":
-        store.delete(session, why=why)
+        store.delete(session, why=why, keep_totals=keep_totals)
     else:
         prune(log, each.seq, why=why)
         store.scrub_index()

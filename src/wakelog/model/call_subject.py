@@ -46,6 +46,15 @@ _READERS: Final = frozenset(
 _FILE_LIKE: Final = re.compile(r"[\w.@+~()\[\]/-]*(?:/|\.[A-Za-z]\w{0,7}$)[\w.@+~()\[\]/-]*")
 
 
+_OWN: Final = re.compile(r"(?:^|__|[./:-])wakelog(?:__|[./:-]|$)")
+
+
+@functools.lru_cache(maxsize=1024)
+def is_own_tool(tool: str) -> bool:
+    """Whether a tool asks this log: what it recalls is never learned from again."""
+    return _OWN.search(tool) is not None
+
+
 class CallSubject(msgspec.Struct, frozen=True, gc=False):
     """What one call did, and to what."""
 

@@ -17,7 +17,7 @@ from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.removal import delete
+from wakelog.log.removal import SessionTotals, delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
@@ -34,6 +34,7 @@ from wakelog.store.url import default_url, open_engine
 if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
+    from wakelog.index.rollups import Rollup
     from wakelog.log.reader import Entry
     from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
@@ -302,10 +303,11 @@ class Store:
 
         return follow(self, after, timeout_s)
 
-    def delete(self, session: Session[Any], *, why: str = "") -> Head:
+    def delete(self, session: Session[Any], *, why: str = "", keep_totals: bool = False) -> Head:
         """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
-        too."""
-        head = delete(session.log, why=why)
+        too. With `keep_totals`, the tombstone has what the session came to, in numbers only; `rollup` tells them summed
+        up, and only of five deleted sessions and more."""
+        head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else None)
         self.scrub_index()
         return head
 
@@ -347,6 +349,29 @@ class Store:
         named = [sessions] if isinstance(sessions, str) else sessions
         found = None if named is None else [self.find(each) for each in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+
+    def rollup(
+        self,
+        by: str = "session",
+        *,
+        sessions: str | Iterable[str] | None = None,
+        project: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        utc: bool = True,
+    ) -> Rollup:
+        """Sums up what work came to by turn, phase, session, project or day: calls, errors, time, tokens, money. Each
+        session counts its own work; pruning changes no number. Its `svg` draws it. Times are in microseconds."""
+        from wakelog.index.questions import AskRollup
+
+        named = [sessions] if isinstance(sessions, str) else sessions
+        found = None if named is None else tuple(self.find(each) for each in named)
+        return self.index.ask(AskRollup(by, found, project, since, until, utc))
+
+    def _totals(self, session: Session[Any]) -> SessionTotals:
+        from wakelog.index.questions import AskTotals
+
+        return self.index.ask(AskTotals(session.id))
 
     @property
     def anchors(self) -> StoreAnchors:

@@ -37,14 +37,18 @@ SKIPS_SHOWN = 10
 @click.option(
     "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
 )
+@click.option("--keep-totals", is_flag=True, help="Keep what deleted sessions came to, in numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
-def gc_command(ctx: CommandContext, archive_to: str | None, dry_run: bool, yes: bool, **rules: Any) -> int:
+def gc_command(
+    ctx: CommandContext, archive_to: str | None, keep_totals: bool, dry_run: bool, yes: bool, **rules: Any
+) -> int:
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
     everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
 
-    Prune drops the content and keeps headers, hashes and the last state, so that the session still verifies. With
+    Prune drops the content and keeps headers, hashes, the last state and the totals that `rollup` tells, so that the
+    session still verifies. With
     --archive-to, a session is removed only after its archive is complete and verified; an existing archive is never
     replaced.
 
@@ -63,7 +67,7 @@ def gc_command(ctx: CommandContext, archive_to: str | None, dry_run: bool, yes: 
     applied: list[Applied] = []
     if is_done:
         with Progress(ctx, f"{policy.action}d sessions", len(doing)) as progress:
-            for each in apply(ctx.store, doing, archive_to=archive_to):
+            for each in apply(ctx.store, doing, archive_to=archive_to, keep_totals=keep_totals):
                 applied.append(each)
                 progress()
     data = {

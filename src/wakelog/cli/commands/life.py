@@ -99,12 +99,13 @@ def archive_command(ctx: CommandContext, session: str, why: str) -> None:
 @click.command("delete")
 @_session
 @why_option
+@click.option("--keep-totals", is_flag=True, help="Keep what it came to, in numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
 @yes_option
 @common
-def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, yes: bool) -> None:
+def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: bool, dry_run: bool, yes: bool) -> None:
     """Delete a session permanently. Its content is removed from the files and a tombstone stays. Forks keep what they
-    share.
+    share. With --keep-totals the tombstone has numbers; `wakelog rollup` sums them up once five sessions have such.
 
     \b
     Examples:
@@ -128,7 +129,7 @@ def delete_command(ctx: CommandContext, session: str, why: str, dry_run: bool, y
         ctx.say("  there is no way back; wakelog export keeps a copy")
     if not dry_run:
         ctx.confirm(f"Delete {name} for good?", yes=yes)
-        ctx.store.delete(found, why=why)
+        ctx.store.delete(found, why=why, keep_totals=keep_totals)
     end = "This was a dry run: nothing was deleted." if dry_run else f"{name} is deleted; a tombstone stays."
     ctx.done("delete", found, end, events=head.seq, forks=forks, deleted=not dry_run)
 

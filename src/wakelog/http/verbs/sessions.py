@@ -52,6 +52,8 @@ class Append(Question, frozen=True):
 
 class DeleteQuery(Query, frozen=True):
     why: str = ""
+    keep_totals: bool = False
+    """Keep what it came to in the tombstone, in numbers only."""
 
 
 class Erase(Question, frozen=True):
@@ -204,6 +206,6 @@ def prune(call: VerbRequest, body: Prune) -> HeadAnswer:
 def delete(call: VerbRequest, query: DeleteQuery) -> Acknowledged:
     """Deletes a session permanently; a tombstone stays."""
     session = call.session()
-    call.space.store.delete(session, why=query.why)
+    call.space.store.delete(session, why=query.why, keep_totals=query.keep_totals)
     call.space.forget(session.id)
     return Acknowledged()

@@ -80,12 +80,16 @@ class PayloadErased(Event, frozen=True, gc=False):
 @core("range.pruned", payloads=("base",))
 class RangePruned(Event, frozen=True, gc=False):
     """The bodies up to and including `upto` were pruned; headers stay. `base` is the state at `upto`, as a payload.
-    `rewinds` lists the pruned rewinds with seq, `to` and `under`, because what is in view later may depend on them."""
+    `rewinds` lists the pruned rewinds with seq, `to` and `under`, because what is in view later may depend on them.
+    `turn_totals` and `call_totals` are what the pruned turns came to, in numbers only: sums for reports, on which no
+    state depends."""
 
     upto: int
     last_hash: str
     base: Value
     rewinds: tuple[tuple[int, int, int], ...] = ()
+    turn_totals: tuple[tuple[int, ...], ...] = ()
+    call_totals: tuple[tuple[int, ...], ...] = ()
 
 
 @core("checkpoint.named")

@@ -50,7 +50,11 @@ class SessionArchived(Event, frozen=True, gc=False):
 
 @core("session.deleted")
 class SessionDeleted(Event, frozen=True, gc=False):
-    pass
+    """The session was deleted. `totals` and `call_totals` are there where the numbers were to stay: what it came to,
+    without a name and without a word."""
+
+    totals: tuple[int, ...] = ()
+    call_totals: tuple[tuple[int, ...], ...] = ()
 
 
 @core("session.forked")

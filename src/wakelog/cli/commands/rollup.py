@@ -1,0 +1,145 @@
+"""`wakelog rollup`: what work came to, by turn, phase, session, project or day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from wakelog.cli.commands.known import all_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.places import find_time
+from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.shell_completion import complete_session
+from wakelog.cli.text import count, duration, money
+from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow
+
+LIMIT = 50
+shape(
+    RollupRow,
+    "sessions turns phases events calls errors model_calls added removed tokens_in? tokens_out? duration_us?"
+    " money unpriced_tokens? took",
+    money=lambda row: plain_money(row.usd_micros),
+)
+
+
+@click.command("rollup")
+@click.argument("sessions", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
+@click.option("--by", "by", type=click.Choice(LEVELS), default="session", show_default=True, help="Group by this.")
+@click.option("--since", "since", metavar="T", help="Turns that began since then: 7d, today, 2026-11-15.")
+@click.option("--until", "until", metavar="T", help="Turns that began before then.")
+@click.option(
+    "--svg",
+    "measure",
+    type=click.Choice([*MEASURES, "took"]),
+    help="Write a picture instead: a bar a group by this number; `took` draws how long calls took.",
+)
+@click.option(
+    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N rows; 0 shows all."
+)
+@all_option
+@common
+def rollup_command(
+    ctx: CommandContext,
+    sessions: tuple[str, ...],
+    by: str,
+    since: str | None,
+    until: str | None,
+    measure: str | None,
+    limit: int,
+    everything: bool,
+) -> None:
+    """Sum up what work came to: turns, calls, errors, time in calls, tokens and money.
+
+    Without sessions: those of this folder's repository, or of all projects with -A. Each session counts its own work,
+    rewound work too. A phase is a run of calls that explore, change files, check, or run something else; a user's
+    message ends it. Pruning a session changes no number here. Deleted sessions count when their totals were kept, and
+    at least five were.
+
+    \b
+    Examples:
+      wakelog rollup --by day --since 7d
+      wakelog rollup fix-bug --by phase
+      wakelog rollup -A --by project --svg calls > calls.svg
+    """
+    project = None if everything or sessions else ctx.store.known.here()[1]
+    found = ctx.store.rollup(
+        by,
+        sessions=[ctx.session(each).id for each in sessions] or None,
+        project=project,
+        since=find_time(ctx, since) or None,
+        until=find_time(ctx, until) or None,
+        utc=ctx.utc,
+    )
+    name = _namer(ctx, by)
+    data: dict[str, Any] = {
+        "by": found.by,
+        "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in found.rows],
+        "total": found.total,
+        "deleted": found.deleted,
+    }
+    if measure:
+        ctx.answer("rollup", data, found.svg(measure).splitlines())
+        return
+    ctx.answer("rollup", data, lambda: _show(ctx, found, name, limit), records=data["rows"])
+
+
+def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
+    """How a group is called: sessions by their names."""
+    names: dict[str, str] = {}
+    if by in ("session", "turn"):
+        names = {head.session: head.name or head.session for head in ctx.store.sessions()}
+
+    def name(key: str) -> str:
+        if by == "turn" and "@" in key:
+            session, _, turn = key.rpartition("@")
+            return f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
+        return names.get(key, key) or "(none)"
+
+    return name
+
+
+def _show(ctx: CommandContext, found: Rollup, name: Callable[[str], str], limit: int) -> None:
+    if not found.rows:
+        ctx.say("nothing was done")
+        return
+    shown = found.rows[-limit:] if found.by == "day" and limit else found.rows[:limit] if limit else found.rows
+    columns = (
+        Column(found.by, least=14),
+        Column("sessions", right=True, drop=3),
+        Column("turns", right=True, drop=2),
+        Column("phases", right=True, drop=5),
+        Column("calls", right=True),
+        Column("errors", right=True),
+        Column("lines", right=True, drop=4),
+        Column("tokens", right=True, drop=1),
+        Column("time", right=True),
+        Column("money", right=True),
+    )
+    rows = [_cells(name(row.key), row) for row in shown]
+    if len(found.rows) > 1:
+        rows.append(_cells("all", found.total, bold=True))
+    say_table(ctx, columns, rows)
+    if len(shown) < len(found.rows):
+        ctx.say(ctx.style(f"  {len(found.rows) - len(shown)} more are in the sum; -n 0 shows all", dim=True))
+
+
+def _cells(title: str, row: RollupRow, *, bold: bool = False) -> Row:
+    style = {"bold": True} if bold else {}
+    tokens = row.tokens_in + row.tokens_out
+    texts = (
+        title,
+        f"{row.sessions:,}" if row.sessions else "",
+        f"{row.turns:,}" if row.turns else "",
+        f"{row.phases:,}" if row.phases else "",
+        f"{row.calls or row.model_calls:,}" if row.calls or row.model_calls else "",
+        f"{row.errors:,}" if row.errors else "",
+        f"+{row.added:,} -{row.removed:,}" if row.added or row.removed else "",
+        count(tokens) if tokens else "",
+        duration(row.duration_us) if row.duration_us else "",
+        money(row.usd_micros) if row.usd_micros else "",
+    )
+    return tuple(Cell(text, style) for text in texts)

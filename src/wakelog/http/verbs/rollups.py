@@ -1,0 +1,51 @@
+"""What work came to, by turn, phase, session, project or day: as numbers, and as a picture."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wakelog.http.routes import Raw, VerbRequest, route
+from wakelog.http.shapes import Query, time_of
+from wakelog.index.rollups import Rollup
+
+Level = Literal["turn", "phase", "session", "project", "day"]
+Measure = Literal[
+    "calls", "errors", "duration_us", "turns", "events", "tokens_in", "tokens_out", "usd_micros", "added", "took"
+]
+
+
+class RollupQuery(Query, frozen=True):
+    by: Level = "session"
+    session: tuple[str, ...] = ()
+    """Only these; may be repeated."""
+    project: str | None = None
+    """The main work tree of a repository; without it, all projects."""
+    since: str = ""
+    until: str = ""
+
+
+class RollupPictureQuery(RollupQuery, frozen=True):
+    measure: Measure = "calls"
+    """By which number the bars are drawn; `took` draws how long calls took."""
+
+
+@route("GET", "/rollup")
+def rollup(call: VerbRequest, query: RollupQuery) -> Rollup:
+    """Sums up what work came to: turns, calls, errors, time, tokens and money. Pruning changes no number."""
+    return _rolled(call, query)
+
+
+@route("GET", "/rollup.svg", media="image/svg+xml")
+def rollup_picture(call: VerbRequest, query: RollupPictureQuery) -> Raw:
+    """Draws a roll-up, one bar a group."""
+    return Raw(_rolled(call, query).svg(query.measure).encode(), "image/svg+xml")
+
+
+def _rolled(call: VerbRequest, query: RollupQuery) -> Rollup:
+    return call.space.store.rollup(
+        query.by,
+        sessions=query.session or None,
+        project=query.project,
+        since=time_of(query.since, call.now) or None,
+        until=time_of(query.until, call.now) or None,
+    )
