@@ -17,7 +17,7 @@ from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.removal import SessionTotals, delete
+from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
@@ -27,14 +27,13 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.data import LABEL, DataType, Migrations, initial
 from wakelog.session.git_place import GitPlace
+from wakelog.store.asked import StoreQuestions
 from wakelog.store.data_upgrade import bring_forward
 from wakelog.store.keywords import Reading, SessionKeywords
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
-    from wakelog.index.results import Costs
-    from wakelog.index.rollups import Rollup
     from wakelog.log.reader import Entry
     from wakelog.log.verify import VerifyReport
     from wakelog.monitors.prices import Prices
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
     from wakelog.store.bundles import ImportedBundle
     from wakelog.store.erasure import Erasure
     from wakelog.store.git import StoreGit
-    from wakelog.store.insight_search import DerivedHit
-    from wakelog.store.known import StoreKnown
-    from wakelog.store.patterns import StorePatterns
 
 S = TypeVar("S")
 PAGE = 1000
@@ -88,7 +84,7 @@ def open(
     return store
 
 
-class Store:
+class Store(StoreQuestions):
     """All sessions of one engine. Close it, or use it in a `with`."""
 
     def __init__(self, engine: Engine, *, clock: Clock = now_us, redact: Redact | None = default_redact) -> None:
@@ -199,21 +195,6 @@ class Store:
         found.store, found._git_place = self, GitPlace(self._labelled_folder)
         bring_forward(found)
         return found
-
-    def find_derived(
-        self,
-        words: str,
-        kind: str = "decision",
-        *,
-        session: SessionId | None = None,
-        since: int | None = None,
-        limit: int = 20,
-    ) -> list[DerivedHit]:
-        """Finds derived decisions, or with the kind `dead_end` dead ends, whose quotes contain all the words, in all
-        sessions or in one. Other kinds are never derived, and give nothing."""
-        from wakelog.store.insight_search import find_derived
-
-        return find_derived(self, words, kind, session, since, limit)
 
     def find(self, name_or_id: str) -> SessionId:
         """Returns the id of a session, found by name, by id, or by the first characters of its id (at least four)."""
@@ -334,45 +315,6 @@ class Store:
 
         return take_bundle(self.engine, source, dry_run=dry_run, size_max=size_max)
 
-    def cost(
-        self,
-        sessions: str | Iterable[str] | None = None,
-        *,
-        by: str = "session",
-        turns: tuple[int, int] | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        utc: bool = True,
-    ) -> Costs:
-        """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
-        once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
-        named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else [self.find(each) for each in named]
-        return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
-
-    def rollup(
-        self,
-        by: str = "session",
-        *,
-        sessions: str | Iterable[str] | None = None,
-        project: str | None = None,
-        since: int | None = None,
-        until: int | None = None,
-        utc: bool = True,
-    ) -> Rollup:
-        """Sums up what work came to by turn, phase, session, project or day: calls, errors, time, tokens, money. Each
-        session counts its own work; pruning changes no number. Its `svg` draws it. Times are in microseconds."""
-        from wakelog.index.questions import AskRollup
-
-        named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else tuple(self.find(each) for each in named)
-        return self.index.ask(AskRollup(by, found, project, since, until, utc))
-
-    def _totals(self, session: Session[Any]) -> SessionTotals:
-        from wakelog.index.questions import AskTotals
-
-        return self.index.ask(AskTotals(session.id))
-
     @property
     def anchors(self) -> StoreAnchors:
         """Signs heads and keeps them elsewhere, and holds them against the store: sign, add, verify."""
@@ -386,20 +328,6 @@ class Store:
         from wakelog.store.git import StoreGit
 
         return StoreGit(self)
-
-    @property
-    def known(self) -> StoreKnown:
-        """Asks what earlier sessions knew: about, failed, decisions, who, facts, path, like, recall, past, here."""
-        from wakelog.store.known import StoreKnown
-
-        return StoreKnown(self)
-
-    @property
-    def patterns(self) -> StorePatterns:
-        """Asks what sessions do again and again, and how sets of sessions differ: find, show, map, compare."""
-        from wakelog.store.patterns import StorePatterns
-
-        return StorePatterns(self)
 
     def watch(
         self,

@@ -1,0 +1,107 @@
+"""What a store is asked over all its sessions: costs, roll-ups, what is known, what repeats.
+
+These verbs read the index and write nothing. They are a class of their own only because a store has many verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from wakelog.log.removal import SessionTotals
+from wakelog.model.ids import SessionId
+
+if TYPE_CHECKING:
+    from wakelog.index.index import Index
+    from wakelog.index.results import Costs
+    from wakelog.index.rollups import Rollup
+    from wakelog.session import Session
+    from wakelog.store import Store
+    from wakelog.store.insight_search import DerivedHit
+    from wakelog.store.known import StoreKnown
+    from wakelog.store.patterns import StorePatterns
+
+
+class StoreQuestions:
+    """The questions of a `Store`."""
+
+    if TYPE_CHECKING:
+
+        @property
+        def index(self) -> Index: ...
+        def find(self, name_or_id: str) -> SessionId: ...
+        @property
+        def _store(self) -> Store: ...
+    else:
+
+        @property
+        def _store(self):
+            return self
+
+    def find_derived(
+        self,
+        words: str,
+        kind: str = "decision",
+        *,
+        session: SessionId | None = None,
+        since: int | None = None,
+        limit: int = 20,
+    ) -> list[DerivedHit]:
+        """Finds derived decisions, or with the kind `dead_end` dead ends, whose quotes contain all the words, in all
+        sessions or in one. Other kinds are never derived, and give nothing."""
+        from wakelog.store.insight_search import find_derived
+
+        return find_derived(self._store, words, kind, session, since, limit)
+
+    def cost(
+        self,
+        sessions: str | Iterable[str] | None = None,
+        *,
+        by: str = "session",
+        turns: tuple[int, int] | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        utc: bool = True,
+    ) -> Costs:
+        """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
+        once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
+        named = [sessions] if isinstance(sessions, str) else sessions
+        found = None if named is None else [self.find(each) for each in named]
+        return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+
+    def rollup(
+        self,
+        by: str = "session",
+        *,
+        sessions: str | Iterable[str] | None = None,
+        project: str | None = None,
+        since: int | None = None,
+        until: int | None = None,
+        utc: bool = True,
+    ) -> Rollup:
+        """Sums up what work came to by turn, phase, session, project or day: calls, errors, time, tokens, money. Each
+        session counts its own work; pruning changes no number. Its `svg` draws it. Times are in microseconds."""
+        from wakelog.index.questions import AskRollup
+
+        named = [sessions] if isinstance(sessions, str) else sessions
+        found = None if named is None else tuple(self.find(each) for each in named)
+        return self.index.ask(AskRollup(by, found, project, since, until, utc))
+
+    def _totals(self, session: Session[Any]) -> SessionTotals:
+        from wakelog.index.questions import AskTotals
+
+        return self.index.ask(AskTotals(session.id))
+
+    @property
+    def known(self) -> StoreKnown:
+        """Asks what earlier sessions knew: about, failed, decisions, who, facts, path, like, recall, past, here."""
+        from wakelog.store.known import StoreKnown
+
+        return StoreKnown(self._store)
+
+    @property
+    def patterns(self) -> StorePatterns:
+        """Asks what sessions do again and again, and how sets of sessions differ: find, show, map, compare."""
+        from wakelog.store.patterns import StorePatterns
+
+        return StorePatterns(self._store)
