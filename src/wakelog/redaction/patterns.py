@@ -33,11 +33,13 @@ from wakelog.redaction.plausible import (
     has_key_material,
     is_login,
     is_shell_login,
+    is_shell_password,
     is_signature,
     not_an_example,
     random_body,
     random_word,
 )
+from wakelog.redaction.prefixes import PREFIXES
 
 Where = Literal["text", "word", "before", "keyword"]
 Check = Callable[[re.Match[str]], bool]
@@ -78,11 +80,21 @@ def _after(regex: str) -> str:
     return rf"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])){regex}"
 
 
+def _prefixed(name: str, source: str, prefixes: tuple[str, ...], body: str) -> Pattern:
+    """A row of prefixes.py. What follows the prefix must look random, whatever the prefix adds."""
+    any_prefix = "|".join(map(re.escape, prefixes))
+    return _word(name, source, _after(rf"(?:{any_prefix})(?P<word>{body})"), *prefixes, check=random_word)
+
+
 # The user name stops at whatever ends a URL, so that a port and a later mail address are not read as a password.
 _LOGIN = r"""://(?P<user>[^\s:/@"'`<>\\?#\[]{0,128}):(?P<secret>[^\s"'`<>\\/,?#]{1,256})@(?=[\w\[$])"""
 _CURL = (
     r"""curl\b(?:[^\n]|\\\n){0,256}?\s(?:-u[ ]?|--user[ =])\\{0,4}["']?"""
     r"""(?P<user>[^\s:"'`\\$]{1,64}):(?P<secret>[^\s"'`\\]{1,256})"""
+)
+_SHELL = (
+    r"""(?:sshpass +-p *|mysql(?:dump|admin)?\b[^\n|;&]{0,128}? -p(?! ))"""
+    r"""\\{0,4}["']?(?P<secret>[^\s"'`\\$<|;&]{6,128})"""
 )
 _PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
@@ -252,6 +264,31 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _word("grafana-token", "gitleaks: grafana-service-account-token", r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", "glsa_"),
     _word("pulumi-token", "gitleaks: pulumi-api-token", _after(r"pul-[a-f0-9]{40}(?![A-Za-z0-9])"), "pul-"),
+    _before(
+        "doppler-token",
+        "gitleaks: doppler-api-token",
+        r"dp\.(?:pt|st|ct|sa|scim|audit)\.(?:[a-z0-9_\-]{1,35}\.)?[A-Za-z0-9]{40,44}(?![A-Za-z0-9])",
+        *("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."),
+    ),
+    _before(
+        "dynatrace-token",
+        "gitleaks: dynatrace-api-token",
+        r"dt0[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}",
+        *("dt0c01.", "dt0s01."),
+    ),
+    _before(
+        "braintree-token",
+        "Braintree",
+        r"access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[a-f0-9]{32}",
+        *("production$", "sandbox$"),
+    ),
+    _before(
+        "okta-token",
+        "Okta",
+        rf"SSWS {{1,4}}(?P<secret>00{_SEGMENT}{{38,}})",
+        "SSWS ",
+    ),
+    *(_prefixed(*row) for row in PREFIXES),
     # Of any service
     _word(
         "jwt",
@@ -282,5 +319,6 @@ PATTERNS: tuple[Pattern, ...] = (
         check=decodes_as_login,
     ),
     _text("url-password", "RFC 3986", _LOGIN, "@", check=is_login),
+    _text("shell-password", "sshpass, mysql", _SHELL, "sshpass ", "mysql", check=is_shell_password),
     Pattern("curl-password", re.compile(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
 )

@@ -157,6 +157,12 @@ def is_shell_login(match: re.Match[str]) -> bool:
     return is_login(match) and not secret_of(match).isdigit()
 
 
+def is_shell_password(match: re.Match[str]) -> bool:
+    """`-p3306` is a port, and `-password=…` is an assignment."""
+    password = secret_of(match)
+    return not password.isdigit() and not password.startswith(("assword", "ort")) and not is_placeholder(password)
+
+
 def is_signature(match: re.Match[str]) -> bool:
     """Base64 of 32 bytes, as it stands in a URL."""
     text = unquote(secret_of(match))
