@@ -153,6 +153,7 @@ def test_wrong_arguments_are_a_failed_call_that_says_what_the_tool_takes(session
     outcome = session.call("weather", input)
     assert outcome.error is not None
     assert (outcome.status, outcome.error.type) == ("failed", "bad-arguments")
+    assert ("names and values" in outcome.error.message) == (not isinstance(input, dict))
     assert (ran, kinds(session)) == ([], ["action.recorded"])
     with pytest.raises(InvalidInputError) as caught:
         outcome.unwrap()

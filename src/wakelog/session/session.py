@@ -269,6 +269,8 @@ class Session(Records[S], SessionReads[S]):
                 f"a tool is called by its name or passed as a function, not as {type(tool).__name__}", kind="bad-tool"
             )
         try:
+            if input and not isinstance(input, Mapping):
+                raise TypeError(f"its arguments came as {type(input).__name__}, not as an object of names and values")
             arguments = dict(input or {})
             named = found.arguments((), arguments)
         except (TypeError, ValueError) as exc:
