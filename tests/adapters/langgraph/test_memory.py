@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("langgraph")
 from langgraph.store.base import GetOp, PutOp
 
+import wakelog
 from wakelog.adapters.langgraph import WakelogStore
 
 
@@ -54,3 +55,82 @@ def test_a_rewind_brings_items_back(tmp_path: Path) -> None:
         store.put(("a",), "k", {"n": 2})
         store.session.rewind(before)
         assert store.get(("a",), "k").value == {"n": 1}
+
+
+class Clock:
+    """Minutes that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_minutes(self, minutes: float) -> None:
+        self.now += int(minutes * 60_000_000)
+
+
+def test_an_item_lives_as_long_as_its_ttl_and_a_sweep_retracts_it(tmp_path: Path) -> None:
+    clock = Clock()
+    with wakelog.open(tmp_path, clock=clock) as store:
+        memory = WakelogStore(store, ttl={"refresh_on_read": False, "omit_expired": True})
+        memory.put(("a",), "short", {"n": 1}, ttl=5)
+        memory.put(("a",), "long", {"n": 2}, ttl=60)
+        memory.put(("a",), "always", {"n": 3})
+        clock.pass_minutes(6)
+        assert memory.get(("a",), "short") is None
+        assert [item.key for item in memory.search(("a",))] == ["long", "always"]
+        assert memory.sweep_ttl() == 1
+        assert sorted(memory.session.state().facts) == ["/a/always", "/a/long"]
+        memory.put(("a",), "long", {"n": 4})  # without a ttl now
+        clock.pass_minutes(600)
+        assert memory.sweep_ttl() == 0
+
+
+def test_an_ended_item_is_there_until_a_sweep_unless_it_is_to_be_omitted(tmp_path: Path) -> None:
+    clock = Clock()
+    with wakelog.open(tmp_path, clock=clock) as store:
+        memory = WakelogStore(store, ttl={"default_ttl": 5, "refresh_on_read": False, "sweep_interval_minutes": 10})
+        memory.put(("a",), "k", {"n": 1})
+        clock.pass_minutes(6)
+        assert memory.get(("a",), "k") is not None
+        clock.pass_minutes(6)  # the interval is over: the next use of the store sweeps it
+        assert memory.get(("a",), "k") is None
+
+
+def test_reading_an_item_lets_it_live_longer(tmp_path: Path) -> None:
+    clock = Clock()
+    with wakelog.open(tmp_path, clock=clock) as store:
+        memory = WakelogStore(store, ttl={"omit_expired": True})
+        memory.put(("a",), "k", {"n": 1}, ttl=10)
+        for _ in range(3):
+            clock.pass_minutes(6)
+            assert memory.search(("a",))[0].value == {"n": 1}
+        clock.pass_minutes(6)
+        assert memory.get(("a",), "k", refresh_ttl=False) is not None
+        clock.pass_minutes(6)
+        other = WakelogStore(store, ttl={"omit_expired": True})
+        assert other.get(("a",), "k") is None
+
+
+def embedded(texts: list[str]) -> list[list[float]]:
+    return [[float(text.count("a")), float(text.count("b"))] for text in texts]
+
+
+async def embedded_later(texts: list[str]) -> list[list[float]]:
+    return embedded(texts)
+
+
+@pytest.mark.parametrize("embed", [embedded, embedded_later])
+def test_search_by_meaning_follows_what_each_item_indexes(tmp_path: Path, embed: Any) -> None:
+    index: Any = {"dims": 2, "embed": embed, "fields": ["text"]}
+    with WakelogStore(tmp_path, index=index) as one:
+        one.put(("d",), "mostly-a", {"text": "aaab", "other": "b"})
+        one.put(("d",), "mostly-b", {"text": "bbba", "other": "a"})
+        one.put(("d",), "by-other", {"text": "bbbb", "other": "aaaa"}, index=["other"])
+        one.put(("d",), "unseen", {"text": "aaaa"}, index=False)
+        assert [item.key for item in one.search(("d",), query="aaa", limit=2)] == ["by-other", "mostly-a"]
+    with WakelogStore(tmp_path, index=index) as again:  # the vectors are made anew, by the same rules
+        found = asyncio.run(again.asearch(("d",), query="aaa"))
+        assert [item.key for item in found] == ["by-other", "mostly-a", "mostly-b", "unseen"]
+        assert found[-1].score is None
