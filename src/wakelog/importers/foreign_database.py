@@ -9,6 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from wakelog.errors import InvalidInputError
+
 MAGIC = b"SQLite format 3\0"
 
 
@@ -47,6 +49,28 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
                 shutil.copyfile(each, Path(folder) / each.name)
             with closing(_connect(Path(folder) / path.name, "mode=rw")) as db:
                 yield db
+
+
+@contextmanager
+def copied_database(path: Path | str) -> Iterator[sqlite3.Connection]:
+    """A copy of a database, for a framework that would change it to read it. InvalidInputError where it cannot be read,
+    also by that framework."""
+    try:
+        with TemporaryDirectory(prefix="wakelog-") as folder, _copied(Path(path), Path(folder)) as copy:
+            yield copy
+    except (sqlite3.Error, OSError) as exc:
+        raise InvalidInputError(
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it whole?"
+        ) from exc
+
+
+@contextmanager
+def _copied(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
+    # The framework may read it in threads of its own.
+    with closing(sqlite3.connect(folder / path.name, check_same_thread=False)) as copy:
+        with opened_database(path) as source:
+            source.backup(copy)
+        yield copy
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

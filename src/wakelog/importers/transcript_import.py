@@ -51,6 +51,8 @@ class ImportReport(msgspec.Struct, frozen=True):
     broken_count: int = 0
     deleted: tuple[str, ...] = ()
     """Sessions that were deleted, and were left out for that."""
+    gone_on: tuple[str, ...] = ()
+    """Sessions that their program has gone on with here, and were left as they are for that."""
 
     @property
     def new_records(self) -> int:

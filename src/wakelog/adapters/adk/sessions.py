@@ -98,21 +98,16 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         return await super().append_event(session=session, event=event)
 
     async def take_over(self, other: BaseSessionService, *, app_name: str) -> int:
-        """Copies all sessions of an app from another session service, with their events and state; returns how many.
-        Those that are here already are left as they are, so it can be done again."""
-        copied = 0
-        for listed in (await other.list_sessions(app_name=app_name)).sessions:
-            ids = {"app_name": app_name, "user_id": listed.user_id, "session_id": listed.id}
-            source = await other.get_session(**ids)
-            if source is None or await self.get_session(**ids, config=GetSessionConfig(num_recent_events=0)):
-                continue
-            changed = {key for event in source.events for key in event.actions.state_delta}
-            first = {key: value for key, value in source.state.items() if key not in changed}
-            session = await self.create_session(**ids, state=first)
-            for event in source.events:
-                await self.append_event(session, event.model_copy(deep=True))
-            copied += 1
-        return copied
+        """Copies the sessions of an app from another session service, with their events and state; returns how many.
+        What was copied before is not copied again, and sessions that have gone on here are left as they are."""
+        from wakelog.adapters.adk.session_copy import copy_sessions
+
+        copied = [each async for each in copy_sessions(self, other, app_name, self.share)]
+        return sum(1 for each in copied if each.is_new or each.events)
+
+    def share(self, app: str, user: str, state: dict[str, Any]) -> None:
+        """Sets keys of the state of an app and a user, which have their prefixes."""
+        self._share(app, user, ScopedState(state).shared)
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""

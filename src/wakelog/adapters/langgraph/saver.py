@@ -12,7 +12,7 @@ import itertools
 import os
 import re
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
@@ -239,30 +239,25 @@ class WakelogSaver(BaseCheckpointSaver):
 
     def _replay(self, source: str, target: str) -> None:
         """Copies into a thread that is there already."""
-        self._put_all(target, reversed([*self.list({"configurable": {"thread_id": source}})]))
-
-    def _put_all(self, target: str, found: Iterable[CheckpointTuple]) -> None:
-        for each in found:
-            ns = each.config["configurable"]["checkpoint_ns"]
-            parent = each.parent_config["configurable"]["checkpoint_id"] if each.parent_config else None
-            place = {"thread_id": target, "checkpoint_ns": ns, "checkpoint_id": parent}
-            put = self.put({"configurable": place}, each.checkpoint, each.metadata, each.checkpoint["channel_versions"])
-            by_task: dict[str, Any] = {}
-            for task, channel, value in each.pending_writes or ():
-                by_task.setdefault(task, []).append((channel, value))
-            for task, writes in by_task.items():
-                self.put_writes(put, writes, task)
+        for each in reversed([*self.list({"configurable": {"thread_id": source}})]):
+            self.put_copy(target, each)
 
     def copy_from(self, other: BaseCheckpointSaver) -> int:
-        """Copies the threads of another checkpointer, so that graphs go on here; the number of checkpoints. A thread
-        that is here already is left as it is."""
-        by_thread: dict[str, Any] = {}
-        for each in other.list(None):
-            by_thread.setdefault(str(each.config["configurable"]["thread_id"]), []).append(each)
-        new = [thread for thread in by_thread if not self.store.is_open(session_name(thread))]
-        for thread in new:
-            self._put_all(thread, reversed(by_thread[thread]))
-        return sum(len(by_thread[thread]) for thread in new)
+        """Copies the threads of another checkpointer, so that graphs go on here; the number of checkpoints. What was
+        copied before is not copied again, and a thread that has gone on here is left as it is."""
+        from wakelog.adapters.langgraph.thread_copy import copy_threads
+
+        return sum(copied.checkpoints for copied in copy_threads(self, other))
+
+    def put_copy(self, thread: str, copy: CheckpointTuple) -> None:
+        """Stores a checkpoint of another thread or checkpointer, with what its tasks wrote."""
+        ns = copy.config["configurable"].get("checkpoint_ns", "")
+        parent = copy.parent_config["configurable"].get("checkpoint_id", "") if copy.parent_config else ""
+        self._on(thread, lambda found: found.put_copy(ns, parent, copy), create=True)
+
+    def has_checkpoint(self, thread: str, ns: str, id: str) -> bool:
+        """Whether a checkpoint is stored, whether or not it was removed since."""
+        return bool(self._on(thread, lambda found: found.has(ns, id)))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Removes checkpoints: all but the newest of each namespace, or with `delete` the threads."""

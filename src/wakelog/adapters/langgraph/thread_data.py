@@ -87,6 +87,8 @@ class CheckpointDraft:
     def __init__(self, codec: ValueCodec, checkpoint: Any, metadata: Any, parent: str) -> None:
         self.id: str = checkpoint["id"]
         self.parent = parent
+        self.made_at = 0
+        """When it was made, for one that comes from elsewhere."""
         self.values: dict[str, Any] = checkpoint["channel_values"]
         self.versions: dict[str, Value] = PLAIN.stored(checkpoint["channel_versions"], "channel_versions")
         self.seen: dict[str, Value] = PLAIN.stored(checkpoint["versions_seen"], "versions_seen")

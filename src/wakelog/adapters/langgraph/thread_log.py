@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from langgraph.checkpoint.base import WRITES_IDX_MAP
+import msgspec
+from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from wakelog.adapters.langgraph.codec import ValueCodec
@@ -27,6 +28,7 @@ from wakelog.adapters.langgraph.thread_reads import ThreadReads, commit_name
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
 from wakelog.errors import ConflictError, InvalidInputError
 from wakelog.importers.langgraph_messages import input_of, message_kind
+from wakelog.importers.moments import microseconds
 from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -52,8 +54,25 @@ class ThreadLog(ThreadReads):
 
     # Storing
 
-    def put(self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any]) -> None:
+    def put_copy(self, ns: str, parent: str, copy: CheckpointTuple) -> None:
+        """Stores a checkpoint from elsewhere, with what its tasks wrote, as of when it was made."""
+        by_task: dict[str, list[tuple[str, Any]]] = {}
+        for task, channel, value in copy.pending_writes or ():
+            by_task.setdefault(task, []).append((channel, value))
+        for task, writes in by_task.items():
+            self._waiting.add(self._task_writes(ns, copy.checkpoint["id"], writes, task, ""))
+        versions = copy.checkpoint["channel_versions"]
+        self.put(ns, parent, copy.checkpoint, copy.metadata, versions, at=microseconds(copy.checkpoint.get("ts")))
+
+    def has(self, ns: str, id: str) -> bool:
+        return bool(self._seq_of(ns, id))
+
+    def put(
+        self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any], *, at: int = 0
+    ) -> None:
+        """Stores a checkpoint; `at` tells when it was made, if that was not now."""
         draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
+        draft.made_at = at
         with self._lock:
             waiting = self._waiting.take(
                 lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
@@ -96,7 +115,13 @@ class ThreadLog(ThreadReads):
         events.add(ev.StatePatched(patch=[*patch, *room, *changes, *ops], why=why), actor=actor)
         if not ns and draft.is_at_rest and draft.source == "loop":
             events.end_turn()
-        self._store(ns, draft, events.done(), copy.seq, back_to, moved)
+        drafts = events.done()
+        if draft.made_at:
+            drafts = [
+                msgspec.structs.replace(d, event=msgspec.structs.replace(d.event, occurred_at=draft.made_at))
+                for d in drafts
+            ]
+        self._store(ns, draft, drafts, copy.seq, back_to, moved)
 
     def _tell(self, events: RunEvents, ns: str, draft: CheckpointDraft, changes: Delta) -> None:
         """The turn and the messages of a checkpoint."""
@@ -136,11 +161,7 @@ class ThreadLog(ThreadReads):
 
     def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
         """Stores what a task wrote. A checkpoint that comes right after it takes it along in its own commit."""
-        stored = [
-            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
-        ]
-        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
-        mine = TaskWrites(ns, id, task, path, stored, asked)
+        mine = self._task_writes(ns, id, writes, task, path)
         self._waiting.add(mine)
         for pause in _COMPANY_S:
             if mine.is_stored.wait(pause):
@@ -151,6 +172,13 @@ class ThreadLog(ThreadReads):
                 if self._is_placed(mine) or pause == _COMPANY_S[-1]:
                     self._store_waiting(mine)
                     return
+
+    def _task_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> TaskWrites:
+        stored = [
+            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
+        ]
+        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
+        return TaskWrites(ns, id, task, path, stored, asked)
 
     def _is_placed(self, writes: TaskWrites) -> bool:
         """Whether the checkpoint that was written on is stored."""

@@ -13,7 +13,8 @@ from typing import IO, Any, cast
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, open_store, yes_option
+from wakelog.adapters.takeovers import FRAMEWORKS, SERVERS, framework_at, takeover_of
+from wakelog.cli.context import CommandContext, common, hide_password, open_store, yes_option
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
@@ -49,6 +50,8 @@ class Taken(msgspec.Struct, frozen=True):
     sessions: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     """Sessions of it that were deleted, and are left out."""
+    gone_on: tuple[str, ...] = ()
+    """Sessions of it that their program has gone on with here, and are left as they are."""
 
 
 @click.command("import")
@@ -77,6 +80,9 @@ def import_command(
     sessions that you deleted stay deleted without --again. They go to the store that was chosen for this folder, else
     to your own (`--store user`).
 
+    Databases of LangGraph and Google ADK are taken over, where the framework is installed: its programs go on in the
+    store. Elsewhere they are imported for reading.
+
     A bundle is verified before anything is written, and imported completely or not at all.
 
     \b
@@ -85,6 +91,7 @@ def import_command(
       wakelog import --since 30d --yes
       wakelog import ~/.claude/projects/-home-me-shop --watch
       wakelog import run.traj trials/
+      wakelog import checkpoints.sqlite postgresql://localhost/graphs
       wakelog import fix-bug.wakelog --dry-run
       wakelog import s3://bucket/archive/fix-bug.wakelog
     """
@@ -119,7 +126,7 @@ def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscr
 
 def _source(file: str, form: str, since: int) -> list[FoundTranscript | str]:
     path = Path(file).expanduser()
-    if file == STDOUT or is_url(file):
+    if file == STDOUT or is_url(file) or file.startswith(SERVERS):
         return [file]
     if path.is_dir():
         if inside := list(in_folder(path, since=since)):
@@ -189,13 +196,16 @@ def _take_all(
                 continue
             try:
                 if isinstance(each, str):
-                    taken.append(_take(ctx, store, each, dry_run))
+                    is_server = each.startswith(SERVERS)
+                    taken.append(
+                        _take_over(store, each, dry_run, again) if is_server else _take(ctx, store, each, dry_run)
+                    )
                 else:
                     taken.append(_import(store, each, dry_run, again, progress))
             except WakelogError as exc:
                 if len(sources) == 1:
                     raise
-                file, form = (each, "bundle") if isinstance(each, str) else (str(each.path), each.format)
+                file, form = (hide_password(each), "bundle") if isinstance(each, str) else (str(each.path), each.format)
                 taken.append(Taken(file, False, problem=exc.message, format=form))
     if sizes and not dry_run:
         with seldom_collected(), Progress(ctx, "indexed events") as progress:
@@ -216,10 +226,30 @@ def seldom_collected() -> Iterator[None]:
 
 
 def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, progress: Progress) -> Taken:
+    takeover = takeover_of(each.format) if not dry_run else None
+    if takeover is not None:
+        report = takeover.take_over(store, str(each.path), again=again)
+        progress(each.size)
+        return _told(report)
     before = progress.count
     report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run, again=again)
     progress(max(0, each.size - (progress.count - before)))
-    return _told(report)
+    told = _told(report)
+    if (framework := FRAMEWORKS.get(each.format)) and not dry_run:
+        why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
+        told = msgspec.structs.replace(told, warning=f"for reading; {why}: pip install {framework.install}")
+    return told
+
+
+def _take_over(store: Store, url: str, dry_run: bool, again: bool) -> Taken:
+    """A database on a server, which only its framework reads."""
+    format = framework_at(url)
+    takeover = takeover_of(format)
+    assert takeover is not None  # it has just answered
+    shown = hide_password(url)
+    if dry_run:
+        return Taken(shown, True, format=format, warning=f"a database of {FRAMEWORKS[format].title}")
+    return msgspec.structs.replace(_told(takeover.take_over(store, url, again=again)), file=shown)
 
 
 def _told(report: ImportReport) -> Taken:
@@ -237,6 +267,7 @@ def _told(report: ImportReport) -> Taken:
         broken_count=report.broken_count,
         sessions=tuple(s.name for s in report.sessions),
         deleted=report.deleted,
+        gone_on=report.gone_on,
     )
 
 
@@ -330,6 +361,9 @@ def _show_one(ctx: CommandContext, each: Taken) -> None:
     ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")
     if each.deleted:
         ctx.say(f"  {_counted(len(each.deleted))} deleted before and left out; --again imports them again")
+    if each.gone_on:
+        has = "has" if len(each.gone_on) == 1 else "have"
+        ctx.say(f"  {inert(', '.join(each.gone_on[:3]), lines=False)} {has} gone on here since, and stay as they are")
     if each.warning:
         ctx.say(f"  {inert(each.warning, lines=False)}")
     for why in each.broken:
