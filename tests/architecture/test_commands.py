@@ -53,7 +53,7 @@ WHOLE_ROOMS = {
     "cli/render/mask_review.py": ({"exporters"}, FORMATS),
     "cli/commands/hook.py": ({"hooks"}, "writes down what an agent says, without a store"),
     "cli/render/capture.py": ({"hooks"}, AGENTS),
-    "cli/commands/imports.py": ({"importers"}, "reads files of other programs, before there is a session"),
+    "cli/commands/imports.py": ({"adapters", "importers"}, "reads files of other programs, before there is a session"),
     "cli/commands/record.py": ({"instruments", "child_process"}, "runs a program of the user behind a proxy"),
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
     "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
