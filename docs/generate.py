@@ -37,7 +37,7 @@ from wakelog.state.effects import EventPlace, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
-from docs import api_pages, opening, protocol, routes  # noqa: E402
+from docs import api_pages, client_types, opening, protocol, routes  # noqa: E402
 from docs.prose import fill  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
@@ -49,7 +49,7 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- 
 
 def written() -> list[Path]:
     """Every file that is written wholly or in part from the code."""
-    return [*_pages(), SCHEMA, protocol.SCHEMA, opening.FILE]
+    return [*_pages(), SCHEMA, protocol.SCHEMA, client_types.FILE, opening.FILE]
 
 
 def outputs() -> dict[Path, str]:
@@ -57,6 +57,7 @@ def outputs() -> dict[Path, str]:
     out = {page: _rewritten(text) for page, text in _pages().items()}
     out[SCHEMA] = state_schema()
     out[protocol.SCHEMA] = protocol.schema()
+    out[client_types.FILE] = client_types.text()
     out[opening.FILE] = opening.text()
     return out
 

@@ -1,8 +1,9 @@
 """Two readers that know nothing but docs/reference/format.md, against what the library says.
 
-reader.py (standard library only) and reader.mjs (Node, no packages) were written from that page, by somebody who had
-not seen the library's code. Sessions are built through the public library and exported; both readers must come to the
-same head, state and state_hash at the head and at earlier points, and must refuse what the library refuses.
+reader.py (standard library only) and the reader of the TypeScript client (no packages) were written from that page, by
+somebody who had not seen the library's code. Sessions are built through the public library and exported; both readers
+must come to the same head, state and state_hash at the head and at earlier points, and must refuse what the library
+refuses.
 """
 
 import base64
@@ -12,7 +13,6 @@ import io
 import json
 import random
 import re
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 
 import wakelog
+from tests.node import CLIENT, NODE
 from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
@@ -33,7 +34,7 @@ GOLDEN = HERE.parent / "golden" / "v1"
 # -I and -S leave the script alone with the standard library.
 READERS = {
     "python": [sys.executable, "-I", "-S", str(HERE / "reader.py")],
-    "node": ["node", str(HERE / "reader.mjs")],
+    "typescript": [NODE, str(CLIENT / "src" / "cli.ts")],
 }
 LARGE = "a large value, stored beside the records; 🜁 é\n" * 200
 OTHER = "another one " * 500
@@ -44,8 +45,6 @@ OTHER = "another one " * 500
 
 def run(name, args, commands=""):
     """Exit code and answers."""
-    if name == "node" and shutil.which("node") is None:
-        pytest.fail("node is not on PATH: the Node reader cannot be run; install Node 20 or newer")
     done = subprocess.run(
         [*READERS[name], *args], input=commands.encode(), capture_output=True, timeout=180, check=False
     )
@@ -841,9 +840,3 @@ def test_golden_bundles(path):
                 assert answer["ok"] == (known is not None), answer
                 if known is not None:
                     assert {key: answer[key] for key in known} == known
-
-
-def test_node_is_on_path():
-    assert shutil.which("node") is not None, (
-        "node is not on PATH: the Node reader cannot be run; install Node 20 or newer"
-    )
