@@ -296,6 +296,20 @@ def test_a_change_of_folder_branch_or_version_is_a_label(tmp_path: Path) -> None
     assert (labels["branch"], labels["agent_version"], labels["project"]) == ("topic", "2.2.0", FOLDER)
 
 
+def test_a_folder_of_the_project_is_the_same_project(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Begin.")
+    lines.reply("m1", call("t1", "Write"), cwd=f"{FOLDER}/web")
+    written = {"type": "create", "filePath": f"{FOLDER}/web/a.js", "content": "1\n", "structuredPatch": []}
+    lines.result("t1", "ok", structured=written, cwd=f"{FOLDER}/web")
+    lines.reply("m2", text("Done."), cwd="/home/ada/other")
+    session = bring_in(lines, tmp_path)
+    assert [e["path"] for e in events(session, "file.changed")] == ["web/a.js"]
+    assert [e["labels"] for e in events(session, "labels.set") if "project" in e["labels"]] == [
+        {"project": "/home/ada/other"}
+    ]
+
+
 def test_lines_of_other_types_are_kept_as_they_are(tmp_path: Path) -> None:
     lines = Lines()
     lines.prompt("Begin.")

@@ -29,6 +29,7 @@ from tests.importers.samples import (
 )
 from tests.importers.seen import Seen
 from wakelog.errors import InvalidInputError
+from wakelog.exporters.openai_chat import openai_chat
 from wakelog.importers.formats import format_of
 from wakelog.importers.found import find_transcripts
 from wakelog.importers.transcript_import import import_transcript
@@ -75,6 +76,17 @@ def test_a_request_from_an_editor_is_told_from_what_the_editor_added(tmp_path: P
     found = seen(tmp_path, [meta(), *prompt(text, TURN), message("assistant", "Fixed")])
     assert found.prompts() == ["Fix it"]
     assert found.named("context") == ["# Context from my IDE setup:\n\n## Open tabs:\n- a.py: a.py"]
+
+
+def test_what_an_editor_added_does_not_hide_the_request(tmp_path: Path) -> None:
+    text = "# Context from my IDE setup:\n\n## Open tabs:\n- a.py: a.py\n\n## My request for Codex:\nFix it\n"
+    path = write_lines(tmp_path / "rollout.jsonl", [meta(), *prompt(text, TURN), message("assistant", "Fixed")])
+    with wakelog.open("memory:") as store:
+        import_transcript(store, path)
+        session = store.resume(next(iter(store.sessions())).session)
+        assert [m["content"] for m in openai_chat(session)][::2] == ["Fix it", "Fixed"]
+        assert "asked: Fix it" in str(session.brief())
+        assert "Open tabs" not in str(session.brief())
 
 
 def test_words_that_come_while_a_turn_runs_belong_to_it(tmp_path: Path) -> None:

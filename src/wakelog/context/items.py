@@ -17,7 +17,6 @@ from wakelog.context.handles import Coverage, item_key
 from wakelog.context.quotes import fenced, unfenced
 from wakelog.log import Log
 from wakelog.log.reader import Entry
-from wakelog.model.agent_words import is_aside
 from wakelog.model.calls import ASKS, Call, Calls
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
@@ -184,8 +183,6 @@ class Builder:
     def _message(self, entry: Entry) -> None:
         body, header = entry.body, entry.header
         role = _role(body)
-        if role == "user" and not is_aside(body):
-            self._input = None
         self._flush_input()
         answered = self._answered(entry, role)
         if answered is not None:

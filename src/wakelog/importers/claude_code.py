@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers.claude_results import answer_of, beyond_answer, is_id
+from wakelog.importers.file_changes import is_inside
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.imported_records import COMMON
 from wakelog.importers.moments import microseconds
@@ -213,6 +214,8 @@ class EntryReader:
         for key, label in _LABELS.items():
             given = value.get(key)
             if given != last.get(key) and isinstance(given, str) and given:
+                if key == "cwd" and is_inside(given, last.get(key, "")):
+                    continue  # a command went into a folder of the project: the project is the same
                 if key in last:
                     changed[label] = given
                 last[key] = given

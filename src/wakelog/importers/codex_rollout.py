@@ -21,6 +21,7 @@ from wakelog.importers.codex_calls import answer_of, arguments_of, ask_of, detai
 from wakelog.importers.codex_forks import ReplayedHistory
 from wakelog.importers.codex_prompts import PromptQueue
 from wakelog.importers.codex_usage import TokenCount, plus
+from wakelog.importers.file_changes import is_inside
 from wakelog.importers.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.moments import microseconds
 from wakelog.importers.patch_envelope import PatchedFiles
@@ -95,7 +96,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 class _Reader:
     def __init__(self, origin: str, folder: str, *, is_mirrored: bool) -> None:
         self._origin = origin
-        self._folder = folder
+        self._folder = self._project = folder
         self._ids, self._call_ids = RecordIds(), RecordIds()
         self._prompts = PromptQueue(is_mirrored=is_mirrored)
         self._tokens = TokenCount()
@@ -158,8 +159,11 @@ class _Reader:
                 self._model = text_in(payload, "model") or self._model
                 folder = text_in(payload, "cwd")
                 if folder and folder != self._folder:
+                    is_same = is_inside(folder, self._project)
                     self._folder = folder
-                    yield LabelsStep({"project": folder})
+                    if not is_same:
+                        self._project = folder
+                        yield LabelsStep({"project": folder})
             case "compacted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True

@@ -84,6 +84,11 @@ def replaced(text: str, old: str, new: str, *, all: bool = False) -> str | None:
     return text.replace(old, new) if all else text.replace(old, new, 1)
 
 
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder, or something in it."""
+    return bool(folder) and (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+
+
 def _relative(path: str, folder: str) -> str:
     path = os.path.normpath(path) if path else path
     if folder and path.startswith(folder.rstrip("/") + "/"):

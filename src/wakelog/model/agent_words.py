@@ -12,7 +12,13 @@ from typing import Final
 
 from wakelog.model.values import Value
 
-ASIDES: Final = {"meta": "agent's note", "command": "command", "interrupt": "interrupt", "queued": "queued"}
+ASIDES: Final = {
+    "meta": "agent's note",
+    "context": "context",
+    "command": "command",
+    "interrupt": "interrupt",
+    "queued": "queued",
+}
 """Names of messages that are no prompt, each with the word that it is shown with."""
 
 _TAGS: Final = re.compile(

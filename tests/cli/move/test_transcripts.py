@@ -97,6 +97,10 @@ def test_a_session_goes_on_in_its_own_agent_or_in_another_with_a_brief(cli: Cli,
     cli("import", "--yes")
     own = cli("resume", NAME, "--in", "native", "--print")
     assert own.out.strip() == f"cd /home/ada/shop && claude --resume {SESSION}"
+    head = cli("status", NAME, "--json").data["head"]
+    assert cli("resume", NAME, "--print").out == own.out
+    assert cli("status", NAME, "--json").data["head"] == head
+    assert f"wakelog resume {NAME} --in native" in cli("resume", NAME).out
     other = cli("resume", NAME, "--in", "codex", "--json").data
     assert other["command"][0] == "codex"
     assert "shop/upload.py" in other["command"][1]

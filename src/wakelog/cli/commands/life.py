@@ -169,7 +169,7 @@ def _move(
 @click.option(
     "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Go on in this coding agent (native: its own)."
 )
-@click.option("--print", "only_print", is_flag=True, help="With --in: print the command, and do not run it.")
+@click.option("--print", "only_print", is_flag=True, help="Print the command of the agent, and do not run it.")
 @why_option
 @common
 def resume_command(
@@ -182,22 +182,25 @@ def resume_command(
     may be waiting for it.
 
     With --in, a coding agent goes on with it: with its own command where the session is one of its own, else with a
-    prompt that tells where the session stands.
+    prompt that tells where the session stands. --print alone prints the command of the agent whose session it is, and
+    changes nothing.
 
     \b
     Examples:
       wakelog resume fix-bug
       wakelog resume --last
+      wakelog resume claude-5c0375b4 --print
       wakelog resume claude-5c0375b4 --in native
       wakelog resume claude-5c0375b4 --in codex --print
     """
     if session and last:
         raise click.UsageError("name a session or say --last, not both")
     found = ctx.session("." if last else session) if session or last else picked_session(ctx)
-    if agent:
-        _go_on(ctx, found, agent, only_print)
+    if agent or only_print:
+        _go_on(ctx, found, agent or NATIVE, only_print)
         return
-    if was_left(found):
+    is_left = was_left(found)
+    if is_left:
         found.reopen(why=why or "resumed")
     status, name = found.status, found.name or found.id
     if status in ("closed", "archived"):
@@ -213,7 +216,7 @@ def resume_command(
         )
     if is_lifted:
         found.unpause(host=socket.gethostname(), why=why)
-    data = _standing(found, is_lifted)
+    data = _standing(found, is_lifted or is_left)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
@@ -255,6 +258,7 @@ def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
         "dead_ends": list(state["dead_ends"].values()),
         "pending": [{"action": action, **entry} for action, entry in state["pending_actions"].items()],
         "last_error": state["last_error"],
+        "agent": own_agent(session),
         "python": f"wakelog.open().resume({session.name or session.id!r})",
     }
 
@@ -279,7 +283,8 @@ def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     ends = [f"{text_of(d.get('tried', ''))}: {text_of(d.get('learned', ''))}" for d in data["dead_ends"]]
     _many(ctx, "dead ends", ends, room)
     _many(ctx, "pending", [_pending(p) for p in data["pending"]] or ["nothing"], room)
-    ctx.row("go on", inert(data["python"], lines=False))
+    command = f"wakelog resume {name} --in {NATIVE}" if data["agent"] else data["python"]
+    ctx.row("go on", inert(command, lines=False))
 
 
 def _pending(pending: dict[str, Any]) -> str:
