@@ -6,6 +6,7 @@ effect it stands for, is at one of them. Positions after the last labelled one o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import sys
@@ -200,12 +201,20 @@ def score(
     return everything, default["decision"]
 
 
+def half_of(key: str) -> str:
+    """The half that a labelled transcript is in: rules were made with the `read` one, and nobody looked into the
+    `unread` one."""
+    return "read" if int(hashlib.sha256(key.encode()).hexdigest(), 16) % 2 else "unread"
+
+
 def main() -> None:
-    """`python -m tests.insight.score [LABELS] [dev|test] [-v]`"""
+    """`python -m tests.insight.score [LABELS] [dev|test|read|unread] [-v]`"""
     given = sys.argv[1:]
     path = next((Path(a) for a in given if a.endswith(".json")), None)
     half = next((a for a in given if a in ("dev", "test")), None)
+    part = next((a for a in given if a in ("read", "unread")), None)
     labels = [label for label in load_labels(path) if half in (None, label.get("half"))]
+    labels = [label for label in labels if part in (None, half_of(label["key"]))]
     misses: list[str] = []
     everything, default = score(labels, misses)
     print(*misses if "-v" in given else (), sep="\n")

@@ -35,6 +35,22 @@ def test_the_reason_may_stand_in_the_sentence_before() -> None:
     assert scene.reason(found) == "The tool is missing in the list, so nothing is detected."
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["So the list is short.", "Now I understand the patterns.", "Maybe the list is read twice, so that it grows?"],
+)
+def test_a_conclusion_or_a_doubt_is_quoted_as_no_reason(before: str) -> None:
+    scene = Scene().says(f"{before} The fix is to add the tool to the list.").edits()
+    [found] = find_decisions(scene.done())
+    assert found.reason is None
+
+
+def test_of_one_long_text_only_the_best_sentence_is_shown_by_default() -> None:
+    filler = "The list holds names of tools and where they are found. " * 15
+    scene = Scene().says(f"{CHOICE} {filler} I'll use a set instead of a list because lookups are slow.").edits()
+    assert [scene.quote(f) for f in _shown(scene)] == [CHOICE]
+
+
 def test_what_was_done_is_a_decision_of_the_effect_before() -> None:
     scene = Scene().edits("tools.py").says("I removed the alias since it does not appear in the documentation.")
     [found] = _shown(scene)

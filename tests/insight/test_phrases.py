@@ -9,6 +9,8 @@ from wakelog.insight.failures import find_failures
 from wakelog.insight.rules import Carry, derive
 
 DECIDES = (
+    "We should leave the existing flag as it is, since scripts rely on it.",
+    "I think option 2 is better, because it keeps the old names.",
     "I'll go with option B since it doesn't require a schema migration.",
     "Rather than patching each caller, I'll fix it in the shared helper.",
     "The cleanest approach is to move the check into middleware so every route gets it.",
@@ -40,6 +42,8 @@ DECIDES = (
     "I'll implement this as a decorator, which keeps call sites unchanged.",
 )
 DOES_NOT_DECIDE = (
+    "The task is to fix the size of the numbers.",
+    "I need to add the import and implement the clearing:",
     "Let me check the existing tests first.",
     "Now I'll run the full test suite to make sure nothing broke.",
     "I'll look at how the router handles errors.",
@@ -132,6 +136,7 @@ DOES_NOT_CORRECT = (
     "Show me the diff",
 )
 GIVES_UP = (
+    "So simply removing the check is not enough.",
     "That didn't fix it.",
     "The error persists.",
     "Hmm, that didn't work.",
@@ -152,6 +157,8 @@ GIVES_UP = (
     "The timeout is not the cause.",
 )
 DOES_NOT_GIVE_UP = (
+    "The test failure persists even without my changes.",
+    "It seems that the run timed out because I didn't limit it to one case.",
     "The test didn't fail.",
     "This works.",
     "It doesn't look like there are other usages.",
@@ -169,6 +176,14 @@ DOES_NOT_GIVE_UP = (
     "This is not the same as the old behaviour, which is fine.",
 )
 GOES_ON = (
+    ("Great, thank you for your assistance!", False),
+    ("I understand, but I really need this. Is there any other way?", False),
+    ("That looks great, thank you for your help!", False),
+    ("Thanks, you too! I'll be in touch soon.", False),
+    ("I'm sorry, but I don't have the order number with me right now.", True),
+    ("Actually, never mind. That's all for now.", True),
+    ("Okay, I'll try to find it. Thank you!", False),
+    ("I'd like to go ahead with the checkout page.", True),
     ("yes", True),
     ("sure, go ahead", True),
     ("ok", False),
@@ -187,6 +202,9 @@ GOES_ON = (
     ("perfect", False),
 )
 IS_NEW = (
+    ("yes, commit the work first and push it", True),
+    ("ok let's create the form you proposed, and then do the same for the other page", True),
+    ("Thank you. Could you tell me how the totals are rounded?", False),
     ("now add a wishlist", False),
     ("why is the total wrong?", False),
     ("yes, but use stripe", True),

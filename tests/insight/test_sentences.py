@@ -38,6 +38,12 @@ def test_a_missing_space_does_not_join_two_sentences() -> None:
         ("Je vais modifier le fichier pour que les tests passent sans autre changement dans le code", False),
         ("請修改這個檔案", False),
         ("ok", True),
+        (
+            "## Created\n\nEpic shop-1: Setup quality tools (Credo, Dialyxir, audit)\n\n| Id | Task |\n| 1 | Install |",
+            True,
+        ),
+        ("[REDACTED_TEXT len=179 sha=44b8562b] " * 9, True),
+        ("Dodaję teraz obsługę błędów do modułu, który czyta plik i zwraca wynik do programu", False),
         ("", True),
     ],
 )

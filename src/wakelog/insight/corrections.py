@@ -62,7 +62,7 @@ _REJECTS: Final = phrases(
     i(?:'m| am) not (?:happy|satisfied|interested)
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
-    unacceptable|i disagree|there must be
+    unacceptable|i disagree
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
     """,
     mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
@@ -74,7 +74,7 @@ _REDIRECTS: Final = phrases(
     let's (?:only|just|not)
     but (?:leave|keep)
     i(?:'d| would) (?:rather|prefer)
-    change of plan|on second thought|changed my mind
+    ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
 )
 _PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually")
@@ -93,12 +93,13 @@ _IF_INSTEAD: Final = re.compile(
 )
 _WISH: Final = phrases(
     r"""
-    always|never|from now on|in (?:the )?future|going forward|every time|whenever|by default|as a rule|for the rest of
+    always|never(?! ?mind)|from now on|in (?:the )?future|going forward
+    every time|whenever|by default|as a rule|for the rest of
     i (?:really |strongly |always |would |do |don't |do not )?(?:prefer|like it when|don't like|hate|want to use)
     i (?:do not|don't) want|i'd (?:prefer|rather)
-    make sure (?:to|you|that you)
+    ^(?:please |also |and |just )*make sure (?:to|you|that you)
     (?:don't|do not|never) (?:ever )?(?:use|commit|push|touch|modify|add|create|run)
-    as long as|must (?:not|be|have)|only (?:use|if|want)
+    as long as|(?:it|they|this|that|we|you|\w+s) must (?:not|be|have)|only (?:use|if|want)
     please (?:always|never|don't|avoid|keep|use)
     prefer(?:ably|ence|red)?
     i think (?:we|it|you|the \w+) should|is (?:less|more) important

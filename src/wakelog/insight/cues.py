@@ -57,6 +57,8 @@ COMMITS: Final = phrases(
     the (?:key|trick|idea|plan|goal here) is to
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
     should (?:\w+ ){1,6}?(?:instead of|rather than)
+    should (?:keep|stay|remain|continue)
+    (?:option|approach|variant|solution) [\dA-D] (?:is|seems|looks|makes|would)
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
@@ -88,7 +90,7 @@ FIX: Final = phrases(
     r"""
     (?:the|my|a|one) (?:\w+ )?<way>(?: to do)?(?: <of>)?(?: is|'s|:| would be| will be| was)(?: \w+)? to
     (?:the|my) <way> (?:is|was) (?:logically|still)
-    to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)
+    ^(?:\w+,? )?to (?:fix|solve|resolve|address|handle) (?:this|that|the|it)\b[^.:]{0,80}, (?:i|we|the)
     makes? (?:more )?sense to
     it(?:'s| is| would be) (?:a good idea|better|best|safer|simpler|easier|cleaner|prudent) to
     """,
@@ -153,6 +155,19 @@ REFUSES: Final = phrases(
 )
 """It says what it will not or cannot do."""
 
+OBLIGED: Final = phrases(r"(?:i|we)(?: \w+)? (?:need to|must|have to|had to)")
+"""It says that something has to be done: seldom a choice."""
+
+KEEPS: Final = phrases(
+    r"""
+    (?:keep|leave|retain|preserve|continue|stick) (?:\w+ )?(?:using|the|it|this|these|them|to|with|existing|current|as)
+    (?:keeping|leaving|retaining) (?:it|the|this|that|them|both)
+    """
+)
+"""It leaves something as it is: a choice that no call will show."""
+
+UNDOES: Final = phrases(r"(?:revert|undo|roll back|re-?apply|back out)\w* (?:my|the|this|that|these|those|it|all|both)")
+
 REASON: Final = phrases(
     r"""
     because|since|otherwise|due to
@@ -176,6 +191,35 @@ REASON: Final = phrases(
     [—–-] <it>
     """,
     it="it, this, that, these, they, the, we, i",
+)
+
+STATED: Final = phrases(
+    r"""
+    because|since|otherwise|due to|given (?:that|the|this)
+    so that|in order to|just in case
+    to (?:avoid|ensure|prevent|keep|make sure|be safe)
+    [,;] so
+    as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
+    , as <it>
+    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)
+    ^(?:this|it) (?:way|would|will|avoids|allows|ensures|keeps|provides|should|means|prevents|gives|fixes)
+    that(?:'s| is) why|the reason
+    needed (?:for|to)
+    for (?:consistency|safety|clarity|simplicity|performance|compatibility|readability|speed|security)
+    without (?:breaking|changing|having|needing)
+    avoids?
+    not (?:possible|available|allowed|supported)
+    [—–-] (?:it|these|they)
+    """,
+    it="it, this, that, these, they, the, we, i",
+)
+"""A sentence that can be quoted as a reason. One that begins with "so" draws a conclusion: its reason stands before."""
+
+UNSURE: Final = phrases(
+    r"""
+    ^(?:so )?(?:perhaps|maybe|what if|how|hmm|wait|but if|if)
+    ^so
+    """
 )
 
 DIAGNOSIS: Final = phrases(

@@ -23,6 +23,8 @@ from wakelog.insight.sentences import Sentence, content_words, is_english, sente
 DEFAULT_SCORE: Final = 4
 """From here on a decision is shown by default."""
 LONG: Final = 1000
+LAST_ONES: Final = 6
+"""The sentences at the end of a long text, where what was weighed comes to a decision."""
 FEW_WORDS: Final = 1
 """A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
 LEAST_SCORE: Final = 1
@@ -54,8 +56,15 @@ WEIGHTS: Final = {
     "did": 2,
     "fix": 3,
     "strong": 1,
-    "proposes": 2,
+    "proposes": 3,
     "refuses": 4,
+    "refuses in passing": -3,
+    "keeps": 2,
+    "undoes": 2,
+    "obliged": -1,
+    "concludes": 1,
+    "second": -3,
+    "chosen test": 2,
     "reason": 2,
     "reason beside": 1,
     "diagnosis": 2,
@@ -125,7 +134,9 @@ def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
         elif said.who != "user" and is_english(said.text):
             found = list(_of_text(blocks, acts, place, said, batch, is_last=place > last_call))
             found.sort(key=lambda c: (-c.score, c.sentence.start))
-            yield from found[:2] if len(said.text) > LONG else found[:1]
+            yield from found[:1]
+            for other in found[1:2] if len(said.text) > LONG else ():
+                yield msgspec.structs.replace(other, signs=other.signs | {"second"})
 
 
 def _of_text(
@@ -155,14 +166,21 @@ def _of_text(
         signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text))
         if not signs & {"commits", "did", "fix", "strong", "proposes", "refuses"}:
             continue
-        reason = _reason(sentences, n)
-        if reason is not None:
-            signs.add("reason" if reason is sentence else "reason beside")
+        near = _reason(sentences, n)
+        if near is not None:
+            signs.add("reason" if near is sentence else "reason beside")
+            if near is sentence and "testing" in signs:
+                signs.add("chosen test")
+        if "refuses" in signs and len(said.text) > LONG:
+            signs.add("refuses in passing")
+        if after is not None and len(said.text) > LONG and n >= len(sentences) - LAST_ONES:
+            signs.add("concludes")
+        reason = _quotable(sentences, n)
         effect = after if steps <= 8 else None
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before
             signs.add("effect")
-        if is_last and reason is None and "did" in signs:
+        if is_last and near is None and "did" in signs:
             signs.add("recap")
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
@@ -184,6 +202,8 @@ def signs_of(text: str) -> set[str]:
     ):
         return set()
     signs = {name for name, pattern in _SIGNS if pattern.search(text)}
+    if "keeps" in signs and not cues.STATED.search(text):
+        signs.discard("keeps")
     if not signs & {"commits", "did", "fix", "proposes", "refuses"}:
         signs.add("states")
     return signs
@@ -202,6 +222,9 @@ _SIGNS: Final = (
     ("testing", cues.TESTING),
     ("doubts", cues.DOUBTS),
     ("announces", cues.ANNOUNCES),
+    ("obliged", cues.OBLIGED),
+    ("keeps", cues.KEEPS),
+    ("undoes", cues.UNDOES),
 )
 
 
@@ -216,6 +239,24 @@ def _reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
         if 0 <= other < len(sentences) and cues.DIAGNOSIS.search(sentences[other].text):
             return sentences[other]
     return None
+
+
+def _quotable(sentences: Sequence[Sentence], n: int) -> Sentence | None:
+    """The sentence that states the reason, when one surely does: none is better than a wrong one."""
+    if _states_reason(sentences[n].text):
+        return sentences[n]
+    for other in (n - 1, n + 1):
+        if 0 <= other < len(sentences) and _is_reason_beside(sentences[other].text):
+            return sentences[other]
+    return None
+
+
+def _states_reason(text: str) -> bool:
+    return bool(cues.STATED.search(text)) and not cues.UNSURE.match(_PLAIN.sub("", text)) and not text.endswith("?")
+
+
+def _is_reason_beside(text: str) -> bool:
+    return _states_reason(text) and not (cues.ROUTINE.search(text) or cues.ANNOUNCES.match(text))
 
 
 def _gives_reason(text: str) -> bool:

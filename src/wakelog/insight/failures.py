@@ -48,14 +48,17 @@ _DEAD: Final = re.compile(
     r"|cannot) (?:make|get|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
     r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b"
     r"|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b|\bdid(?:n't| not) help\b|\btimed out\b"
-    r"|\bunreasonable\b|\bmessed up\b|\bmade (?:it|things) worse\b|\bhave not (?:recovered|found|solved|fixed)\b"
+    r"|\bmessed up\b"
+    r"|\b(?:simply|just|only|merely) \w+ing\b[^.]{0,80}\b(?:is|was)(?: not|n['’]t) (?:enough|sufficient)\b"
+    r"|\bunreasonable\b|\bmade (?:it|things) worse\b|\bhave not (?:recovered|found|solved|fixed)\b"
     r"|\bhaven't (?:recovered|found|solved|fixed)\b|\bbroke (?:the|it|something)\b|\brefuted\b|\bnot the (?:right"
     r"|correct) (?:one|file|place|approach|fix)\b",
     re.IGNORECASE,
 )
 _NOT_DEAD: Final = re.compile(
     r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
-    r"|see)\b|\bno longer\b|\bas expected\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
+    r"|see)\b|\bno longer\b|\bbecause I (?:did|had|forgot|used|made)|\bI made a mistake\b|\bwithout (?:my|the"
+    r"|our|these) changes?\b|\bas expected\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
     re.IGNORECASE,
 )
 
@@ -64,6 +67,14 @@ _DENIED: Final = re.compile(
     r"|’t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
     re.IGNORECASE,
 )
+_CAUSE: Final = re.compile(
+    r"\bbecause\b|\bsince\b|\bdue to\b|\bcan(?:not|['’]t)\b|\bfail\w*|\berror\b|\bmissing\b|\bneeds?\b|n['’]t\b"
+    r"|\bnot\b"
+    r"|\bno\b|\btoo\b|\binstead\b|\bunexpected\b|\bwrong\b|\btimed? ?out\b",
+    re.IGNORECASE,
+)
+FIRST_ONES: Final = 3
+"""So many sentences after a failure are looked at for its cause."""
 _BAD: Final = re.compile(r"^\s*(?:Wrong|EXECUTION TIMED OUT|Error:|Traceback|fatal:)")
 _IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
 LEAST_CHANGE: Final = 4
@@ -147,7 +158,8 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
         if said and sentence
         else TextSpan(new.seq, 0, 0, 0)
     )
-    return Finding("approach_change", span, span if names_other else None, score, (new.seq, failed.seq))
+    reason = _cause(blocks, failure.calls[-1][0], place)
+    return Finding("approach_change", span, reason, score, (new.seq, failed.seq))
 
 
 def _is_outside(call: Did) -> bool:
@@ -166,6 +178,17 @@ def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Spoke
                 return block, sentence
             last = (block, sentence)
     return last
+
+
+def _cause(blocks: Sequence[Block], start: int, end: int) -> TextSpan | None:
+    """Why the call failed, in the agent's words: what it says first about it."""
+    for block in blocks[start + 1 : end]:
+        if not isinstance(block, SpokenText) or block.who == "user" or not is_english(block.text):
+            continue
+        for sentence in sentences_of(block.text)[:FIRST_ONES]:
+            if _CAUSE.search(sentence.text) and not sentence.text.endswith(("?", "? ")):
+                return TextSpan(block.seq, block.block, sentence.start, sentence.end)
+    return None
 
 
 # Dead ends

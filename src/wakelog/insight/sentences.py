@@ -39,7 +39,15 @@ _ENGLISH: Final = word_set(
     "it's i'll i'm i've we'll let's don't doesn't isn't that's there's here need needs use using used make first "
     "after before without each"
 )
+_OTHER: Final = word_set(
+    "der die das und ist nicht ein eine ich wir den dem mit auf für von zu wird auch es im le la les et est pas une je "
+    "nous des du que pour dans sur el los las y en por con una se lo al del il che di non per sono un o os da em não "
+    "uma com para de het een niet van dat ik op och att som är inte jest nie na z do w to ve bir bu için"
+) - {"do", "to"}
+"""Small words of other languages that are written with the same letters."""
+_BRACKETS: Final = re.compile(r"\[[^\]\n]*\]|^\s*[|#].*$", re.MULTILINE)
 _ENOUGH_WORDS: Final = 10
+_MANY_WORDS: Final = 40
 _SHARE: Final = 0.12
 
 
@@ -94,15 +102,20 @@ def _blank(code: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def is_english(text: str) -> bool:
-    """Whether a text is English, by its small words. One that is too short to tell counts as English."""
-    prose = _CODE.sub(" ", _FENCE.sub(" ", text[:5000]))
+    """Whether a text is English, by its small words. One that is too short to tell counts as English, and so does a
+    list of names: nothing in it speaks for another language."""
+    prose = _BRACKETS.sub(" ", _CODE.sub(" ", _FENCE.sub(" ", text[:5000])))
     words = [w.lower() for w in _WORD.findall(prose)]
     letters = [c for c in prose if c.isalpha()]
     if letters and sum(c.isascii() for c in letters) < 0.8 * len(letters):
         return False
     if len(words) < _ENOUGH_WORDS:
         return True
-    return sum(w in _ENGLISH for w in words) >= _SHARE * len(words)
+    english, other = (sum(w in known for w in words) for known in (_ENGLISH, _OTHER))
+    is_accented = sum(not w.replace("’", "'").isascii() for w in words) > _SHARE * len(words)
+    if english >= (2 * _SHARE if is_accented else _SHARE) * len(words):
+        return True
+    return other <= english and not is_accented and len(words) < _MANY_WORDS
 
 
 _SMALL: Final = word_set(

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.sentences import TEXT_MAX, content_words
+from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
 ASIDES_MAX: Final = 20
 """So many asides of a prompt are taken out."""
@@ -35,39 +35,88 @@ _ASIDE: Final = re.compile(
 )
 _NO_WORDS: Final = re.compile(
     r"\s*(?:\[Request interrupted|Caveat: The messages below|This session is being continued"
-    r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents|permissions|doctor"
+    r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents"
+    r"|permissions|doctor"
     r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$)"
 )
+
+_PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*\]\s*)+$", re.IGNORECASE)
+"""What stands for words that are not here."""
 
 _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
     r"|thank you"
     r"|please|lgtm|sounds good|looks good|that works|agreed|absolutely|of course|got it|no problem|hi|hello"
-    r"|hey)\b[\s,.!]*)+",
+    r"|hey|understood|i see|i understand)\b[\s,.!]*)+",
     re.IGNORECASE,
 )
+_COURTESY: Final = re.compile(
+    r"(?:(?:oh|well|actually|great|perfect|wonderful|awesome|ok|okay|yes|no|and|so)[,!. ]+)*"
+    r"(?:(?:that|this|it|everything|all)(?:['’]s| is| looks| sounds| was| seems| works)?(?: (?:all|very|really"
+    r"|just))*"
+    r" (?:great|good|perfect|fine|correct|right|wonderful|awesome|excellent|nice|ok|okay|clear|lovely|amazing|well)\b"
+    r"(?:[,.! ]+thank[^.?!]*|(?: (?:to|for) me)?)"
+    r"|(?:many |thank|cheers)\w*\b[^?]{0,80}|i(?:['’]m| am)? (?:really |truly |so |very )*(?:appreciate|grateful|glad"
+    r"|happy|sorry|apologi[sz]e)\b[^.?!]{0,60}|have a \w+[^.?!]{0,25}|talk (?:soon|later)[^.?!]{0,20}"
+    r"|see you[^.?!]{0,20}"
+    r"|(?:good)?bye[^.?!]{0,20}|take care[^.?!]{0,20}|(?:that['’]s|that is|it['’]s) all[^.?!]{0,40}|i understand"
+    r"|i see|got it|understood|found it|(?:thanks?|thank you)?[,! ]*you too|never ?mind|no worries"
+    r"|i (?:hope|guess)\b[^.?!]{0,60}|(?:i think )?that(?:['’]s| is| will be) all\b[^.?!]{0,40})[.! ]*",
+    re.IGNORECASE,
+)
+"""A sentence that thanks, greets, praises or regrets, and asks for nothing."""
+_PROMISE: Final = re.compile(
+    r"(?:(?:ok|okay|oh|great|alright|sure|got it|understood|thanks|thank you|then|well)[,!. ]+)*i(?:['’]ll"
+    r"| will|['’]m going to) "
+    r"(?:be|definitely|try|check|find|look|get|gather|make sure|reach|contact|provide|keep|let you|see|work|do that"
+    r"|think|wait|come back|hold off)\b[^?]*",
+    re.IGNORECASE,
+)
+"""What the user says he will do himself."""
+_INSISTS: Final = re.compile(
+    r"(?:(?:ok|okay|alright|well|but|and|please|so)[, ]+)*"
+    r"(?:i (?:do )?(?:understand|appreciate|see|know)\b[^.?!]{0,80}\bbut\b|i(?:['’]m| am)? (?:really|still|just) \w+"
+    r"|(?:can|could|would) you (?:please |at least |just |really )*(?:check|try|look|double[- ]check|make an exception)"
+    r" ?(?:again|once more|if there|whether there|for me)?\b|are you (?:absolutely )?sure"
+    r"|is(?:n['’]t| not)? there (?:really |truly |absolutely )*(?:any|no|some)\w*(?: \w+){0,2}"
+    r" (?:way|exception|possibility|option|chance|workaround)|i(?:['’]m| am) sure|that can['’]t be)",
+    re.IGNORECASE,
+)
+"""A sentence that wants the same again."""
 _GO_ON: Final = re.compile(
-    r"(?:(?:please|then|now|and|just|let'?s|you can|can you|you may)\s+)*(?:go ahead|continue|proceed|go on"
+    r"(?:(?:please|then|now|and|just|let['’]?s|you can|(?:can|could) (?:you|we)|you may|i(?:['’]d| would) like to"
+    r"|in that case,?|so)\s+)*"
+    r"(?:please )?(?:go ahead|continue|proceed|move forward|go on"
     r"|keep going|do it"
     r"|do that|do so|carry on|go for it|resume|try again|retry|i confirm|confirmed|make it so|implement it|apply it"
-    r"|let'?s(?= *[.!]?$))\b"
+    r"|let['’]?s(?= *[.!]?$))\b"
     r"(?:\s+(?:with|and)\s+(?:that|this|it|the|these|those|your|everything|all)\b[^.?!\n]{0,60}|\s+(?:please|now"
-    r"|then))?[\s.!]*",
+    r"|then))?[\s.!?]*",
     re.IGNORECASE,
 )
 ASKED: Final = re.compile(
     r"\?(?=[\s)\"'*]|$)|\bplease (?:provide|confirm|let me know|tell|share|reply|choose|specify|select|verify)"
     r"|\blet me know\b"
-    r"|\bcould you (?:please )?(?:provide|confirm|tell|share|specify)|\bI(?:'ll| will) need (?:your|the|to know)",
+    r"|\bcould you (?:please )?(?:provide|confirm|tell|share|specify)|\bI(?:'ll| will) need (?:your|the|to know)"
+    r"|\bonce (?:I have|you (?:provide|have|confirm|share))\b",
     re.IGNORECASE,
 )
+_OFFER: Final = re.compile(
+    r"\b(?:if|whenever) (?:you(?:['’]d| would)?|there(?:['’]s| is)) (?:need|have|like|want|anything"
+    r"|any)\b[^.?!]*[.?!]?"
+    r"|feel free to[^.?!]*[.?!]?|(?:is there )?anything else[^.?!]*[.?!]?",
+    re.IGNORECASE,
+)
+"""How an agent ends, asking for nothing in particular."""
 _REQUEST: Final = re.compile(
-    r"\b(?:can|could|would|will) (?:you|we|i)\b|\bdo you\b|\bi(?:'d| would) (?:like|rather|prefer)"
-    r"|\bi (?:also )?(?:need|want)"
-    r" (?:to|you|a|an|the|some)\b|\bis (?:it|there)\b|\bare there\b|\bhow (?:do|can|about|much|many|long)\b|\bwhat\b"
+    r"\b(?:can|could|would|will) (?:you|we|i)\b|\bdo you\b"
+    r"|\bi (?:also )?(?:need|want) you\b|\bis (?:it|there)\b|\bare there\b|\bhow (?:do|can|about|much|many"
+    r"|long)\b|\bwhat\b"
     r"|\bwhy\b"
-    r"|\blet'?s\b|\bshould\b|\binstead\b|\balso\b|\bplease (?!proceed|go|confirm|continue|do\b)|\bnow\b|\bactually\b"
-    r"|\bmake\b|\badd\b|\bremove\b|\bchange\b|\bfix\b|\bcancel\b|\bbook\b|\bcreate\b|\brun\b|\bupdate\b|\bwrite\b",
+    r"|\blet'?s\b|\bshould\b|\binstead\b|\balso\b|(?:^|[.!] +)now\b|\bactually\b"
+    r"|(?:^|[.!?,;:] +|\band |\bthen |\bplease )(?:make|add|remove|change|fix|cancel|book|create|run|update"
+    r"|write|use|try"
+    r"|move|rename|delete|implement|commit|push|show|give|check|test|do)\b",
     re.IGNORECASE,
 )
 _NEW: Final = re.compile(
@@ -84,7 +133,14 @@ _TURNS: Final = re.compile(
 )
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _ORDERS: Final = re.compile(
-    r"(?:add|fix|write|run|create|make|remove|change|implement|update|refactor|rename|move|delete|build|commit|push)\b",
+    r"(?:(?:no|let['’]?s|then|and|now|first),? )*(?:add|fix|write|run|create|make|remove|change|implement"
+    r"|update|refactor"
+    r"|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document)\b",
+    re.I,
+)
+_TAIL: Final = re.compile(
+    r"(?:that'?s (?:all|everything)|no more|nothing else|so much|very much|^for (?:your|the|all|that|this|\w+ing)\b"
+    r"|i(?:['’]m| am) all set|work$|job$)[^.?!]*[.!]?",
     re.I,
 )
 _STOP: Final = re.compile(r"\s*#+(?:STOP|END|TRANSFER)#+\s*$")
@@ -114,35 +170,40 @@ def own_words(text: str) -> tuple[int, int]:
     end = stop.start() if stop else end
     start += len(text[start:end]) - len(text[start:end].lstrip())
     end -= len(text[start:end]) - len(text[start:end].rstrip())
-    return (start, start) if _NO_WORDS.match(text, start, end) else (start, end)
+    if _NO_WORDS.match(text, start, end) or _PLACEHOLDER.match(text, start, end):
+        return start, start
+    return start, end
 
 
 def is_going_on(words: str, asked: str) -> bool:
     """Whether the words only agree, thank, tell the agent to go on, or answer what it `asked` last."""
     words = words[:TEXT_MAX]
+    if _LATER.match(words):
+        return True
     rest = _AGREES.match(words)
     left = words[rest.end() :] if rest else words
     going = _GO_ON.match(left)
     left = left[going.end() :] if going else left
-    left = left.strip(" \n.!,")
-    left = re.sub(
-        r"(?:that'?s all|no more|nothing else|so much|very much|for your help|for the help|work$|job$)[^.?!]*[.!]?",
-        "",
-        left,
-        flags=re.I,
-    )
-    left = left.strip(" \n.!,")
-    if _LATER.match(words) or not re.search(r"\w", left) or (_AGREES.fullmatch(left + " ") is not None):
+    left = " ".join(s.text for s in sentences_of(left) if not _asks_nothing(s.text))
+    left = _TAIL.sub("", left.strip(" \n.!,")).strip(" \n.!,")
+    if not re.search(r"\w", left) or _AGREES.fullmatch(left + " "):
         return True
     if going and len(left) < 40 and not _NEW.search(left):
         return True
-    if not ASKED.search(asked[-400:]) or _TURNS.search(left):
+    if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
     # The agent asked: words that are about what it asked, or that request nothing, are its answer.
     own = content_words(left)
-    if not own or (rest is None and _ORDERS.match(left)):
+    if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
     return len(own & content_words(asked)) >= 0.45 * len(own) or not _REQUEST.search(left)
+
+
+def _asks_nothing(sentence: str) -> bool:
+    """Whether a sentence sets no goal of its own: it is polite, tells to go on, promises, or insists."""
+    if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE)):
+        return True
+    return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))
 
 
 def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding | None:
