@@ -57,6 +57,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "adopt": ("fork", "Take the result of a fork back into its parent."),
         "resume": ("life", "Continue a session, and show its status."),
         "replay": ("replay", "Run recorded turns again, against recorded results."),
+        "bisect": ("bisect", "Find the first bad turn, in a few tests."),
         "compact": ("context", "Replace a part of the conversation with a summary."),
         "expand": ("context", "Take a compaction back."),
         "reconcile": ("pending", "Record the outcome of a call that was interrupted."),

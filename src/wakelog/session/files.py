@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wakelog.log.reader import Entry
@@ -18,6 +19,7 @@ from wakelog.timeline.selectors import resolve_change
 if TYPE_CHECKING:
     # Loaded by the verbs below: most sessions never touch a file.
     from wakelog.files.capture import Capture
+    from wakelog.files.checkout import Checkout
     from wakelog.files.commit_links import CommitLink
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
@@ -168,6 +170,13 @@ class Files:
 
         found = (step_diff(self._session.log, step) for step in plan.of("restore", "delete"))
         return (each for each in found if each is not None)
+
+    def checkout(self, at: Where, folder: str | os.PathLike[str]) -> Checkout:
+        """Writes the files that the session changed, as they were at a point, into a folder. The project's own files
+        are not touched, and nothing is recorded. What was not captured is listed."""
+        from wakelog.files.checkout import check_out
+
+        return check_out(self._session.log, self._session.seq(at), Path(folder))
 
     def restore(
         self,

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wakelog.replay.recording import Recording
     from wakelog.replay.replay import Replay
     from wakelog.replay.report import Mode
+    from wakelog.session.bisection import Bisected, Bisection, Judge
     from wakelog.session.session import Session
 
 Side = str | Base[Any] | tuple[Base[Any], str]
@@ -172,6 +173,29 @@ class SessionReads(Base[S]):
 
         number = _turn_at(self, str(sides[0])) if sides else tried_again(self.log)
         return attempts(self.log, number, self.name, forks=True) if number else []
+
+    def bisect(self, bad: Where, good: Where, is_good: Judge) -> Bisected:
+        """Finds the first bad turn between a point that is good and one that is bad, in a few tests: `is_good(point)`
+        says True, False, or None when it cannot tell. The state to test is `session.state(point.seq)`."""
+        from wakelog.session.bisection import begin, finish
+
+        search = begin(self.log, self.seq(bad), self.seq(good))
+        while (point := search.next) is not None:
+            told = is_good(point)
+            search = search.mark("skip" if told is None else "good" if told else "bad")
+        return finish(self, search)
+
+    def start_bisect(self, bad: Where, good: Where) -> Bisection:
+        """Begins the same search step by step: `search.next` is what to test, `search.mark("bad")` goes on."""
+        from wakelog.session.bisection import begin
+
+        return begin(self.log, self.seq(bad), self.seq(good))
+
+    def end_bisect(self, search: Bisection) -> Bisected:
+        """What such a search came to: the first bad turn, and what it changed, or the turns it may be."""
+        from wakelog.session.bisection import finish
+
+        return finish(self, search)
 
     def recording(self, where: Where = None) -> Recording:
         """What a replay of a turn, an attempt or a range would run again: its turns and calls, with what each was

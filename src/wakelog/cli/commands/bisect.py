@@ -1,0 +1,306 @@
+"""`wakelog bisect`: which turn was the first bad one?
+
+A search is kept in a file of the user's data folder between two commands, one for each store, without the store's
+address. A command that tests gets the state at the point on its standard input and in a file, and the captured files in
+a folder; its exit code is the verdict, as for `git bisect run`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import NO
+from wakelog.cli.output import writing
+from wakelog.cli.render.changes import change_lines
+from wakelog.cli.render.results import plain
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.text import inert
+from wakelog.config.folders import data_folder
+from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.session import Session
+from wakelog.session.bisection import Bisected, Bisection, BisectPoint, Mark
+
+SKIP, NOT_RUN = 125, 126
+"""Exit codes of a test: 0 good, 1 to 124 bad, 125 skip, 126 and above: the test itself failed."""
+
+
+@click.group("bisect")
+def bisect_command() -> None:
+    """Find the first bad turn of a session, in a few tests instead of one for each turn.
+
+    Say which point is bad and which was still good. Then let a command test the turns between them, or look at each
+    yourself and say good, bad or skip. The result is the first bad turn, what it changed, and why.
+
+    \b
+    Examples:
+      wakelog bisect start fix-bug@ @3
+      wakelog bisect run ./check.sh
+    """
+
+
+@bisect_command.command("start")
+@click.argument("bad", shell_complete=complete_selector)
+@click.argument("good", shell_complete=complete_selector)
+@common
+def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
+    """Begin a search between a bad point and an earlier good one. @0 is before anything.
+
+    \b
+    Examples:
+      wakelog bisect start fix-bug@ @3
+      wakelog bisect start @12 @0
+    """
+    path = _place(ctx)
+    if path.exists():
+        raise NotAllowedError(
+            "a search is under way in this store", kind="bisect-open", hint="wakelog bisect reset ends it"
+        )
+    where = ctx.place(bad)
+    ctx.stand_in(where.session)
+    other = ctx.place(good)
+    if where.is_range or other.is_range:
+        raise click.UsageError("BAD and GOOD are points, not ranges")
+    if other.session.id != where.session.id:
+        raise click.UsageError("BAD and GOOD are points of one session")
+    session = where.session
+    search = session.start_bisect(where.text or None, other.text or None)
+    _save(path, search)
+    return _tell(ctx, session, search)
+
+
+@bisect_command.command("good")
+@common
+def bisect_good(ctx: CommandContext) -> int:
+    """Say that the point to test is good, and go on.
+
+    \b
+    Example:
+      wakelog bisect good
+    """
+    return _mark(ctx, "good")
+
+
+@bisect_command.command("bad")
+@common
+def bisect_bad(ctx: CommandContext) -> int:
+    """Say that the point to test is bad, and go on.
+
+    \b
+    Example:
+      wakelog bisect bad
+    """
+    return _mark(ctx, "bad")
+
+
+@bisect_command.command("skip")
+@common
+def bisect_skip(ctx: CommandContext) -> int:
+    """Say that the point cannot be tested. Another one near it is next.
+
+    \b
+    Example:
+      wakelog bisect skip
+    """
+    return _mark(ctx, "skip")
+
+
+@bisect_command.command("log")
+@common
+def bisect_log(ctx: CommandContext) -> int:
+    """Show what was said so far, and what is next.
+
+    \b
+    Example:
+      wakelog bisect log
+    """
+    search = _load(ctx)
+    return _tell(ctx, ctx.store.resume(search.session), search)
+
+
+@bisect_command.command("reset")
+@common
+def bisect_reset(ctx: CommandContext) -> None:
+    """End the search, and forget what was said. Nothing in the session changes.
+
+    \b
+    Example:
+      wakelog bisect reset
+    """
+    path = _place(ctx)
+    is_open = path.exists()
+    with contextlib.suppress(OSError):
+        path.unlink()
+    ctx.answer("bisect-reset", {"was_open": is_open}, "The search is over." if is_open else "There was no search.")
+
+
+@bisect_command.command("run", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--in-files", is_flag=True, help="Run the command in the folder with the captured files.")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@common
+def bisect_run(ctx: CommandContext, in_files: bool, command: tuple[str, ...]) -> int:
+    """Test points with a command until the first bad turn is found.
+
+    The command gets the state at the point as JSON on its standard input and in the file $WAKELOG_BISECT_STATE, and
+    the files that the session changed, as far as they were captured, in the folder $WAKELOG_BISECT_FILES. Exit code 0
+    means good, 1 to 124 bad, 125 skip. Anything else stops the search, and nothing is marked. What the command prints
+    goes to the error output.
+
+    \b
+    Examples:
+      wakelog bisect run jq -e '.facts.region.value == "eu"'
+      wakelog bisect run --in-files -- python -m pytest -q
+    """
+    search = _load(ctx)
+    session = ctx.store.resume(search.session)
+    while (point := search.next) is not None:
+        code = _test(ctx, session, point, command, in_files)
+        if code < 0 or code >= NOT_RUN:
+            ended = f"by signal {-code}" if code < 0 else f"with {code}"
+            raise InvalidInputError(
+                f"the command ended {ended} at {point.place}: the test itself failed, and nothing was marked",
+                kind="bisect-command",
+                hint="exit codes: 0 good, 1 to 124 bad, 125 skip",
+            )
+        search = search.mark("good" if code == 0 else "skip" if code == SKIP else "bad")
+        _save(_place(ctx), search)
+        if ctx.is_for_people and not ctx.quiet:
+            click.echo(f"{point.place} is {search.judged[-1].verdict}", err=True)
+    return _tell(ctx, session, search)
+
+
+def _test(
+    ctx: CommandContext, session: Session[Any], point: BisectPoint, command: tuple[str, ...], in_files: bool
+) -> int:
+    """The exit code of the command at a point."""
+    with tempfile.TemporaryDirectory(prefix="wakelog-bisect-") as name:
+        folder = Path(name)
+        files = folder / "files"
+        files.mkdir()
+        done = session.files.checkout(point.seq, files)
+        if done.missing and in_files and not ctx.quiet:
+            ctx.warn(f"{len(done.missing)} files at {point.place} could not be written: {done.missing[0][1]}")
+        state = msgspec.json.encode(session.log.state(point.seq) if point.seq else {})
+        (folder / "state.json").write_bytes(state)
+        words = list(command)
+        if in_files and os.sep in words[0]:
+            words[0] = os.path.abspath(words[0])
+        told = {
+            "WAKELOG_BISECT_SESSION": session.id,
+            "WAKELOG_BISECT_TURN": str(point.turn),
+            "WAKELOG_BISECT_EVENT": str(point.seq),
+            "WAKELOG_BISECT_STATE": str(folder / "state.json"),
+            "WAKELOG_BISECT_FILES": str(files),
+        }
+        try:
+            # On stdout there is our answer only. Like `git bisect`, a command that cannot be started stops the search.
+            return subprocess.run(
+                words,
+                input=state,
+                stdout=sys.stderr.fileno(),
+                cwd=files if in_files else None,
+                env={**os.environ, **told},
+                check=False,
+            ).returncode
+        except OSError as exc:
+            raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command") from exc
+
+
+def _mark(ctx: CommandContext, verdict: Mark) -> int:
+    search = _load(ctx).mark(verdict)
+    _save(_place(ctx), search)
+    return _tell(ctx, ctx.store.resume(search.session), search)
+
+
+def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
+    """Where a search stands: what to test next, or what it found. Exit code 1 when it cannot be decided."""
+    point = search.next
+    found = session.end_bisect(search) if point is None else None
+    data = {
+        "session": session.id,
+        "name": session.name,
+        "next": plain(point) if point else None,
+        "left": search.left,
+        "good": plain(search.good),
+        "bad": plain(search.bad),
+        "judged": plain(search.judged),
+        "first_bad": plain(found.first_bad) if found and found.first_bad else None,
+        "suspects": plain(found.suspects) if found else [],
+        "change": plain(found.change) if found and found.change else None,
+    }
+
+    def human() -> None:
+        if found is None and point is not None:
+            steps = search.left.bit_length()
+            ctx.say(
+                f"{search.left} to test, about {steps} step{'s' * (steps != 1)}. Next: {handle(session)}{_at(point)}"
+            )
+        elif found is not None:
+            _show(ctx, session, found)
+
+    ctx.answer("bisect", data, human)
+    if point is not None:
+        place = f"{handle(session)}{_at(point)}"
+        ctx.suggest(f"wakelog state --at {place}", "wakelog bisect good|bad|skip", "wakelog bisect run CMD")
+    else:
+        ctx.suggest("wakelog bisect reset")
+    return NO if found is not None and found.first_bad is None else 0
+
+
+def _at(point: BisectPoint) -> str:
+    return point.place if point.place.startswith("@") else f"@{point.place}"
+
+
+def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
+    if found.first_bad is None or found.change is None:
+        places = ", ".join(point.place for point in found.suspects)
+        ctx.say(f"It cannot be decided: what could be tested is tested, and the first bad one is one of {places}")
+        return
+    bad = found.first_bad
+    ctx.say(ctx.style(f"{handle(session)}{_at(bad)} is the first bad one", bold=True) + f"  (e{bad.seq})")
+    if bad.turn:
+        asked = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
+        if asked is not None and isinstance(asked.body.get("input"), str):
+            ctx.say(f"  asked     {inert(asked.body['input'], lines=False)[:200]}")
+    lines = list(change_lines(ctx, found.change, {}, indent="  "))
+    ctx.say_all(lines or ["  it changed nothing in the state"])
+
+
+def _place(ctx: CommandContext) -> Path:
+    """The file of the search in this store."""
+    url = ctx.url if "://" in ctx.url else os.path.abspath(ctx.url)
+    return Path(data_folder()) / "bisect" / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.json"
+
+
+def _load(ctx: CommandContext) -> Bisection:
+    path = _place(ctx)
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Bisection)
+    except FileNotFoundError as exc:
+        raise NotFoundError(
+            "no search is under way in this store", kind="no-bisect", hint="wakelog bisect start BAD GOOD"
+        ) from exc
+    except (OSError, msgspec.DecodeError) as exc:
+        raise InvalidInputError(
+            f"the search in {path} cannot be read", kind="bad-bisect", hint="wakelog bisect reset, and begin again"
+        ) from exc
+
+
+def _save(path: Path, search: Bisection) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as exc:
+        raise NotAllowedError(f"{path.parent} cannot be made: {exc.strerror}", kind="not-writable") from exc
+    with writing(path, force=True) as out:
+        out.write(msgspec.json.encode(search))

@@ -1,0 +1,102 @@
+"""Files as they were at a point, written to a folder of their own.
+
+Only files that the session changed are in its log, so only those can be written, and of those only what was captured.
+What cannot be written is told with the reason. Nothing outside the folder is touched: a path that leads out of it, and
+a link, is not written.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+import msgspec
+
+from wakelog.errors import NotAllowedError
+from wakelog.files.file_history import FilePast, content_of, recorded_changes
+from wakelog.log import Log
+from wakelog.model.ids import Seq
+
+
+class Checkout(msgspec.Struct, frozen=True):
+    """What was written, and what was not, as (path, why)."""
+
+    folder: str
+    at: Seq
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    """Files of the folder that were not there at the point, and are gone now."""
+    missing: tuple[tuple[str, str], ...]
+
+
+def check_out(log: Log, at: Seq, folder: Path) -> Checkout:
+    """Writes every file that the session changed, as it was at a point, into a folder. Files that are there are
+    replaced; a file that was not there at the point is removed."""
+    past: dict[str, FilePast] = {}
+    for change in recorded_changes(log):
+        found = past.setdefault(change.path, FilePast(change.path, None, []))
+        if change.seq <= at:
+            found.last = change
+        else:
+            found.later.append(change)
+    written, removed, missing = [], [], []
+    for path, each in sorted(past.items()):
+        why, content, mode = _content(log, each)
+        target = _inside(folder, path)
+        if target is None:
+            missing.append((path, "it lies outside the project"))
+        elif why:
+            missing.append((path, why))
+        elif content is None:
+            if _remove(target):
+                removed.append(path)
+        else:
+            _write(target, content, mode)
+            written.append(path)
+    return Checkout(str(folder), at, tuple(written), tuple(removed), tuple(missing))
+
+
+def _content(log: Log, past: FilePast) -> tuple[str, bytes | None, str]:
+    """Why a file cannot be written, its content (None: it was not there), and its mode."""
+    side = past.then
+    if not side.exists:
+        return "", None, ""
+    if side.is_link:
+        return "it was a link", None, ""
+    content, why = content_of(log, side)
+    left = past.last.after if past.last is not None else None
+    # What the next change found may be told without its mode.
+    mode = side.mode or (left.mode if left is not None and left.hash == side.hash else "")
+    return why, content, mode
+
+
+def _inside(folder: Path, path: str) -> Path | None:
+    pure = PurePosixPath(path)
+    if pure.is_absolute() or ".." in pure.parts or "\0" in path or not pure.parts or pure.parts[0] == ".git":
+        return None
+    target = folder.joinpath(*pure.parts)
+    # A link in the folder, such as one that git checked out, may lead out of it.
+    top, parent = os.path.realpath(folder), os.path.realpath(target.parent)
+    if os.path.commonpath([top, parent]) != top or target.is_symlink():
+        return None
+    return target
+
+
+def _remove(target: Path) -> bool:
+    try:
+        target.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as exc:
+        raise NotAllowedError(f"{target} cannot be removed: {exc.strerror}", kind="not-writable") from exc
+    return True
+
+
+def _write(target: Path, content: bytes, mode: str) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+        if mode.endswith("755"):
+            target.chmod(0o755)
+    except OSError as exc:
+        raise NotAllowedError(f"{target} cannot be written: {exc.strerror}", kind="not-writable") from exc
