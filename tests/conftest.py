@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from tests import signals
 from tests.engines.leaks import open_connections
+from tests.engines.nats_server import NatsServer
 from tests.engines.on_postgres import is_sampled
 from tests.engines.postgres_server import Server
 from tests.seeds import EXAMPLES, SEED
@@ -93,5 +94,13 @@ def _no_connection_left(request: pytest.FixtureRequest) -> Iterator[None]:
 def postgres() -> Iterator[Server]:
     """A real PostgreSQL server, started when the first test asks for it."""
     server = Server().create().start(fsync="off")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def nats() -> Iterator[NatsServer]:
+    """A real NATS server, started when the first test asks for it. It does not sync: its tests pull no plug."""
+    server = NatsServer(sync="").start().wait()
     yield server
     server.stop()

@@ -294,6 +294,34 @@ class DamageReport(Protocol):
         ...
 
 
+class ShardPlacement(msgspec.Struct, frozen=True):
+    """Where one shard of a store is kept."""
+
+    shard: int
+    leader: str
+    """The server that takes its writes; empty while one is being elected."""
+    replicas: tuple[str, ...]
+    """All servers that keep it."""
+    lag: dict[str, int]
+    """How many messages each of the others is behind."""
+    away: tuple[str, ...]
+    """Those that do not follow."""
+    messages: int
+    bytes: int
+
+
+class Shards(Protocol):
+    """Spreads a store over several logs."""
+
+    def placement(self) -> Sequence[ShardPlacement]:
+        """Where each shard is kept, and how far its replicas have got."""
+        ...
+
+    def add_shards(self, count: int) -> None:
+        """Lets sessions that are opened from now on use so many shards. No session moves."""
+        ...
+
+
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine can do beyond the protocol, and how it differs from others. What it cannot do is None."""
 
@@ -307,6 +335,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     sizes: Sizes | None = None
     inspection: Inspection | None = None
     damage: DamageReport | None = None
+    shards: Shards | None = None
     path: Path | None = None
     """The database file, for an engine that keeps its store in one."""
     identity: str = ""

@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import asyncpg
 
 from wakelog.engine import Engine
+from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.loop import LoopThread
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values

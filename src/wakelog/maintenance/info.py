@@ -10,6 +10,7 @@ import msgspec
 
 from wakelog.codec.records import decode_header
 from wakelog.config.retention_policy import RetentionPolicy
+from wakelog.engine import ShardPlacement
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import NotFoundError
 from wakelog.maintenance.holds import find_holds
@@ -69,6 +70,8 @@ class StoreInfo(msgspec.Struct, frozen=True):
     """The last pass of `store scrub` that came to its end."""
     redacts: bool
     """Whether secrets are taken out of what is appended through this store object."""
+    shards: tuple[ShardPlacement, ...] = ()
+    """Where each shard is kept, for a store that has shards."""
 
 
 def info(
@@ -82,6 +85,7 @@ def info(
     held = find_holds(store) if is_small else None
     engine = store.engine.engine if isinstance(store.engine, BlobEngine) else store.engine
     path, sizes, migrations = engine.abilities.path, engine.abilities.sizes, engine.abilities.migrations
+    shards = tuple(engine.abilities.shards.placement()) if engine.abilities.shards else ()
     return StoreInfo(
         path=engine.abilities.place or None,
         engine=type(engine).__name__.removesuffix("Engine").lower(),
@@ -92,7 +96,11 @@ def info(
         held=len(held.found) if held is not None else None,
         unreadable=len(held.unreadable) if held is not None else None,
         events=events,
-        files=file_bytes(path) if path else sizes.table_bytes() if sizes else {},
+        files=file_bytes(path)
+        if path
+        else sizes.table_bytes()
+        if sizes
+        else {f"shard {each.shard}": each.bytes for each in shards},
         by_kind=kinds,
         is_sampled=share < 1,
         # Ids sort by age, so in a big store the oldest is among the first.
@@ -104,6 +112,7 @@ def info(
         blobs=store.engine.url if isinstance(store.engine, BlobEngine) else None,
         scrubbed=last_pass(store),
         redacts=store.redact is not None,
+        shards=shards,
     )
 
 

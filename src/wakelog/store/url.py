@@ -54,6 +54,10 @@ def open_engine(url: str, create: bool, key: str = "") -> Engine:
         return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
     if scheme in ("postgresql", "postgres") and separator:
         return _postgres(url, create)
+    if scheme in ("nats", "tls") and separator:
+        from wakelog.store.nats_url import open_nats
+
+        return open_nats(url, create)
     if separator and scheme != "sqlite":
         raise UnsupportedError(
             f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from wakelog.cli.commands.doctor import say_checks
+from wakelog.cli.commands.store_shards import create, say_placement, shards_command
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
@@ -249,7 +250,7 @@ def _show_archive(ctx: CommandContext, store: Store, done: ArchiveResult, place:
 
 @click.group("store")
 def store_command() -> None:
-    """Inspect, check, migrate, copy and back up the store.
+    """Create, inspect, check, migrate, copy and back up the store.
 
     \b
     Examples:
@@ -394,6 +395,9 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         row("held", f"{found.held} {'session' if found.held == 1 else 'sessions'} (wakelog hold ls)")
     if found.unreadable:
         row("damaged", ctx.style(f"{found.unreadable} (wakelog store scrub)", fg="red"))
+    if found.shards:
+        ctx.say("")
+        say_placement(ctx, found.shards)
     if found.by_kind:
         ctx.say("")
         estimate = ", estimated (--full counts)" if found.is_sampled else ""
@@ -407,5 +411,5 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         say_table(ctx, columns, rows, titles=False)
 
 
-for _each in (scrub, copy, backup, restore):
+for _each in (create, shards_command, scrub, copy, backup, restore):
     store_command.add_command(_each)

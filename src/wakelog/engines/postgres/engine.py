@@ -28,12 +28,12 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
+from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
 from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.errors import translated
-from wakelog.engines.postgres.loop import LoopThread
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of

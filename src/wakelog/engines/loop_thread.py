@@ -1,4 +1,4 @@
-"""A loop in a thread of its own: asyncpg is asynchronous, and engines are plain calls."""
+"""A loop in a thread of its own: the clients of servers are asynchronous, and engines are plain calls."""
 
 from __future__ import annotations
 

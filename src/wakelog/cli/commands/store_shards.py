@@ -1,0 +1,88 @@
+"""`wakelog store create` and `wakelog store shards`: a store that spreads over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+import msgspec
+
+from wakelog.cli.context import CommandContext, common, hide_password
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import inert, size
+from wakelog.engine import ShardPlacement
+from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
+
+
+@click.command("create")
+@click.argument("url", metavar="[STORE]", required=False)
+@click.option(
+    "--shards", type=click.IntRange(1, 1024), metavar="N", help="On NATS: how many streams hold the sessions."
+)
+@click.option(
+    "--replicas", type=click.IntRange(1, 5), metavar="N", help="On NATS: how many servers keep each message (3)."
+)
+@common
+def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None) -> None:
+    """Create a store. Sessions create theirs by themselves; this is for choosing how, and for a first check.
+
+    A store on a NATS cluster is refused where it could lose what it acknowledged: servers before 2.12, without
+    sync_interval: always, or too few for the replicas.
+
+    \b
+    Examples:
+      wakelog store create nats://n1,n2,n3/wakelog --shards 4
+      wakelog store create nats://localhost/trial --replicas 1
+    """
+    where = url or ctx.url
+    found = create_store(where, shards=shards, replicas=replicas)
+    data = {"place": hide_password(where), "shards": msgspec.to_builtins(found)}
+
+    def human() -> None:
+        ctx.say(f"{ctx.style('✔', fg='green')} created {inert(hide_password(where), lines=False)}")
+        say_placement(ctx, found)
+        if replicas is not None and replicas < 3 and "replicas=" not in where:
+            ctx.say(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")
+
+    ctx.answer("store-create", data, human)
+
+
+@click.command("shards")
+@click.argument("count", type=click.IntRange(1, 1024), metavar="[N]", required=False)
+@common
+def shards_command(ctx: CommandContext, count: int | None) -> None:
+    """Show where each shard is kept: its leader, its replicas and how far they are behind. With N, use N shards for
+    sessions that are opened from now on; those that are there stay where they are.
+
+    \b
+    Examples:
+      wakelog store shards
+      wakelog store shards 8
+    """
+    require_shards(ctx.store)
+    found = placement(ctx.store) if count is None else add_shards(ctx.store, count)
+    data = {"shards": msgspec.to_builtins(found)}
+    ctx.answer("store-shards", data, lambda: say_placement(ctx, found))
+
+
+def say_placement(ctx: CommandContext, found: Sequence[ShardPlacement]) -> None:
+    """A line for each shard."""
+    if not found:
+        return
+    rows = []
+    for each in found:
+        others = [
+            f"{name} ({'away' if name in each.away else 'follows'}, {each.lag.get(name, 0)} behind)"
+            for name in each.replicas
+            if name != each.leader
+        ]
+        leader = each.leader or ctx.style("none: being elected", fg="yellow")
+        rows.append((f"shard {each.shard}", leader, ", ".join(others), f"{each.messages:,}", size(each.bytes)))
+    columns = [
+        Column("shard", 7),
+        Column("leader"),
+        Column("replicas"),
+        Column("messages", right=True),
+        Column("bytes", right=True),
+    ]
+    say_table(ctx, columns, rows)

@@ -1,0 +1,365 @@
+"""Appending: one message behind the other in each session, many sessions at once.
+
+Each session has a lane: what was submitted first goes first. The commits of one session that wait in its lane go
+together in one message. What belongs to several sessions waits until it is first in all their lanes.
+
+An append is judged by what this process knows of the session, and sent with the message that it must come behind. Only
+when that is refused, by us or by the server, the truth is read from the leader and judged again. So a refusal that a
+caller sees is always about the present head, and a commit that was stored before, its answer lost, is found and
+answered."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+
+import msgspec
+
+from wakelog.engine import Known, head_after, judge
+from wakelog.engines.nats import messages
+from wakelog.engines.nats.commit_messages import commit_messages, lists_ids
+from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.errors import JetStreamRefusal, is_passing, translated
+from wakelog.engines.nats.layout import LayoutKeeper
+from wakelog.engines.nats.reader import SessionReader
+from wakelog.engines.nats.subjects import Subjects
+from wakelog.engines.nats.tails import SessionTail, SessionTails
+from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, Head
+
+TRIES = 100
+TOGETHER_MAX = 128
+_PAUSE_S = 0.02
+
+Extra = Callable[[dict[SessionId, SessionTail | None]], Awaitable[list[NewMessage]]]
+"""What else is stored with commits, given where the sessions stand."""
+
+
+class LanedAppend:
+    """An append under way, or other work that must have some sessions for itself."""
+
+    def __init__(self, commits: tuple[Commit, ...], work: Callable[[], Awaitable[Head]] | None = None) -> None:
+        self.commits = commits
+        self.work = work
+        self.sessions = frozenset(c.session for c in commits)
+        self.future: concurrent.futures.Future[Head] = concurrent.futures.Future()
+        self.has_begun = False
+
+    def result(self) -> Head:
+        return self.future.result()
+
+
+class AppendLanes:
+    """The lanes of one engine. Lives on the loop."""
+
+    def __init__(
+        self,
+        connection: NatsConnection,
+        subjects: Subjects,
+        layout: LayoutKeeper,
+        tails: SessionTails,
+        reader: SessionReader,
+    ) -> None:
+        self._connection, self._subjects, self._layout = connection, subjects, layout
+        self._tails, self._reader = tails, reader
+        self._lanes: dict[SessionId, deque[LanedAppend]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Lanes
+
+    def put(self, pending: LanedAppend) -> None:
+        for session in pending.sessions:
+            self._lanes.setdefault(session, deque()).append(pending)
+        self._begin(pending)
+
+    async def drain(self) -> None:
+        while self._tasks:
+            await asyncio.wait(set(self._tasks))
+
+    def _begin(self, pending: LanedAppend) -> None:
+        if pending.has_begun or any(self._lanes[s][0] is not pending for s in pending.sessions):
+            return
+        together = self._joined(pending)
+        for each in together:
+            each.has_begun = True
+        task = asyncio.get_running_loop().create_task(self._do(together))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _joined(self, pending: LanedAppend) -> list[LanedAppend]:
+        """What waits right behind it, for the same session and nothing else."""
+        if pending.work is not None or len(pending.sessions) > 1:
+            return [pending]
+        [session] = pending.sessions
+        together: list[LanedAppend] = []
+        for each in self._lanes[session]:
+            if each.work is not None or len(each.sessions) > 1 or len(together) == TOGETHER_MAX:
+                break
+            together.append(each)
+        return together
+
+    async def _do(self, together: list[LanedAppend]) -> None:
+        try:
+            if (work := together[0].work) is not None:
+                _settle(together[0], await work())
+            else:
+                await self._append(together)
+        except BaseException as exc:
+            for each in together:
+                if not each.future.done():
+                    each.future.set_exception(copy(translated(exc)))
+            if not isinstance(exc, Exception):
+                raise
+        finally:
+            self._leave(together)
+
+    def _leave(self, together: list[LanedAppend]) -> None:
+        fronts: list[LanedAppend] = []
+        for each in together:
+            for session in each.sessions:
+                lane = self._lanes[session]
+                lane.popleft()
+                if lane:
+                    fronts.append(lane[0])
+                else:
+                    del self._lanes[session]
+        for front in fronts:
+            self._begin(front)
+
+    # Appending
+
+    async def _append(self, together: list[LanedAppend]) -> None:
+        """Judges one after the other; those that pass are stored at once."""
+        if len(together) == 1:
+            _settle(together[0], await self.store(together[0].commits))
+            return
+        refused: dict[int, Exception] = {}
+        answers: dict[int, Head] = {}
+
+        def sort_out(plan: AppendPlan) -> None:
+            refused.clear()
+            answers.clear()
+            for number, each in enumerate(together):
+                mark = plan.mark()
+                try:
+                    for commit in each.commits:
+                        answers[number] = plan.judge(commit)
+                except WakelogError as exc:
+                    plan.back_to(mark)
+                    answers.pop(number, None)
+                    refused[number] = exc
+
+        await self._store(together[0].sessions, [c for each in together for c in each.commits], sort_out)
+        for number, each in enumerate(together):
+            if number in refused:
+                each.future.set_exception(refused[number])
+            else:
+                _settle(each, answers[number])
+
+    async def store(
+        self, commits: Sequence[Commit], extra: Extra | None = None, *, also: Sequence[SessionId] = ()
+    ) -> Head:
+        """Stores commits that belong together, and what belongs to them, or nothing."""
+        answer: list[Head] = []
+
+        def sort_out(plan: AppendPlan) -> None:
+            answer[:] = [plan.judge(commit) for commit in commits]
+
+        await self._store(frozenset((*(c.session for c in commits), *also)), commits, sort_out, extra)
+        return answer[-1]
+
+    async def _store(
+        self,
+        sessions: frozenset[SessionId],
+        commits: Sequence[Commit],
+        sort_out: Callable[[AppendPlan], None],
+        extra: Extra | None = None,
+    ) -> None:
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self._connection.patience_s
+        is_guess = extra is None
+        sent, pause = False, _PAUSE_S
+        for _ in range(TRIES):
+            try:
+                plan = await self._plan(sessions, commits, is_guess)
+                try:
+                    sort_out(plan)
+                except WakelogError:
+                    if not plan.is_guess:
+                        raise
+                    is_guess = False
+                    continue
+                if plan.is_guess and plan.has_refused:
+                    is_guess = False  # others pass, but who is refused must be told by the present head
+                    continue
+                if not plan.fresh:
+                    return  # everything was stored before, with what belongs to it
+                news = await plan.messages(self._layout, self._connection.max_bytes)
+                if self._layout.layout.active != plan.generation:
+                    continue  # shards were added: a new session may belong elsewhere
+                if extra is not None:
+                    # In front: the place of the last message is told, and that is a head.
+                    news = [*await extra(plan.tails), *news]
+                sent = True
+                seq = await self._connection.put(self._subjects.stream(plan.shard), news)
+                plan.keep(self._tails, seq)
+                return
+            except WakelogError:
+                raise
+            except JetStreamRefusal as exc:
+                is_guess = False
+                if exc.is_wrong_head:
+                    self._layout.forget_fences()
+                    if exc.err_code == 10164:
+                        await asyncio.sleep(0.002)  # another append of this session is being stored
+                    continue
+                left = deadline - clock()
+                if left <= 0 or not is_passing(exc):
+                    raise translated(exc) from exc
+            except Exception as exc:
+                is_guess = False
+                left = deadline - clock()
+                if left <= 0 or not is_passing(exc):
+                    for session in sessions:
+                        self._tails.forget(session)
+                    raise translated(exc, is_unknown=sent and is_passing(exc)) from exc
+            pause = await self._connection.pause(pause, max(left, 0.0))
+        raise UnavailableError("other writers came first every time", kind="too-busy", hint="try again")
+
+    async def _shard(self, sessions: frozenset[SessionId]) -> int:
+        shards = {await self._tails.shard_of(session) for session in sessions}
+        if len(shards) > 1:
+            raise UnsupportedError(
+                f"these commits belong to {len(shards)} shards, and only one shard can store commits together",
+                kind="shards-apart",
+                hint="submit the commits of each fork tree by themselves",
+            )
+        return shards.pop()
+
+    async def _plan(self, sessions: frozenset[SessionId], commits: Sequence[Commit], is_guess: bool) -> AppendPlan:
+        generation = self._layout.layout.active
+        shard = await self._shard(sessions)
+        tails: dict[SessionId, SessionTail | None] = {}
+        if is_guess:
+            tails = {s: self._tails.cached(s) for s in sessions}
+            has_ids = any(c.fingerprint for c in commits)
+            is_guess = all(t is not None and not (t.has_lists and has_ids) for t in tails.values())
+        if not is_guess:
+            found = await asyncio.gather(*(self._tails.find(s) for s in sessions))
+            tails = dict(zip(sessions, found, strict=True))
+        plan = AppendPlan(shard, generation, tails, self._subjects, is_guess)
+        if not is_guess:
+            for session in (s for s, tail in tails.items() if tail is None):
+                plan.names[session] = await self._tails.name_of(session, shard)
+            for commit in commits:
+                plan.known[commit.session, commit.commit_id] = await self._known(commit, tails[commit.session])
+            for commit in commits:
+                if commit.fork is not None and commit.fork.parent not in tails:
+                    plan.parents[commit.fork.parent] = await self._tails.find(commit.fork.parent, named=False)
+        return plan
+
+    async def _known(self, commit: Commit, tail: SessionTail | None) -> Known | None:
+        if tail is None:
+            return None
+        if commit.fingerprint:
+            return await self._reader.known(tail, commit.commit_id)
+        head = tail.head
+        if head.seq < commit.last:
+            return None
+        if head.hash == commit.hash and head.commit_id == commit.commit_id:
+            return Known(head, b"")
+        stored = await self._reader.commit_at(tail, commit.first)
+        if stored is None or stored.first != commit.first or stored.commit_id != commit.commit_id:
+            return None
+        return Known(messages.head_of(commit.session, stored, head.name), stored.fingerprint)
+
+
+class AppendPlan:
+    """What is to be stored, judged commit by commit."""
+
+    def __init__(
+        self,
+        shard: int,
+        generation: int,
+        tails: dict[SessionId, SessionTail | None],
+        subjects: Subjects,
+        is_guess: bool,
+    ) -> None:
+        self.shard, self.generation, self.tails, self.is_guess = shard, generation, tails, is_guess
+        self.fresh: list[Commit] = []
+        self.known: dict[tuple[SessionId, str], Known | None] = {}
+        self.parents: dict[SessionId, SessionTail | None] = {}
+        self.names: dict[SessionId, str] = {}
+        """Of sessions that are not there yet: a name can be claimed before."""
+        self.has_refused = False
+        self._subjects = subjects
+        self._heads: dict[SessionId, Head | None] = {s: t.head if t is not None else None for s, t in tails.items()}
+
+    def judge(self, commit: Commit) -> Head:
+        head = self._heads[commit.session]
+        answer = judge(commit, head, self._known_here(commit) or self.known.get((commit.session, commit.commit_id)))
+        if answer is not None:
+            return answer
+        if head is None and commit.fork is not None:
+            self._check_parent(commit)
+        fork = head.fork if head is not None else commit.fork
+        name = head.name if head is not None else self.names.get(commit.session, "")
+        after = msgspec.structs.replace(head_after(commit), fork=fork, name=name)
+        self.fresh.append(commit)
+        self._heads[commit.session] = after
+        return after
+
+    def _known_here(self, commit: Commit) -> Known | None:
+        """One id twice in what is stored together."""
+        for each in self.fresh:
+            if each.session == commit.session and each.commit_id == commit.commit_id:
+                head = self._heads[commit.session]
+                assert head is not None
+                told = msgspec.structs.replace(head_after(each), fork=head.fork, name=head.name)
+                return Known(told, each.fingerprint)
+        return None
+
+    def _check_parent(self, commit: Commit) -> None:
+        assert commit.fork is not None
+        parent = commit.fork.parent
+        tail = self.parents.get(parent)
+        head = self._heads.get(parent) or (tail.head if tail is not None else None)
+        if head is None or head.status == "deleted" or head.seq < commit.fork.at:
+            raise NotFoundError(
+                f"session {parent} has no event {commit.fork.at} to fork from", kind="session-not-found"
+            )
+
+    def mark(self) -> tuple[int, dict[SessionId, Head | None]]:
+        return len(self.fresh), dict(self._heads)
+
+    def back_to(self, mark: tuple[int, dict[SessionId, Head | None]]) -> None:
+        del self.fresh[mark[0] :]
+        self._heads = mark[1]
+        self.has_refused = True
+
+    async def messages(self, layout: LayoutKeeper, max_bytes: int) -> list[NewMessage]:
+        """All messages, with the commits of each session behind the tail that it was judged by."""
+        fence = 0
+        if any(self.tails[c.session] is None and c.fork is None for c in self.fresh):
+            fence = await layout.fence(self.shard)
+        return commit_messages(self._subjects, self.shard, self.fresh, self.tails, fence, max_bytes)
+
+    def keep(self, tails: SessionTails, seq: int) -> None:
+        """Notes where the sessions stand now. Of several sessions only the last one's place is told by the answer."""
+        for session in {c.session for c in self.fresh}:
+            tails.forget(session)
+        last = self.fresh[-1]
+        head = self._heads[last.session]
+        assert head is not None
+        has_lists = lists_ids(self.tails[last.session], [c for c in self.fresh if c.session == last.session])
+        tails.keep(SessionTail(self.shard, seq, head, has_lists))
+        tails.note_place(last.session, last.last, seq)
+
+
+def _settle(pending: LanedAppend, head: Head) -> None:
+    if not pending.future.done():
+        pending.future.set_result(head)

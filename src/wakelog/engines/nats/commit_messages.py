@@ -1,0 +1,122 @@
+"""The messages that store commits: together in one batch, or alone where one is enough.
+
+For each session: parts of what is big, the opening, ids that callers chose, snapshots, and last the commits. The first
+message of commits expects the tail that they were judged by; an opening expects, for a root, the fence of the shard
+(layout.py), and for a fork, that its parent was not deleted; an id expects not to be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from wakelog.engines.nats import messages
+from wakelog.engines.nats.connection import NewMessage
+from wakelog.engines.nats.messages import StoredCommit
+from wakelog.engines.nats.subjects import Subjects, digest_token
+from wakelog.engines.nats.tails import SessionTail
+from wakelog.errors import UnsupportedError
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit, ForkPoint
+
+BATCH_MAX = 1000
+"""Messages that a server stores together."""
+IDS_MAX = 100
+"""Chosen ids that get a message each; more of them go into lists."""
+
+
+def limit_of(max_bytes: int) -> int:
+    """How much a message holds. A server cuts off whoever sends more than it takes, headers included."""
+    return max(16_384, min(512 * 1024, max_bytes // 2))
+
+
+def lists_ids(tail: SessionTail | None, commits: Sequence[Commit]) -> bool:
+    """Whether the session has lists of chosen ids once these commits are stored."""
+    return (tail is not None and tail.has_lists) or sum(bool(c.fingerprint) for c in commits) > IDS_MAX
+
+
+def commit_messages(
+    subjects: Subjects,
+    shard: int,
+    commits: Sequence[Commit],
+    tails: dict[SessionId, SessionTail | None],
+    fence: int,
+    max_bytes: int,
+) -> list[NewMessage]:
+    """The commits of each session, those of the last commit's session last."""
+    limit = limit_of(max_bytes)
+    last = commits[-1].session if commits else SessionId("")
+    ordered = sorted(commits, key=lambda c: (c.session == last, c.session))
+    found: list[NewMessage] = []
+    for session, own in groupby(ordered, key=lambda c: c.session):
+        found += _of_session(subjects, shard, session, list(own), tails[session], fence, limit)
+    if len(found) > BATCH_MAX:
+        raise UnsupportedError(
+            f"{len(commits)} commits take {len(found)} messages, and {BATCH_MAX} can be stored together",
+            kind="too-big",
+            hint="store big payloads apart (the setting `blobs`), or submit fewer commits at once",
+        )
+    return found
+
+
+def _of_session(
+    subjects: Subjects,
+    shard: int,
+    session: SessionId,
+    commits: list[Commit],
+    tail: SessionTail | None,
+    fence: int,
+    limit: int,
+) -> list[NewMessage]:
+    found: list[NewMessage] = []
+    fork = tail.head.fork if tail is not None else commits[0].fork
+    if tail is None:
+        found.append(_opening(subjects, shard, session, fork, fence))
+    has_lists = lists_ids(tail, commits)
+    chosen = [c for c in commits if c.fingerprint]
+    if len(chosen) > IDS_MAX:
+        subject = subjects.of(shard, "j", session)
+        for page in range(0, len(chosen), 1000):
+            ids = [messages.chosen_id(c) for c in chosen[page : page + 1000]]
+            found.append(NewMessage(subject, messages.encode(ids)))
+    else:
+        for commit in chosen:
+            subject = subjects.of(shard, "i", session, digest_token(commit.commit_id))
+            found.append(NewMessage(subject, messages.encode(messages.chosen_id(commit)), 0))
+    for commit in commits:
+        if commit.snapshot is not None:
+            subject = subjects.of(shard, "s", session, commit.last)
+            found += [NewMessage(subject, part) for part in messages.in_parts(commit.snapshot, limit)]
+    slim: list[StoredCommit] = []
+    for commit in commits:
+        stored, parts = messages.take_apart(messages.to_stored(commit, fork, has_lists=has_lists), limit)
+        subject = subjects.of(shard, "p", session, commit.first)
+        found += [NewMessage(subject, part) for part in parts]
+        slim.append(stored)
+    expected: int | None = tail.seq if tail is not None else 0
+    message_id = f"{subjects.ns}:{session}:{commits[-1].hash.hex()}" if not found else ""
+    for pack in packs(slim, limit):
+        data = messages.encode_commits(pack)
+        found.append(NewMessage(subjects.of(shard, "c", session), data, expected, message_id=message_id))
+        expected, message_id = None, ""  # what follows in a batch comes behind what went before
+    return found
+
+
+def _opening(subjects: Subjects, shard: int, session: SessionId, fork: ForkPoint | None, fence: int) -> NewMessage:
+    if fork is None:
+        return NewMessage(subjects.opened(shard, session, None), b"", fence, subjects.fence(shard))
+    opened = subjects.opened(shard, session, fork.parent)
+    return NewMessage(opened, b"", 0, subjects.of(shard, "x", fork.parent))
+
+
+def packs(commits: Sequence[StoredCommit], limit: int) -> list[list[StoredCommit]]:
+    """Commits in order, as many in a message as it holds."""
+    found: list[list[StoredCommit]] = []
+    size = 0
+    for commit in commits:
+        more = messages.size_of(commit)
+        if not found or size + more > limit:
+            found.append([])
+            size = 0
+        found[-1].append(commit)
+        size += more
+    return found

@@ -1,0 +1,370 @@
+"""One connection to a cluster, and the patience with it.
+
+Everything asked here may be asked twice: reads change nothing, and a message is stored only behind the one it names.
+So a server that is lost, and a stream without a leader, are waited for, up to `patience_s`. What is still without an
+answer then is told.
+
+What must be the newest is asked of a stream's leader (`last`, `next`, `subjects`). Long runs of messages come from any
+replica (`run`), which may be behind by a moment; whoever needs the end of a run asks the leader for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import nats.errors
+from nats.aio.client import Client
+
+from wakelog.engines.nats.errors import JetStreamRefusal, is_login, is_passing, translated
+from wakelog.errors import UnavailableError, WakelogError
+
+PATIENCE_S = 20.0
+TRY_S = 2.5
+"""How long one answer is waited for. A stream whose leader was lost answers after two to six seconds."""
+RUN_MAX = 256
+RUN_BYTES = 4 << 20
+BATCHES_MAX = 12
+"""Batches of this process that are open in one stream at a time; the server allows 50 of all."""
+_PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+T = TypeVar("T")
+
+
+class StreamMessage(msgspec.Struct, frozen=True, gc=False):
+    """A stored message."""
+
+    seq: int
+    subject: str
+    data: bytes
+
+
+class NewMessage(msgspec.Struct, frozen=True, gc=False):
+    """A message to store, if the last one of its subject, or of `behind`, is `expected`."""
+
+    subject: str
+    data: bytes
+    expected: int | None = None
+    behind: str = ""
+    message_id: str = ""
+
+    def headers(self) -> dict[str, str]:
+        found = {}
+        if self.expected is not None:
+            found[_EXPECTED] = str(self.expected)
+        if self.behind:
+            found[_EXPECTED_OF] = self.behind
+        if self.message_id:
+            found["Nats-Msg-Id"] = self.message_id
+        return found
+
+
+class NatsConnection:
+    """Asks a cluster. Lives on the loop."""
+
+    def __init__(self, servers: Sequence[str], options: dict[str, Any], patience_s: float = PATIENCE_S) -> None:
+        self.patience_s = patience_s
+        self.on_return: Callable[[], None] = lambda: None
+        """Called when a lost connection is there again."""
+        self.asked_again = 0
+        self._servers, self._options = list(servers), options
+        self._client = Client()
+        self._inbox = ""
+        self._count = 0
+        self._waiting: dict[str, Callable[[Any], None]] = {}
+        self._batches: dict[str, asyncio.Semaphore] = {}
+        self._last_error: Exception | None = None
+        self._is_closed = False
+
+    # Coming and going
+
+    async def open(self) -> None:
+        connecting = asyncio.ensure_future(self._connect())
+        refused = asyncio.ensure_future(self._until_refused())
+        try:
+            await asyncio.wait({connecting, refused}, timeout=self.patience_s, return_when=asyncio.FIRST_COMPLETED)
+            if not connecting.done():
+                raise translated(self._last_error or TimeoutError("no server answered"))
+            await connecting
+        except WakelogError:
+            raise
+        except Exception as exc:
+            raise translated(exc) from exc
+        finally:
+            for task in (connecting, refused):
+                task.cancel()
+            await asyncio.wait({connecting, refused})
+        self._inbox = self._client.new_inbox()
+        await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
+
+    async def _connect(self) -> None:
+        await self._client.connect(
+            servers=self._servers,
+            error_cb=self._noted,
+            disconnected_cb=self._lost,
+            reconnected_cb=self._returned,
+            max_reconnect_attempts=-1,
+            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # it is slept
+            connect_timeout=2,
+            ping_interval=5,
+            max_outstanding_pings=2,
+            **self._options,
+        )
+
+    async def _until_refused(self) -> None:
+        """A server that refuses a login is not asked again and again."""
+        while self._last_error is None or not is_login(self._last_error):
+            await asyncio.sleep(0.05)
+
+    async def _noted(self, exc: Exception) -> None:
+        self._last_error = exc
+
+    async def _lost(self) -> None:
+        for handler in tuple(self._waiting.values()):
+            handler(nats.errors.StaleConnectionError())
+
+    async def _returned(self) -> None:
+        self.on_return()
+
+    async def close(self) -> None:
+        self._is_closed = True
+        with contextlib.suppress(Exception):
+            await asyncio.wait_for(self._client.close(), 5)
+        await self._lost()
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """What the connected server told of itself."""
+        return dict(self._client._server_info)
+
+    @property
+    def servers(self) -> list[str]:
+        """The addresses of all servers that are known, host:port."""
+        return sorted({url.netloc.rpartition("@")[2] for url in self._client.servers})
+
+    @property
+    def max_bytes(self) -> int:
+        return self._client.max_payload
+
+    async def subscribe(self, subject: str, heard: Callable[[str], None]) -> None:
+        async def on(message: Any) -> None:
+            heard(message.subject)
+
+        await self._client.subscribe(subject, cb=on)
+        await self._client.flush(timeout=10)
+
+    # Asking
+
+    async def patiently(self, work: Callable[[], Awaitable[T]], *, patience_s: float | None = None) -> T:
+        """Does something that may be done twice, again if that may help."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + (self.patience_s if patience_s is None else patience_s)
+        pause = _PAUSE_S
+        while True:
+            try:
+                return await work()
+            except WakelogError:
+                raise
+            except Exception as exc:
+                left = deadline - clock()
+                if left <= 0 or self._is_closed or not is_passing(exc):
+                    raise
+            pause = await self.pause(pause, left)
+
+    async def pause(self, pause: float, left: float) -> float:
+        """Waits before something is asked again; how long the next pause may be."""
+        self.asked_again += 1
+        await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
+        return min(2 * pause, _PAUSE_MAX_S)
+
+    async def api(self, name: str, body: Any = None, *, patience_s: float | None = None) -> dict[str, Any]:
+        """Asks JetStream's API, which its leaders answer."""
+        data = _encode(body) if body is not None else b""
+        return await self.patiently(lambda: self._api(name, data), patience_s=patience_s)
+
+    async def _api(self, name: str, data: bytes) -> dict[str, Any]:
+        return _judged((await self._ask(f"$JS.API.{name}", data)).data)
+
+    async def _ask(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
+        reply, future = self._expect()
+        try:
+            await self._send(subject, data, reply, headers)
+            return await asyncio.wait_for(future, TRY_S)
+        finally:
+            self._waiting.pop(reply, None)
+
+    def _expect(self) -> tuple[str, asyncio.Future[Any]]:
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def settle(answer: Any) -> None:
+            if future.done():
+                return
+            if isinstance(answer, Exception):
+                future.set_exception(answer)
+            elif _status(answer) == "503":
+                future.set_exception(nats.errors.NoRespondersError())
+            else:
+                future.set_result(answer)
+
+        return self._register(settle), future
+
+    def _register(self, handler: Callable[[Any], None]) -> str:
+        self._count += 1
+        reply = f"{self._inbox}.{self._count:x}"
+        self._waiting[reply] = handler
+        return reply
+
+    async def _answered(self, message: Any) -> None:
+        handler = self._waiting.get(message.subject)
+        if handler is not None:
+            handler(message)
+
+    async def _send(self, subject: str, data: bytes, reply: str, headers: dict[str, str] | None) -> None:
+        if self._is_closed:
+            raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
+        if not self._client.is_connected:
+            raise nats.errors.ConnectionReconnectingError
+        await self._client.publish(subject, data, reply=reply, headers=headers or None)
+
+    # Reading
+
+    async def last(self, stream: str, subject: str) -> StreamMessage | None:
+        """The newest message of a subject, told by the leader."""
+        return await self._get(stream, {"last_by_subj": subject})
+
+    async def next(self, stream: str, subject: str, seq: int) -> StreamMessage | None:
+        """The first message of a subject at or after a place, told by the leader."""
+        return await self._get(stream, {"seq": max(1, seq), "next_by_subj": subject})
+
+    async def _get(self, stream: str, what: dict[str, Any]) -> StreamMessage | None:
+        try:
+            found = (await self.api(f"STREAM.MSG.GET.{stream}", what))["message"]
+        except JetStreamRefusal as exc:
+            if exc.is_missing:
+                return None
+            raise
+        return StreamMessage(found["seq"], found["subject"], base64.b64decode(found.get("data", "")))
+
+    async def all(self, stream: str, subject: str) -> list[StreamMessage]:
+        """All messages of a subject that has few, told by the leader."""
+        found: list[StreamMessage] = []
+        while (message := await self.next(stream, subject, found[-1].seq + 1 if found else 1)) is not None:
+            found.append(message)
+        return found
+
+    async def run(self, stream: str, subject: str, seq: int, count: int = RUN_MAX) -> list[StreamMessage]:
+        """Messages of a subject from a place on, told by any replica: none is left out, the newest may be missing."""
+        body = {"batch": count, "max_bytes": RUN_BYTES, "seq": max(1, seq), "next_by_subj": subject}
+        return await self.patiently(lambda: self._run(stream, _encode(body)))
+
+    async def _run(self, stream: str, body: bytes) -> list[StreamMessage]:
+        found: list[StreamMessage] = []
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def take(answer: Any) -> None:
+            if done.done():
+                return
+            status = _status(answer) if not isinstance(answer, Exception) else ""
+            if isinstance(answer, Exception):
+                done.set_exception(answer)
+            elif status == "503":
+                done.set_exception(nats.errors.NoRespondersError())
+            elif status in ("204", "404"):
+                done.set_result(None)
+            elif status:
+                done.set_exception(JetStreamRefusal(int(status), 0, f"a read was refused with status {status}"))
+            else:
+                headers = answer.headers
+                found.append(StreamMessage(int(headers["Nats-Sequence"]), headers["Nats-Subject"], answer.data))
+
+        reply = self._register(take)
+        try:
+            await self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, None)
+            await asyncio.wait_for(done, 4 * TRY_S)
+        except TimeoutError:
+            if not found:
+                raise  # else what did come is a beginning, and whoever wants more asks again
+        finally:
+            self._waiting.pop(reply, None)
+        return found
+
+    async def subjects(self, stream: str, pattern: str) -> dict[str, int]:
+        """The subjects that have messages, and how many; told by the leader."""
+        found: dict[str, int] = {}
+        while True:
+            page = await self.api(f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(found)})
+            more = page["state"].get("subjects") or {}
+            found |= more
+            if not more or len(found) >= page.get("total", 0):
+                return found
+
+    # Writing
+
+    async def put(self, stream: str, messages: Sequence[NewMessage]) -> int:
+        """Stores messages together or not at all; the place of the last. Sent once: the caller knows what it means when
+        there is no answer. JetStreamRefusal when an expectation is not met."""
+        if len(messages) == 1:
+            [only] = messages
+            answer = _judged((await self._ask(only.subject, only.data, only.headers())).data)
+            if answer.get("duplicate"):
+                raise JetStreamRefusal(400, 10201, "this message was sent before")
+            return int(answer["seq"])
+        async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
+            return await self._put_batch(messages)
+
+    async def _put_batch(self, messages: Sequence[NewMessage]) -> int:
+        reply, future = self._expect()
+        batch = f"{self._inbox[7:]}-{self._count:x}"
+
+        def first_answered(answer: Any) -> None:
+            """The server says at once when a batch cannot begin, and nothing at all to its end."""
+            if not isinstance(answer, Exception) and answer.data:
+                with contextlib.suppress(KeyError):
+                    self._waiting[reply](answer)
+
+        first = self._register(first_answered)
+        try:
+            for number, message in enumerate(messages, 1):
+                headers = message.headers() | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+                if number == len(messages):
+                    headers["Nats-Batch-Commit"] = "1"
+                to = reply if number == len(messages) else first if number == 1 else ""
+                await self._send(message.subject, message.data, to, headers)
+            limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
+            return int(_judged((await asyncio.wait_for(future, limit_s)).data)["seq"])
+        finally:
+            self._waiting.pop(reply, None)
+            self._waiting.pop(first, None)
+
+    async def put_surely(self, stream: str, message: NewMessage) -> int:
+        """Stores one message that may be stored twice."""
+        return await self.patiently(lambda: self.put(stream, [message]))
+
+    async def erase(self, stream: str, seq: int) -> None:
+        """Overwrites a message with noise, on every replica, and forgets it. One that is not there is no error."""
+        try:
+            await self.api(f"STREAM.MSG.DELETE.{stream}", {"seq": seq, "no_erase": False})
+        except JetStreamRefusal as exc:
+            if not exc.is_missing:
+                raise
+
+
+def _judged(data: bytes) -> dict[str, Any]:
+    try:
+        answer: dict[str, Any] = _decode(data)
+    except msgspec.DecodeError as exc:
+        raise OSError(f"the server answered with {data[:40]!r}") from exc
+    if (error := answer.get("error")) is not None:
+        raise JetStreamRefusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
+    return answer
+
+
+def _status(message: Any) -> str:
+    return str((message.headers or {}).get("Status", ""))

@@ -1,0 +1,343 @@
+"""The NATS JetStream engine: a log on a cluster, in as many shards as it needs.
+
+JetStream keeps, replicates and elects; this engine brings the contract. A shard is a stream. A session lives in the
+shard of its fork tree, on a subject of its own (subjects.py): one message a commit, and an append is stored only
+behind the message that it was judged by, which the server checks. What belongs to an append goes with it in one atomic
+batch (commit_messages.py): the opening, an id that the caller chose, a snapshot, what is too big. So there is nothing
+that could be half done, except a removal, which finishes itself (removal.py).
+
+Our seqs are our own: the stream's numbers have gaps. What is acknowledged is on the disks of a majority, because
+opening refuses servers that do not sync (streams.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from typing import Any, TypeVar
+
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    ShardPlacement,
+    Surgery,
+    payload_of,
+    refuse_place_in_no_session,
+)
+from wakelog.engines.loop_thread import LoopThread
+from wakelog.engines.nats import feed, messages
+from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
+from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
+from wakelog.engines.nats.errors import translated
+from wakelog.engines.nats.feed import NewsBells, ShardFeed
+from wakelog.engines.nats.layout import Generation, LayoutKeeper, StreamLayout
+from wakelog.engines.nats.name_book import NameBook
+from wakelog.engines.nats.reader import SessionReader
+from wakelog.engines.nats.removal import SessionRemoval
+from wakelog.engines.nats.session_list import SessionList
+from wakelog.engines.nats.streams import MONITOR_PORT, StoreStreams
+from wakelog.engines.nats.subjects import Subjects
+from wakelog.engines.nats.tails import SessionTail, SessionTails
+from wakelog.errors import NotFoundError, UnavailableError, WakelogError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+
+PAGE = 200
+T = TypeVar("T")
+_INHERITED: list[Any] = []
+
+
+class NatsEngine:
+    """A namespace of a store on a NATS cluster."""
+
+    durability = "synced"
+
+    def __init__(
+        self,
+        servers: Sequence[str],
+        *,
+        store: str = "wakelog",
+        ns: str = "default",
+        replicas: int = 3,
+        shards: int = 1,
+        create: bool = True,
+        monitors: Sequence[str] = (MONITOR_PORT,),
+        vouched: bool = False,
+        patience_s: float = PATIENCE_S,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        """`shards` is for a store that is made now. `vouched` says that every server syncs each message, which is
+        else asked of their `monitors`. `options` are those of the client, such as `user_credentials`."""
+        self.servers, self.store, self.ns = list(servers), store, ns
+        self._replicas, self._shards = replicas, shards
+        self._monitors, self._vouched = list(monitors), vouched
+        self._patience_s, self._options = patience_s, options or {}
+        self._closed = False
+        self._begin()
+        try:
+            self._run(lambda: self._prepare(create))
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._loop = LoopThread("wakelog nats")
+        subjects = Subjects(self.store, self.ns)
+        self._connection = NatsConnection(self.servers, self._options, self._patience_s)
+        self._subjects = subjects
+        self._bells = NewsBells(subjects)
+        self._connection.on_return = self._bells.ring_all
+        self._streams = StoreStreams(self._connection, subjects)
+        self._layout = LayoutKeeper(self._connection, subjects)
+        self._tails = SessionTails(self._connection, subjects, self._layout)
+        self._reader = SessionReader(self._connection, subjects, self._tails)
+        self._lanes = AppendLanes(self._connection, subjects, self._layout, self._tails, self._reader)
+        self._names = NameBook(self._connection, subjects, self._tails)
+        self._removal = SessionRemoval(self._connection, subjects, self._tails, self._reader, self._lanes, self._names)
+        self._list = SessionList(self._connection, subjects, self._layout, self._tails)
+        self._feed = ShardFeed(self._connection, subjects, self._layout)
+        self._listening: asyncio.Task[None] | None = None
+        try:
+            self._await(self._connection.open())
+        except BaseException:
+            self._loop.stop()
+            raise
+
+    async def _prepare(self, create: bool) -> None:
+        await self._streams.check_version()
+        if not await self._streams.is_there():
+            if not create:
+                raise NotFoundError(f"there is no store in {self._place}", kind="store-not-found")
+            if not self._vouched:
+                await self._streams.check_sync(set(), self._monitors)
+            await self._create()
+        elif not await self._layout.load():
+            await self._create()  # somebody began, and did not get to the end
+        layout = self._layout.layout
+        servers = await self._streams.check_streams(layout.shards, self._replicas)
+        if not self._vouched:
+            await self._streams.check_sync(servers, self._monitors)
+        for shard in range(layout.shards):
+            await self._removal.finish_all(shard)
+
+    async def _create(self) -> None:
+        """Step by step, each harmless if another process came first."""
+        await self._streams.make_names(self._replicas)
+        for shard in range(self._shards):
+            await self._streams.make_shard(shard, self._replicas)
+        await self._layout.create(StreamLayout(self._replicas, (Generation("", self._shards),)))
+
+    @property
+    def _place(self) -> str:
+        hosts = ",".join(s.rpartition("@")[2].removeprefix("nats://") for s in self.servers)
+        return f"nats://{hosts}/{self.store}"
+
+    @property
+    def abilities(self) -> Abilities:
+        identity = f"{self._place}#{self.ns}"
+        return Abilities(
+            feed_end=self.end_of_feed, marks=self, shards=self, identity=identity, place=identity, is_far=True
+        )
+
+    # Appending
+
+    def submit(self, *commits: Commit) -> LanedAppend:
+        assert commits, "nothing was submitted"
+        self._check()
+        pending = LanedAppend(commits)
+        self._loop.soon(self._lanes.put, pending)
+        return pending
+
+    # Reading
+
+    def read(
+        self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
+    ) -> Iterator[Commit]:
+        tail = self._run(lambda: self._settled(session))
+        return self._pages(session, tail, after, upto, payloads)
+
+    async def _settled(self, session: SessionId) -> SessionTail:
+        """The tail of a session that has no removal to finish."""
+        tail, _ = await asyncio.gather(self._tails.get(session, named=False), self._removal.finish(session))
+        return tail
+
+    def _pages(
+        self, session: SessionId, tail: SessionTail, after: Seq, upto: Seq | None, payloads: bool
+    ) -> Iterator[Commit]:
+        source = self._reader.commits(tail, after, upto, payloads=payloads)
+
+        async def page() -> list[messages.StoredCommit]:
+            found: list[messages.StoredCommit] = []
+            async for stored in source:
+                found.append(stored)
+                if len(found) == PAGE:
+                    break
+            return found
+
+        while True:
+            stored = self._run(page)
+            for each in stored:
+                yield messages.to_commit(session, each, payloads=payloads)
+            if len(stored) < PAGE:
+                return
+
+    def head(self, session: SessionId) -> Head:
+        return self._run(lambda: self._tails.get(session)).head
+
+    def known(self, session: SessionId, commit_id: str) -> Known | None:
+        async def ask() -> Known | None:
+            return await self._reader.known(await self._tails.get(session), commit_id)
+
+        return self._run(ask)
+
+    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
+        return self._run(lambda: self._layout.followed(lambda: self._list.page(after, limit)))
+
+    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
+        async def ask() -> list[Head]:
+            forks = await self._reader.forks(session, await self._tails.shard_of(session))
+            return [f.head for f in forks if deleted or f.head.status != "deleted"]
+
+        return self._run(ask)
+
+    def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
+        return payload_of(self, session, seq, digest)
+
+    def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
+        async def ask() -> Snapshot | None:
+            return await self._reader.snapshot(await self._settled(session), upto)
+
+        return self._run(ask)
+
+    def drop_snapshots(self, session: SessionId) -> None:
+        self._run(lambda: self._removal.drop_snapshots(session))
+
+    # Names, leases, marks
+
+    def claim(self, name: str, session: SessionId) -> SessionId:
+        return self._run(lambda: self._names.claim(name, session))
+
+    def find(self, name: str) -> SessionId | None:
+        return self._run(lambda: self._names.find(name))
+
+    def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        self.head(session)
+        self._run(lambda: self._names.beat(session, beat))
+
+    def last_beat(self, session: SessionId) -> Heartbeat | None:
+        self.head(session)
+        return self._run(lambda: self._names.last_beat(session))
+
+    def mark(self, name: str) -> str | None:
+        return self._run(lambda: self._names.mark(name))
+
+    def set_mark(self, name: str, value: str) -> None:
+        self._run(lambda: self._names.set_mark(name, value))
+
+    # Removal
+
+    def operate(self, surgery: Surgery) -> Head:
+        return self._alone(surgery.commits, lambda: self._removal.operate(surgery))
+
+    def delete(self, commit: Commit) -> Head:
+        return self._alone((commit,), lambda: self._removal.delete(commit))
+
+    def _alone(self, commits: tuple[Commit, ...], work: Callable[[], Coroutine[Any, Any, Head]]) -> Head:
+        """Does something when the sessions have no append under way from here."""
+        self._check()
+        pending = LanedAppend(commits, work)
+        self._loop.soon(self._lanes.put, pending)
+        return pending.result()
+
+    # News
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
+        feed.read_cursor(cursor)  # one that is none is told without asking anybody
+        return self._run(lambda: self._layout.followed(lambda: self._feed.changes(cursor, limit)))
+
+    def end_of_feed(self) -> str:
+        return self._run(lambda: self._layout.followed(self._feed.end))
+
+    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
+        refuse_place_in_no_session(session, after)
+        self._run(self._listen)
+        if session is not None:
+            known = session
+            return self._bells.wait(session, lambda: self.head(known).seq > after, timeout_s)
+        cursor = self.end_of_feed()
+        return self._bells.wait(None, lambda: bool(self.changes(cursor, 1)), timeout_s)
+
+    async def _listen(self) -> None:
+        if self._listening is None:
+            listening = self._connection.subscribe(self._subjects.news, self._bells.heard)
+            self._listening = asyncio.get_running_loop().create_task(listening)
+        with contextlib.suppress(Exception):  # then it is looked for every few seconds
+            await asyncio.shield(self._listening)
+
+    # Shards
+
+    def placement(self) -> Sequence[ShardPlacement]:
+        async def ask() -> list[ShardPlacement]:
+            await self._layout.load()
+            return await self._streams.placement(self._layout.layout.shards)
+
+        return self._run(ask)
+
+    def add_shards(self, count: int) -> None:
+        async def add() -> None:
+            await self._layout.load()
+            await self._layout.finish()  # what somebody began
+            for shard in range(self._layout.layout.shards, count):
+                await self._streams.make_shard(shard, self._layout.layout.replicas)
+            await self._layout.announce(count)
+            await self._layout.finish()
+
+        self._run(add)
+
+    # The cluster
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+
+        async def end() -> None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
+            with contextlib.suppress(Exception):
+                await self._connection.close()
+            if left := asyncio.all_tasks() - {asyncio.current_task()}:
+                for task in left:
+                    task.cancel()
+                await asyncio.wait(left, timeout=5)
+
+        if self._pid == os.getpid():
+            with contextlib.suppress(Exception):
+                self._loop.run(end())
+            self._loop.stop()
+        self._bells.ring_all()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
+        if self._pid != os.getpid():
+            # A forked child: the loop and its connection are the parent's, which goes on with them.
+            _INHERITED.append((self._loop, self._connection))
+            self._begin()
+            self._run(self._layout.load)
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Does something on the loop, and waits for it."""
+        self._check()
+        return self._await(work())
+
+    def _await(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return self._loop.run(work)
+        except WakelogError:
+            raise
+        except Exception as exc:
+            raise translated(exc) from exc

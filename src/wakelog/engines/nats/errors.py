@@ -1,0 +1,119 @@
+"""What can go wrong with a cluster, told as errors a caller can act on."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import ssl
+
+import nats.errors
+
+from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError, WakelogError
+
+WRONG_HEAD = frozenset({10071, 10164, 10201})
+"""The expected message is not the last one; the same while another append is under way; the same batch once more."""
+NO_MESSAGE = frozenset({10037, 10057, 10043})
+NO_STREAM = 10059
+_FULL = frozenset({10047, 10077, 10023, 10120})
+_PASSING_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, 10005, NO_STREAM, *_FULL})
+_LOST = (
+    nats.errors.ConnectionClosedError,
+    nats.errors.ConnectionReconnectingError,
+    nats.errors.NoRespondersError,
+    nats.errors.NoServersError,
+    nats.errors.OutboundBufferLimitError,
+    nats.errors.StaleConnectionError,
+    nats.errors.TimeoutError,
+    nats.errors.UnexpectedEOF,
+    asyncio.TimeoutError,
+    asyncio.CancelledError,
+    OSError,
+    EOFError,
+)
+_REFUSED_LOGIN = ("authorization violation", "user authentication", "permissions violation", "account authentication")
+
+
+class JetStreamRefusal(Exception):
+    """What the server said no to, with its code."""
+
+    def __init__(self, code: int, err_code: int, description: str) -> None:
+        super().__init__(f"{description} ({err_code})")
+        self.code, self.err_code, self.description = code, err_code, description
+
+    @property
+    def is_wrong_head(self) -> bool:
+        return self.err_code in WRONG_HEAD
+
+    @property
+    def is_missing(self) -> bool:
+        return self.err_code in NO_MESSAGE or (self.code == 404 and self.err_code != NO_STREAM)
+
+
+def is_passing(exc: BaseException) -> bool:
+    """Whether it may be over in a moment: a leader that is being elected, a server that restarts, too much at once."""
+    if is_login(exc) or isinstance(exc, ssl.SSLError):
+        return False
+    if isinstance(exc, JetStreamRefusal):
+        return exc.code in (429, 503) or exc.err_code in _PASSING_CODES
+    return isinstance(exc, _LOST)
+
+
+def is_login(exc: BaseException) -> bool:
+    return isinstance(exc, nats.errors.AuthorizationError) or any(w in str(exc).lower() for w in _REFUSED_LOGIN)
+
+
+def translated(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
+    """Our error for the client's. `is_unknown` says that an append may have been stored: asking again with the same
+    commit settles it."""
+    if isinstance(exc, WakelogError):
+        return exc
+    error: WakelogError
+    if is_unknown:
+        error = UnavailableError(
+            f"the cluster did not answer: {exc!r}",
+            kind="answer-unknown",
+            hint="ask again with the same commit id: it is stored once at most",
+        )
+    elif is_login(exc):
+        error = NotAllowedError(
+            f"the server refused the login: {exc}",
+            kind="login-refused",
+            hint="check user and password of the URL, or name a credentials file: ?creds=PATH",
+        )
+    elif isinstance(exc, concurrent.futures.CancelledError):
+        error = UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
+    elif isinstance(exc, ssl.SSLError):
+        error = UnavailableError(
+            f"no secure connection to the server: {exc}",
+            kind="tls-failed",
+            hint="give the server a certificate that this machine knows",
+        )
+    elif isinstance(exc, JetStreamRefusal):
+        error = _refused(exc)
+    elif isinstance(exc, _LOST):
+        told = str(exc) or type(exc).__name__
+        error = UnavailableError(
+            f"the cluster could not be reached, or has no leader: {told}",
+            kind="unreachable",
+            hint="start its servers, or correct the hosts of the URL; a majority of them is needed",
+        )
+    else:
+        error = UnavailableError(f"the server refused: {exc!r}", kind="server-error")
+    error.__cause__ = exc
+    return error
+
+
+def _refused(exc: JetStreamRefusal) -> WakelogError:
+    if exc.err_code in _FULL:
+        return UnavailableError(
+            f"the cluster is full: {exc}", kind="store-full", hint="free some space, or raise limits"
+        )
+    if exc.err_code == NO_STREAM:
+        return UnavailableError(
+            f"a stream of this store is gone: {exc}",
+            kind="stream-missing",
+            hint="nats stream ls; bring it back from a backup (wakelog store restore)",
+        )
+    if exc.err_code == 10054:
+        return InvalidInputError(f"the cluster cannot store this: {exc}", kind="bad-commit")
+    return UnavailableError(f"the server refused: {exc}", kind="server-error")

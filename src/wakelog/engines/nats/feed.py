@@ -1,0 +1,120 @@
+"""The store-wide feed: the commits of every shard in the order of its stream, and the news that there are more.
+
+A cursor holds the place reached in each shard. The server itself sends news of a stored commit to whoever listens, so
+waiting asks nothing. News can be lost with a connection or a server: whoever waits looks again when the connection is
+back, and every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from wakelog.engine import FeedChange
+from wakelog.engines.nats import messages
+from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
+from wakelog.engines.nats.layout import LayoutKeeper
+from wakelog.engines.nats.subjects import Subjects
+from wakelog.errors import InvalidInputError
+from wakelog.model.ids import SessionId
+
+LOOK_AGAIN_S = 5.0
+Places = dict[str, int]
+"""Shard → the last message told."""
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Places).decode
+
+
+def read_cursor(cursor: str) -> Places:
+    if not cursor:
+        return {}
+    try:
+        return _decode(cursor)
+    except msgspec.DecodeError as exc:
+        raise InvalidInputError(f"{cursor[:40]!r} is not a cursor of this store", kind="bad-cursor") from exc
+
+
+class ShardFeed:
+    """Lives on the loop."""
+
+    def __init__(self, connection: NatsConnection, subjects: Subjects, layout: LayoutKeeper) -> None:
+        self._connection, self._subjects, self._layout = connection, subjects, layout
+
+    async def changes(self, cursor: str, limit: int) -> list[FeedChange]:
+        places = read_cursor(cursor)
+        shards = range(self._layout.layout.shards)
+        # Each shard may have all that is asked for; what does not fit is told by the next page.
+        found = await asyncio.gather(*(self._after(s, places.get(str(s), 0), limit) for s in shards))
+        changes: list[FeedChange] = []
+        queues = [(str(shard), list(reversed(each))) for shard, each in enumerate(found)]
+        while len(changes) < limit and any(queue for _, queue in queues):
+            for shard, queue in queues:  # in turns, so that no shard waits for a busier one
+                if queue and len(changes) < limit:
+                    message = queue.pop()
+                    places[shard] = message.seq
+                    last = messages.decode_commits(message.data)[-1].last
+                    session = self._subjects.session_of(message.subject)
+                    changes.append(FeedChange(session, last, _encode(places).decode()))
+        return changes
+
+    async def _after(self, shard: int, seq: int, limit: int) -> list[StreamMessage]:
+        stream, subject = self._subjects.stream(shard), self._subjects.kind(shard, "c")
+        found: list[StreamMessage] = []
+        while len(found) < limit:
+            at = (found[-1].seq if found else seq) + 1
+            one = await self._connection.next(stream, subject, at)  # told by the leader: whether there is more
+            if one is None:
+                break
+            found.append(one)
+            if len(found) < limit:
+                found += await self._connection.run(stream, subject, one.seq + 1, min(RUN_MAX, limit - len(found)))
+        return found
+
+    async def end(self) -> str:
+        """A cursor after everything that is stored now."""
+        shards = range(self._layout.layout.shards)
+        found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in shards))
+        return _encode({str(s): each["state"]["last_seq"] for s, each in zip(shards, found, strict=True)}).decode()
+
+
+class NewsBells:
+    """Wakes who waits, in any thread, when the server tells of a commit."""
+
+    def __init__(self, subjects: Subjects) -> None:
+        self._subjects = subjects
+        self._bells: dict[threading.Event, SessionId | None] = {}
+        self._lock = threading.Lock()
+
+    def heard(self, subject: str) -> None:
+        parts = subject.split(".")
+        session = SessionId(parts[4] if parts[5] == "0" else f"{parts[4]}.{parts[5]}")
+        with self._lock:
+            for bell, wanted in self._bells.items():
+                if wanted is None or wanted == session:
+                    bell.set()
+
+    def ring_all(self) -> None:
+        with self._lock:
+            for bell in self._bells:
+                bell.set()
+
+    def wait(self, session: SessionId | None, is_there: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until something is there, looking whenever there is news."""
+        deadline = time.monotonic() + timeout_s
+        bell = threading.Event()
+        with self._lock:
+            self._bells[bell] = session
+        try:
+            while not is_there():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                bell.wait(min(left, LOOK_AGAIN_S))
+                bell.clear()
+            return True
+        finally:
+            with self._lock:
+                del self._bells[bell]

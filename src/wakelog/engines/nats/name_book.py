@@ -1,0 +1,89 @@
+"""Names, marks and signs of life: what is found without a session's shard.
+
+A name is bound by the first message of its subject, and given free by erasing that message. What a session is called
+is told beside the session too. Signs of life are kept in the servers' memory: they may be lost, and the log does not
+rest on them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.engines.nats.subjects import Subjects
+from wakelog.engines.nats.tails import SessionTails
+from wakelog.model.ids import SessionId
+from wakelog.model.records import Heartbeat
+
+_encode = msgspec.msgpack.Encoder().encode
+_binding = msgspec.msgpack.Decoder(tuple[str, str]).decode
+_beat = msgspec.msgpack.Decoder(tuple[int, str, int]).decode
+
+
+class NameBook:
+    """Lives on the loop."""
+
+    def __init__(self, connection: NatsConnection, subjects: Subjects, tails: SessionTails) -> None:
+        self._connection, self._subjects, self._tails = connection, subjects, tails
+
+    async def claim(self, name: str, session: SessionId) -> SessionId:
+        while True:
+            await self._put_first(
+                self._subjects.names_stream, self._subjects.name(name), _encode((_plain(name), session))
+            )
+            winner = await self.find(name)
+            if winner is not None:
+                break  # else it was given free in between
+        # Whoever comes next does this again, should this process die here.
+        shard = await self._tails.shard_of(winner)
+        title = self._subjects.of(shard, "t", winner)
+        tail = await self._tails.find(winner, named=False)
+        if tail is None or tail.head.status != "deleted":
+            await self._put_first(self._subjects.stream(shard), title, name.encode("utf-8", "surrogatepass"))
+        self._tails.forget(winner)
+        return winner
+
+    async def _put_first(self, stream: str, subject: str, data: bytes) -> None:
+        """Stores a message unless its subject has one."""
+        try:
+            await self._connection.put_surely(stream, NewMessage(subject, data, 0))
+        except JetStreamRefusal as exc:
+            if not exc.is_wrong_head:
+                raise
+
+    async def find(self, name: str) -> SessionId | None:
+        message = await self._connection.last(self._subjects.names_stream, self._subjects.name(name))
+        return SessionId(_binding(message.data)[1]) if message is not None else None
+
+    async def free(self, name: str, session: SessionId) -> None:
+        """Gives a name free, if it is this session's."""
+        stream = self._subjects.names_stream
+        message = await self._connection.last(stream, self._subjects.name(name))
+        if message is not None and _binding(message.data)[1] == session:
+            await self._connection.erase(stream, message.seq)
+
+    async def beat(self, session: SessionId, beat: Heartbeat) -> None:
+        data = _encode((beat.epoch, beat.holder, beat.until))
+        await self._connection.put_surely(self._subjects.beats_stream, NewMessage(self._subjects.beat(session), data))
+
+    async def last_beat(self, session: SessionId) -> Heartbeat | None:
+        message = await self._connection.last(self._subjects.beats_stream, self._subjects.beat(session))
+        return Heartbeat(*_beat(message.data)) if message is not None else None
+
+    async def forget_beat(self, session: SessionId) -> None:
+        stream = self._subjects.beats_stream
+        if (message := await self._connection.last(stream, self._subjects.beat(session))) is not None:
+            await self._connection.erase(stream, message.seq)
+
+    async def mark(self, name: str) -> str | None:
+        message = await self._connection.last(self._subjects.names_stream, self._subjects.mark(name))
+        return message.data.decode() if message is not None else None
+
+    async def set_mark(self, name: str, value: str) -> None:
+        message = NewMessage(self._subjects.mark(name), value.encode())
+        await self._connection.put_surely(self._subjects.names_stream, message)
+
+
+def _plain(name: str) -> str:
+    """For people who look into the stream; MessagePack takes no half of a surrogate pair."""
+    return name.encode("utf-8", "replace").decode()

@@ -1,0 +1,199 @@
+"""Reading one session: its commits in order, those that were rewritten, ids, snapshots.
+
+The stream numbers messages, not events. So where an event is, is found by asking for the first message of the session
+behind a guess, and guessing better: a few questions in a stream of any length, and none where this process has read
+before. A read goes up to the head that the leader told when it began. What was erased or pruned has left the stream;
+it is kept rewritten in messages of its own (subject `r`), which a read puts in their places."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from wakelog.engine import Known
+from wakelog.engines.nats import messages
+from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
+from wakelog.engines.nats.messages import StoredCommit
+from wakelog.engines.nats.subjects import Subjects, digest_token
+from wakelog.engines.nats.tails import SessionTail, SessionTails
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Snapshot
+
+NEAR = 400
+"""Events that are read over rather than searched over."""
+SEARCH_MAX = 48
+
+
+class SessionReader:
+    """Reads sessions of one engine. Lives on the loop."""
+
+    def __init__(self, connection: NatsConnection, subjects: Subjects, tails: SessionTails) -> None:
+        self._connection, self._subjects, self._tails = connection, subjects, tails
+
+    # Messages
+
+    async def messages(
+        self, tail: SessionTail, after: Seq = 0, upto: Seq | None = None
+    ) -> AsyncIterator[tuple[StreamMessage, tuple[StoredCommit, ...]]]:
+        """The messages of commits that touch a range, from the one that holds event `after` + 1 up to the tail."""
+        session = tail.head.session
+        stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
+        if after >= tail.head.seq:
+            return
+        at = await self._place(tail, after + 1)
+        end = tail.head.seq if upto is None else min(upto, tail.head.seq)
+        while at <= tail.seq:
+            count = min(RUN_MAX, max(1, end - after + 1))
+            page = await self._connection.run(stream, subject, at, count)
+            if not page:
+                # The replica has nothing more, and may be behind: the leader knows.
+                one = await self._connection.next(stream, subject, at)
+                page = [one] if one is not None else []
+            if not page:
+                return
+            for message in page:
+                if message.seq > tail.seq:
+                    return
+                commits = messages.decode_commits(message.data)
+                if commits[0].first > end:
+                    return
+                if commits[-1].last > after:
+                    yield message, commits
+            self._tails.note_place(session, commits[-1].last, message.seq)
+            after = max(after, commits[-1].last)
+            at = message.seq + 1
+
+    async def _place(self, tail: SessionTail, wanted: Seq) -> int:
+        """A place in the stream at or before the message that holds an event, not far from it."""
+        session = tail.head.session
+        stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
+        low_seq, low = self._tails.place_before(session, wanted)
+        high_seq, high = tail.head.seq, tail.seq
+        if low == 0 and wanted > NEAR and (first := await self._connection.run(stream, subject, 1, 1)):
+            low_seq, low = messages.decode_commits(first[0].data)[-1].last, first[0].seq
+            if low_seq >= wanted:
+                return low
+        for step in range(SEARCH_MAX):
+            if wanted - low_seq <= NEAR or high - low <= NEAR:
+                break
+            # By proportion, and every third time by halves: events may lie unevenly.
+            share = 0.5 if step % 3 == 2 else min(0.98, max(0.02, (wanted - low_seq - NEAR / 2) / (high_seq - low_seq)))
+            middle = low + max(1, int((high - low) * share))
+            found = await self._connection.run(stream, subject, middle, 1)
+            commits = messages.decode_commits(found[0].data) if found and found[0].seq < high else ()
+            if not commits:
+                high = middle
+            elif commits[-1].last < wanted:
+                low_seq, low = commits[-1].last, found[0].seq
+                self._tails.note_place(session, low_seq, low)
+            elif commits[0].first <= wanted:
+                return found[0].seq
+            else:
+                high_seq, high = commits[0].first, middle
+        return low + 1 if low else 1
+
+    # Commits
+
+    async def commits(
+        self, tail: SessionTail, after: Seq, upto: Seq | None, *, payloads: bool
+    ) -> AsyncIterator[StoredCommit]:
+        """The commits that touch a range, in order, whole."""
+        end = tail.head.seq if upto is None else min(upto, tail.head.seq)
+        rewritten = await self.rewritten(tail)
+        waiting = sorted((c for c in rewritten.values() if c.last > after and c.first <= end), key=lambda c: c.first)
+        before: Seq = 0
+        async for _, commits in self.messages(tail, after, upto):
+            for commit in commits:
+                if commit.last <= after or commit.first > end or commit.last in rewritten:
+                    continue
+                while waiting and waiting[0].first < commit.first:
+                    before = waiting[0].last
+                    yield await self._whole(tail, waiting.pop(0), payloads)
+                if before and commit.first > before + 1:
+                    for missing in await self._fetch_gap(tail, before, commit.first):
+                        yield await self._whole(tail, missing, payloads)
+                before = commit.last
+                yield await self._whole(tail, commit, payloads)
+        for commit in waiting:
+            yield await self._whole(tail, commit, payloads)
+
+    async def _fetch_gap(self, tail: SessionTail, before: Seq, first: Seq) -> list[StoredCommit]:
+        """What was there when the read began, and was removed or rewritten since."""
+        now = await self._tails.get(tail.head.session, named=False)
+        if now.head.status == "deleted":
+            raise NotFoundError(f"session {tail.head.session} was deleted while it was read", kind="session-deleted")
+        rewritten = await self.rewritten(now)
+        return sorted((c for c in rewritten.values() if before < c.first < first), key=lambda c: c.first)
+
+    async def commit_at(self, tail: SessionTail, seq: Seq) -> StoredCommit | None:
+        """The commit that holds an event, without what is kept in parts."""
+        rewritten = await self.rewritten(tail)
+        for commit in rewritten.values():
+            if commit.first <= seq <= commit.last:
+                return commit
+        async for _, commits in self.messages(tail, seq - 1, seq):
+            for commit in commits:
+                if commit.first <= seq <= commit.last:
+                    return commit
+        return None
+
+    async def rewritten(self, tail: SessionTail) -> dict[Seq, StoredCommit]:
+        """The commits that are kept rewritten, by their last event."""
+        found = await self.rewritten_messages(tail)
+        return {c.last: c for message in found for c in messages.decode_commits(message.data)}
+
+    async def rewritten_messages(self, tail: SessionTail) -> list[StreamMessage]:
+        """The newest wins, so that what an interrupted removal left behind does no harm."""
+        stream = self._subjects.stream(tail.shard)
+        return await self._connection.all(stream, self._subjects.of(tail.shard, "r", tail.head.session))
+
+    async def _whole(self, tail: SessionTail, commit: StoredCommit, payloads: bool) -> StoredCommit:
+        if not commit.apart or (not payloads and commit.records):
+            return commit
+        session = tail.head.session
+        subject = self._subjects.of(tail.shard, "p", session, commit.first)
+        parts = [m.data for m in await self._connection.all(self._subjects.stream(tail.shard), subject)]
+        try:
+            return messages.put_together(commit, parts[-commit.apart :])
+        except CorruptLogError as exc:
+            what = f"what event {commit.first} of session {session} brought is not whole: {exc.message}"
+            raise CorruptLogError(what, seq=commit.first, upto=commit.last, session=session) from exc
+
+    # What is kept beside
+
+    async def known(self, tail: SessionTail, commit_id: str) -> Known | None:
+        """The answer once given under an id that its caller chose."""
+        session, stream = tail.head.session, self._subjects.stream(tail.shard)
+        subject = self._subjects.of(tail.shard, "i", session, digest_token(commit_id))
+        message = await self._connection.last(stream, subject)
+        if message is not None:
+            return messages.decode_id(message.data).known(session, tail.head.fork, tail.head.name)
+        if tail.has_lists:
+            for page in await self._connection.all(stream, self._subjects.of(tail.shard, "j", session)):
+                for each in messages.decode_ids(page.data):
+                    if each.commit_id == commit_id:
+                        return each.known(session, tail.head.fork, tail.head.name)
+        return None
+
+    async def snapshot(self, tail: SessionTail, upto: Seq) -> Snapshot | None:
+        stream = self._subjects.stream(tail.shard)
+        for seq in sorted((s for s in await self.snapshot_seqs(tail) if s <= upto), reverse=True):
+            subject = self._subjects.of(tail.shard, "s", tail.head.session, seq)
+            try:
+                parts = [m.data for m in await self._connection.all(stream, subject)]
+                return Snapshot(seq, messages.from_parts(parts))
+            except CorruptLogError:
+                continue  # half dropped: an older one is as good
+        return None
+
+    async def snapshot_seqs(self, tail: SessionTail) -> list[Seq]:
+        pattern = self._subjects.of(tail.shard, "s", tail.head.session, "*")
+        found = await self._connection.subjects(self._subjects.stream(tail.shard), pattern)
+        return [int(subject.rpartition(".")[2]) for subject in found]
+
+    async def forks(self, session: SessionId, shard: int) -> list[SessionTail]:
+        """The direct forks of a session."""
+        opened = await self._connection.subjects(self._subjects.stream(shard), self._subjects.forks(shard, session))
+        ids = sorted(self._subjects.session_of(subject) for subject in opened)
+        return list(await asyncio.gather(*(self._tails.get(each) for each in ids)))

@@ -1,0 +1,231 @@
+"""The streams of a store: made as they must be, and refused when they are not.
+
+What is asked of the servers is said here, and a store that does not have it is not opened: better no store than one
+that loses what it acknowledged. Versions and streams are seen through the connection. How often a server syncs its
+files is not: only the monitoring port tells it (`http: …` in the server's configuration, /varz). So it is asked there,
+of every server that keeps a replica; or the URL says `sync=always`, and whoever wrote it answers for it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import urllib.request
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.engine import ShardPlacement
+from wakelog.engines.nats.connection import NatsConnection
+from wakelog.engines.nats.errors import NO_STREAM, JetStreamRefusal
+from wakelog.engines.nats.subjects import Subjects
+from wakelog.errors import UnsupportedError
+
+OLDEST = (2, 12)
+API_LEVEL = 2
+"""Of JetStream's API, told by the server that leads the cluster: 2 came with 2.12."""
+MONITOR_PORT = "8222"
+_MONITOR_S = 3.0
+_PASSING_S = 10.0
+
+
+class StoreStreams:
+    """The streams of one store."""
+
+    def __init__(self, connection: NatsConnection, subjects: Subjects) -> None:
+        self._connection, self._subjects = connection, subjects
+
+    # Made
+
+    async def make_shard(self, shard: int, replicas: int) -> None:
+        source, target = self._subjects.republish(shard)
+        await self._make(
+            self._subjects.stream(shard),
+            shard,
+            replicas,
+            allow_atomic=True,
+            republish={"src": source, "dest": target, "headers_only": True},
+        )
+
+    async def make_names(self, replicas: int) -> None:
+        await self._make(self._subjects.names_stream, "names", replicas, max_msgs_per_subject=1, discard="old")
+        await self._make(
+            self._subjects.beats_stream, "beats", replicas, max_msgs_per_subject=1, discard="old", storage="memory"
+        )
+
+    async def _make(self, stream: str, place: int | str, replicas: int, **more: Any) -> None:
+        """Made again with the same configuration, a stream stays as it is."""
+        config = {
+            "name": stream,
+            "subjects": [self._subjects.all_of(place)],
+            "storage": "file",
+            "retention": "limits",
+            "discard": "new",
+            "num_replicas": replicas,
+            "allow_direct": True,
+            **more,
+        }
+        try:
+            await self._connection.api(f"STREAM.CREATE.{stream}", config)
+        except JetStreamRefusal as exc:
+            if exc.err_code == 10058:  # it is there, and not the same: the checks say what is wrong with it
+                return
+            if exc.err_code in (10005, 10074, 10023):
+                raise UnsupportedError(
+                    f"the cluster cannot keep {replicas} replicas of a stream: {exc.description}",
+                    kind="too-few-servers",
+                    hint="start three servers as one cluster; or say ?replicas=1, and a lost disk is a lost store",
+                ) from exc
+            raise
+
+    # Demanded
+
+    async def is_there(self) -> bool:
+        try:
+            await self._connection.api(f"STREAM.INFO.{self._subjects.names_stream}", patience_s=0.0)
+        except JetStreamRefusal as exc:
+            if exc.err_code == NO_STREAM:
+                return False
+            return await self._is_there_surely()
+        except Exception:
+            return await self._is_there_surely()
+        return True
+
+    async def _is_there_surely(self) -> bool:
+        """The same with patience: a cluster that just started has no leader yet."""
+        found = await self._connection.api("STREAM.NAMES", {"subject": self._subjects.layout})
+        return bool(found.get("streams"))
+
+    async def check_version(self) -> None:
+        info = self._connection.server_info
+        version = str(info.get("version", "0"))
+        if tuple(map(int, re.findall(r"\d+", version)[:2])) < OLDEST:
+            raise _too_old(f"the server {info.get('server_name', '')} is version {version}")
+        if not info.get("jetstream"):
+            raise UnsupportedError(
+                f"the server {info.get('server_name', '')} has no JetStream",
+                kind="no-jetstream",
+                hint="add to its configuration: jetstream { store_dir: …, sync_interval: always }",
+            )
+        level = (await self._connection.api("INFO")).get("api", {}).get("level", 0)
+        if level < API_LEVEL:
+            raise _too_old(f"the cluster's leader has level {level} of JetStream's API")
+
+    async def check_streams(self, shards: int, replicas: int) -> set[str]:
+        """Checks every stream; the names of the servers that keep them."""
+        names = [self._subjects.stream(s) for s in range(shards)]
+        found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{name}") for name in names))
+        for name, each in zip(names, found, strict=True):
+            _check_shard(name, each["config"], replicas)
+        names_info = await self._connection.api(f"STREAM.INFO.{self._subjects.names_stream}")
+        _check_replicas(self._subjects.names_stream, names_info["config"], replicas)
+        return {server for each in (*found, names_info) for server in _servers_of(each)}
+
+    async def check_sync(self, servers: set[str], monitors: Sequence[str]) -> None:
+        """Every server that keeps a replica must say that it syncs each message."""
+        places = _places(monitors, self._connection.servers)
+        told = await asyncio.gather(*(asyncio.to_thread(_ask_monitor, place) for place in places))
+        seen = {each["server_name"]: each for each in told if each is not None}
+        own = self._connection.server_info.get("server_name", "")
+        wanted = servers or {own}
+        for name, each in seen.items():
+            if not ((each.get("jetstream") or {}).get("config") or {}).get("sync_always"):
+                raise UnsupportedError(
+                    f"the server {name} does not sync each message: a power cut can lose what was acknowledged",
+                    kind="not-synced",
+                    hint="set in its configuration: jetstream { …, sync_interval: always }",
+                )
+        if missing := sorted(wanted - set(seen)):
+            raise UnsupportedError(
+                f"how {', '.join(missing)} syncs cannot be seen: no answer from its monitoring port"
+                f" (asked: {', '.join(places)})",
+                kind="sync-unseen",
+                hint="set `http: 8222` on every server, or name the ports with ?monitor=host:8222,…;"
+                " or, if you know that each has sync_interval: always, say ?sync=always",
+            )
+
+    async def placement(self, shards: int) -> list[ShardPlacement]:
+        """Where each shard is, and how far its replicas have got."""
+        found = await asyncio.gather(
+            *(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in range(shards))
+        )
+        return [_placement(shard, each) for shard, each in enumerate(found)]
+
+
+def _placement(shard: int, info: dict[str, Any]) -> ShardPlacement:
+    cluster, state = info.get("cluster") or {}, info["state"]
+    replicas = cluster.get("replicas") or []
+    return ShardPlacement(
+        shard=shard,
+        leader=cluster.get("leader", ""),
+        replicas=tuple(sorted(_servers_of(info))),
+        lag={r["name"]: r.get("lag", 0) for r in replicas},
+        away=tuple(r["name"] for r in replicas if r.get("offline") or not r.get("current", True)),
+        messages=state["messages"],
+        bytes=state["bytes"],
+    )
+
+
+def _servers_of(info: dict[str, Any]) -> set[str]:
+    cluster = info.get("cluster") or {}
+    return {n for n in (cluster.get("leader"), *(r["name"] for r in cluster.get("replicas") or [])) if n}
+
+
+def _check_shard(name: str, config: dict[str, Any], replicas: int) -> None:
+    _check_replicas(name, config, replicas)
+    drops = [
+        f"{key}={config[key]}"
+        for key, unlimited in (
+            ("max_msgs", -1),
+            ("max_bytes", -1),
+            ("max_age", 0),
+            ("max_msgs_per_subject", -1),
+            ("retention", "limits"),
+        )
+        if config.get(key, unlimited) != unlimited and not (key.startswith("max_msgs") and config[key] == 0)
+    ]
+    # A full stream that refuses what is new keeps everything that it has.
+    if [d for d in drops if not d.startswith(("max_msgs=", "max_bytes="))] or (drops and config["discard"] != "new"):
+        raise UnsupportedError(
+            f"the stream {name} would drop messages: {', '.join(drops)}",
+            kind="stream-drops",
+            hint=f"nats stream edit {name} --max-age=0 --max-msgs=-1 --max-bytes=-1 --max-msgs-per-subject=-1",
+        )
+    wrong = [key for key in ("allow_atomic", "allow_direct") if not config.get(key)]
+    wrong += [key for key in ("deny_delete", "sealed") if config.get(key)]
+    if wrong or config.get("storage") != "file":
+        raise UnsupportedError(
+            f"the stream {name} is not as this store needs it: {', '.join(wrong) or 'it is kept in memory'}",
+            kind="stream-drops",
+            hint="let wakelog store create make the streams",
+        )
+
+
+def _check_replicas(name: str, config: dict[str, Any], replicas: int) -> None:
+    if config["num_replicas"] < replicas:
+        raise UnsupportedError(
+            f"the stream {name} has {config['num_replicas']} replica, and {replicas} are needed",
+            kind="too-few-replicas",
+            hint=f"nats stream edit {name} --replicas={replicas}; or say ?replicas=1, and a lost disk is a lost store",
+        )
+
+
+def _too_old(what: str) -> UnsupportedError:
+    oldest = ".".join(map(str, OLDEST))
+    return UnsupportedError(f"{what}, and {oldest} is needed", kind="server-too-old", hint="upgrade nats-server")
+
+
+def _places(monitors: Sequence[str], servers: Sequence[str]) -> list[str]:
+    """Where monitoring is asked: each is a port on every server, or a host and a port."""
+    hosts = dict.fromkeys(server.rpartition(":")[0] for server in servers)
+    found = [f"{host}:{m}" for m in monitors for host in hosts if m.isdigit()]
+    return [*found, *(m for m in monitors if not m.isdigit())]
+
+
+def _ask_monitor(place: str) -> dict[str, Any] | None:
+    try:
+        with urllib.request.urlopen(f"http://{place}/varz", timeout=_MONITOR_S) as answer:
+            found: dict[str, Any] = msgspec.json.decode(answer.read())
+    except (OSError, ValueError, msgspec.DecodeError):
+        return None
+    return found if "server_name" in found else None

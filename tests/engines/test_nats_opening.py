@@ -1,0 +1,206 @@
+"""What is demanded of a cluster when a store is opened, and what is said when it does not have it."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import wakelog
+from tests.engines.nats_server import NatsServer, free_ports
+from tests.engines.test_nats import engine_on
+from wakelog.cli.app import run
+from wakelog.engines.nats import NatsEngine
+from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.store import Store
+from wakelog.store.nats_url import open_nats
+
+
+@pytest.fixture(scope="module")
+def synced() -> Iterator[NatsServer]:
+    server = NatsServer(sync="always").start().wait()
+    yield server
+    server.stop()
+
+
+def test_a_server_that_syncs_each_message_is_taken(synced: NatsServer) -> None:
+    with wakelog.open(synced.url) as store:
+        store.session("s").fact("k", 1)
+    with wakelog.open(synced.url, create=False) as store:
+        assert [e.body["key"] for e in store.session("s").events(kind="fact")] == ["k"]
+
+
+def test_a_server_that_does_not_sync_each_message_is_refused(nats: NatsServer, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as told:
+        NatsEngine([nats.address], store=tmp_path.name, replicas=1, monitors=[f"127.0.0.1:{nats.monitor}"])
+    assert told.value.kind == "not-synced"
+    assert "n1" in told.value.message
+    with pytest.raises(NotFoundError):  # and nothing was made
+        engine_on(nats, "n", store=tmp_path.name, create=False)
+
+
+def test_a_server_whose_syncs_cannot_be_seen_is_refused(synced: NatsServer, tmp_path: Path) -> None:
+    [nobody] = free_ports(1)
+    for monitors in ([str(nobody)], [f"127.0.0.1:{nobody}"], []):
+        with pytest.raises(UnsupportedError) as told:
+            NatsEngine([synced.address], store=tmp_path.name, replicas=1, monitors=monitors)
+        assert told.value.kind == "sync-unseen"
+        assert "sync=always" in told.value.hint
+    NatsEngine([synced.address], store=tmp_path.name, replicas=1, monitors=[str(synced.monitor)]).close()
+
+
+def test_three_replicas_are_demanded_unless_the_url_says_otherwise(nats: NatsServer, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedError) as told:
+        NatsEngine([nats.address], store=tmp_path.name, vouched=True)
+    assert told.value.kind == "too-few-servers"
+    engine_on(nats, "n", store=f"{tmp_path.name}-1").close()
+    with pytest.raises(UnsupportedError) as told:
+        NatsEngine([nats.address], store=f"{tmp_path.name}-1", vouched=True)
+    assert told.value.kind == "too-few-replicas"
+
+
+@pytest.mark.parametrize("limits", [{"max_age": 3_600_000_000_000}, {"max_msgs": 10, "discard": "old"}])
+def test_a_stream_that_would_drop_messages_is_refused(nats: NatsServer, tmp_path: Path, limits: dict[str, Any]) -> None:
+    engine = engine_on(nats, "n", store=tmp_path.name)
+    stream = engine._subjects.stream(0)
+    config = engine._await(engine._connection.api(f"STREAM.INFO.{stream}"))["config"] | limits
+    engine._await(engine._connection.api(f"STREAM.UPDATE.{stream}", config))
+    engine.close()
+    with pytest.raises(UnsupportedError) as told:
+        engine_on(nats, "n", store=tmp_path.name)
+    assert told.value.kind == "stream-drops"
+    assert next(iter(limits)) in told.value.message
+
+
+def test_a_server_before_2_12_is_refused(tmp_path: Path) -> None:
+    with _old_server("2.11.9") as port, pytest.raises(UnsupportedError) as told:
+        NatsEngine([f"127.0.0.1:{port}"], replicas=1, vouched=True)
+    assert told.value.kind == "server-too-old"
+    assert "2.11.9" in told.value.message
+
+
+class _old_server:
+    """What a server says when a client connects, and nothing more."""
+
+    def __init__(self, version: str) -> None:
+        info = f'{{"server_id":"X","server_name":"old","version":"{version}","jetstream":true,"headers":true,'
+        self._info = f'INFO {info}"max_payload":1048576,"proto":1}}\r\n'.encode()
+
+    def __enter__(self) -> int:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._serve, daemon=True).start()
+        return int(self._socket.getsockname()[1])
+
+    def _serve(self) -> None:
+        try:
+            client, _ = self._socket.accept()
+            with client:
+                client.sendall(self._info)
+                while data := client.recv(4096):
+                    if b"PING" in data:
+                        client.sendall(b"PONG\r\n")
+        except OSError:
+            pass
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+
+def test_a_server_without_jetstream_is_refused(tmp_path: Path) -> None:
+    server = NatsServer(folder=tmp_path / "plain", plain=True).start().wait()
+    try:
+        with pytest.raises(UnsupportedError) as told:
+            NatsEngine([server.address], replicas=1, vouched=True)
+        assert told.value.kind == "no-jetstream"
+    finally:
+        server.stop()
+
+
+def test_a_cluster_that_is_away_is_told_after_a_while(tmp_path: Path) -> None:
+    [nobody] = free_ports(1)
+    with pytest.raises(UnavailableError) as told:
+        NatsEngine([f"127.0.0.1:{nobody}"], patience_s=0.3)
+    assert told.value.kind == "unreachable"
+
+
+def test_a_wrong_password_is_told_at_once(tmp_path: Path) -> None:
+    server = NatsServer(folder=tmp_path / "locked", more="authorization { user: a, password: b }").start().wait()
+    try:
+        with pytest.raises(wakelog.NotAllowedError) as told:
+            open_nats(server.url.replace("nats://", "nats://a:wrong@"), True)
+        assert told.value.kind == "login-refused"
+        engine = open_nats(server.url.replace("nats://", "nats://a:b@"), True)
+        assert ":b@" not in engine.abilities.place
+        engine.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("nats://h/s?replicas=9", "replicas"),
+        ("nats://h/s?shards=no", "shards"),
+        ("nats://h/s?sync=sometimes", "sync"),
+        ("nats://h/s?patience=long", "patience"),
+        ("nats://h/s?replica=1", "replica"),
+        ("nats:///s", "no server"),
+    ],
+)
+def test_a_url_that_makes_no_sense_is_told(url: str, word: str) -> None:
+    with pytest.raises(InvalidInputError) as told:
+        wakelog.open(url)
+    assert told.value.kind == "bad-url"
+    assert word in told.value.message
+
+
+def test_a_stream_that_is_gone_is_told(nats: NatsServer, tmp_path: Path) -> None:
+    engine = engine_on(nats, "n", store=tmp_path.name, patience_s=0.3)
+    session = Store(engine).session("s")
+    engine._await(engine._connection.api(f"STREAM.DELETE.{engine._subjects.stream(0)}"))
+    with pytest.raises(UnavailableError) as told:
+        engine.head(session.id)
+    assert told.value.kind == "stream-missing"
+    engine.close()
+
+
+def test_many_who_make_a_store_at_once_make_one(nats: NatsServer, tmp_path: Path) -> None:
+    engines: list[NatsEngine] = []
+    gate = threading.Barrier(4)
+
+    def make() -> None:
+        gate.wait(60)
+        engines.append(engine_on(nats, "n", store=tmp_path.name, shards=2))
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(engines) == 4
+    sessions = {Store(engine).session("same").id for engine in engines}
+    assert len(sessions) == 1
+    for engine in engines:
+        engine.close()
+
+
+def test_a_store_is_created_shown_and_given_more_shards_by_commands(
+    nats: NatsServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"nats://{nats.address}/{tmp_path.name}?replicas=1&sync=always"
+    plain = str(tmp_path / "plain.db")
+
+    def said(code: int, *args: str) -> str:
+        assert run([*args]) == code
+        answer = capsys.readouterr()
+        return answer.out + answer.err
+
+    assert "shard 1" in said(0, "store", "create", url, "--shards", "2")
+    assert "n1" in said(0, "--store", url, "store", "info")
+    assert "shard 3" in said(0, "--store", url, "store", "shards", "4")
+    assert "store already" in said(5, "store", "create", url)
+    assert "only a store on a NATS cluster" in said(6, "store", "create", plain, "--shards", "2")
+    assert "created" in said(0, "store", "create", plain)
+    assert "has no shards" in said(6, "--store", plain, "store", "shards")
