@@ -10,6 +10,7 @@ import pytest
 import wakelog
 from tests.http.asking import Asker, Reply
 from tests.http.conftest import Serve
+from wakelog.cli.demo import build
 from wakelog.http.routes import all_routes
 from wakelog.http.server import RunningServer
 from wakelog.session import Session
@@ -434,3 +435,21 @@ def test_where_a_store_is_kept_is_told_to_those_who_see_all_of_it(serve: Serve) 
     assert told.status == 200
     assert told.json["path"] is None
     assert told.json["sessions"] == 1
+
+
+def test_of_a_damaged_session_events_are_told_around_the_damage(serve: Serve) -> None:
+    running = serve()
+    behind = running.server.spaces.get("default").store
+    build("tampered", behind.engine)
+    asker = Asker(running.url, running.key)
+    assert asker.get("/v1/sessions/tampered/events").kind == "corrupt-log"
+    whole = asker.get("/v1/sessions/tampered/events", even_damaged="true").json
+    seqs = [each["seq"] for each in whole["events"]]
+    assert [(each["first"], each["last"]) for each in whole["holes"]] == [(13, 13)]
+    assert "altered" in whole["holes"][0]["why"]
+    assert seqs == [seq for seq in range(1, 27) if seq != 13]
+    first = asker.get("/v1/sessions/tampered/events", even_damaged="true", limit=12).json
+    assert (first["next"], first["holes"]) == (12, [])
+    rest = asker.get("/v1/sessions/tampered/events", even_damaged="true", after=12).json
+    assert [each["seq"] for each in rest["events"]] == list(range(14, 27))
+    assert rest["holes"] == whole["holes"]

@@ -244,6 +244,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "search": lambda w: Example(query={"q": MARK}),
     "session_counts": lambda w: Example(query={"live": "true"}),
     "query": lambda w: Example(body={"sql": "select * from sessions join events on true limit 100"}),
+    "find_commit": lambda w: Example(path={"commit": w.session.head.commit_id}),
     "turns": _session(),
     "files": lambda w: Example(query={"session": w.session.name}),
     "decisions": lambda w: Example(),

@@ -38,7 +38,7 @@ def test_a_page_has_a_twin(path: str, query: str, twin: str) -> None:
 
 
 def test_pages_without_data_have_none() -> None:
-    assert twin_of(["help"], []) is None
+    assert twin_of(["search"], []) is None
     assert twin_of(["s", "x", "odd"], []) is None
     assert not is_page(["v1", "sessions"])
 
@@ -51,7 +51,9 @@ def test_a_page_asked_for_as_json_leads_to_the_api(serve: Serve) -> None:
         reply = asker.get(path, headers)
         assert (reply.status, reply.headers["location"]) == (307, "/v1/sessions/x")
     assert asker.get("/sessions.json").headers["location"] == "/v1/sessions"
-    assert asker.get("/help.json").kind == "no-such-route"
+    assert asker.get("/help.json").headers["location"] == "/openapi.json"
+    assert asker.get("/x/9f3a11c0.json").headers["location"] == "/v1/commits/9f3a11c0"
+    assert asker.get("/search.json").kind == "no-such-route"
     assert asker.get("/s/x", {"Accept": "text/html, application/json"}).status == 200
 
 

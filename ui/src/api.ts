@@ -118,6 +118,13 @@ export interface EventRecord {
   delta: JsonObject[];
 }
 
+/** Events that cannot be read, and why. */
+export interface Hole {
+  first: number;
+  last: number;
+  why: string;
+}
+
 export interface Head {
   session: string;
   name: string;
@@ -293,7 +300,7 @@ export const api = {
   rows: (question: EventsQuestion, signal?: AbortSignal) => post<Page<EventInfo>>("/index/events", question, signal),
   /** In full, from the log. */
   events: (session: string, query: Query, signal?: AbortSignal) =>
-    get<{ events: EventRecord[]; next: number | null }>(`/sessions/${seg(session)}/events`, query, signal),
+    get<{ events: EventRecord[]; next: number | null; holes: Hole[] }>(`/sessions/${seg(session)}/events`, query, signal),
   event: (session: string, place: string, payloads = 65536, signal?: AbortSignal) =>
     get<EventRecord>(`/sessions/${seg(session)}/events/${seg(place)}`, { payloads }, signal),
   sql: (sql: string, params: Json[] | JsonObject = [], signal?: AbortSignal) =>

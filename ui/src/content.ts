@@ -93,7 +93,7 @@ export function sortOf(event: { kind: string; effect?: string; outcome?: string;
   if (head === "message") return event.actor === "user" ? { sign: "›", role: "user", word: "message" } : { sign: "‹", role: "model", word: "message" };
   if (head === "action") {
     if (["failed", "timed_out", "denied", "uncertain"].includes(tail) || ["failed", "timed_out"].includes(event.outcome ?? "")) return { sign: "✗", role: "error", word: tail === "recorded" ? "failed" : tail.replace("_", " ") };
-    if (event.effect === "model") return { sign: "✳", role: "model", word: tail === "recorded" ? "model" : `model ${tail}` };
+    if (event.effect === "model") return { sign: "✳", role: "model", word: tail === "requested" ? "model asked" : tail === "succeeded" ? "model said" : tail === "started" ? "model runs" : "model" };
     return { sign: tail === "requested" ? "▷" : tail === "started" ? "…" : "●", role: "tool", word: tail === "recorded" ? "call" : tail };
   }
   if (head === "flag" || head === "gap" || event.kind === "budget.reached") return { sign: "⚑", role: "waiting", word: tail };
@@ -103,5 +103,11 @@ export function sortOf(event: { kind: string; effect?: string; outcome?: string;
   if (head === "file" || head === "resource") return { sign: "▤", role: "state", word: head };
   if (head === "payload" || head === "range") return { sign: "▒", role: "waiting", word: tail };
   if (head === "note") return { sign: "✎", role: "user", word: "note" };
-  return { sign: "·", role: "muted", word: head === "session" ? tail : event.kind };
+  if (head === "session") return { sign: "·", role: "muted", word: `session ${tail}` };
+  if (head === "lease" || head === "budget" || head === "trust" || head === "step") return { sign: "·", role: "muted", word: `${head} ${tail}` };
+  if (event.kind === "context.evicted" || event.kind === "context.restored") return { sign: tail === "evicted" ? "⇤" : "⇥", role: "state", word: tail };
+  if (head === "records") return { sign: "⇩", role: "muted", word: tail };
+  if (head === "subagent") return { sign: "⑂", role: "tool", word: `subagent ${tail}` };
+  if (head === "git_commit") return { sign: "⎇", role: "state", word: "commit" };
+  return { sign: "·", role: "muted", word: event.kind.replaceAll(".", " ").replaceAll("_", " ") };
 }

@@ -8,6 +8,7 @@
 //   /s/{session}/context/@9              the model's window at a point
 //   /s/{session}/files/src/a.py?at=@9    a file at a point
 //   /s/{session}/why?of=e12              where something came from
+//   /x/{commit}  /x/{commit}/e12         a commit by its id, wherever its session is
 //
 // Filters stand in the query.
 
@@ -62,6 +63,11 @@ export function isPoint(text: string): boolean {
 /** Where a session's page stands: the session itself, or a point of it. */
 export function sessionAddress(session: string, point = "", query?: Record<string, string | undefined>): string {
   return addressOf(point ? ["s", session, point] : ["s", session], query);
+}
+
+/** A link that lasts: by what was stored, not by what it is called. */
+export function permalinkOf(event: { commit_id: string; seq: number }): string {
+  return new URL(addressOf(["x", event.commit_id, `e${event.seq}`]), location.href).href;
 }
 
 /** The selector of a point, for commands: fix-auth@12, fix-auth e12. */

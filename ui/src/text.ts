@@ -42,6 +42,14 @@ export function inert(text: string): string {
   return piecesOf(text).map((piece) => (piece.control ? `␛${piece.text}` : piece.text)).join("");
 }
 
+/** A snippet in parts: what matched stands between « and ». */
+export function partsOf(snippet: string): { text: string; isHit: boolean }[] {
+  return snippet
+    .split(/(«[^»]*»)/)
+    .filter(Boolean)
+    .map((part) => (part.startsWith("«") && part.endsWith("»") ? { text: part.slice(1, -1), isHit: true } : { text: part, isHit: false }));
+}
+
 export function shortened(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

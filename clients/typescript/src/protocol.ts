@@ -786,6 +786,8 @@ export interface EventRecord {
 export interface EventsPage {
   events: Array<EventRecord>;
   next?: number | null;
+  /** Events that cannot be read, and why; asked for with `even_damaged`. */
+  holes?: Array<Hole>;
 }
 
 export interface FactRecorded {
@@ -932,6 +934,14 @@ export interface HistoryExpanded {
   compacted: number;
   why?: string;
   occurred_at?: number;
+}
+
+/** Events that cannot be read, and why. `session` is the one that holds them, of a fork perhaps its parent. */
+export interface Hole {
+  session: string;
+  first: number;
+  last: number;
+  why: string;
 }
 
 /** A session that came with a bundle, and where it stands. */

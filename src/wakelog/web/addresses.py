@@ -39,6 +39,10 @@ def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
             return _route("holds")
         case ["store"]:
             return _route("store")
+        case ["help"]:
+            return "/openapi.json"
+        case ["x", commit, *_]:
+            return _route("commits", commit)
         case ["s", session]:
             return _route("sessions", session)
         case ["s", session, "why"] if asked.get("of") and asked.get("direction") == "effects":

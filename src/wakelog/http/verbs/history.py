@@ -10,7 +10,7 @@ from wakelog.diff.blame import Blame
 from wakelog.diff.rewind_preview import RewindPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.engines.remote.wire import Question
-from wakelog.errors import InvalidInputError
+from wakelog.errors import CorruptLogError, InvalidInputError
 from wakelog.http.routes import Raw, VerbRequest, route
 from wakelog.http.shapes import (
     At,
@@ -23,6 +23,7 @@ from wakelog.http.shapes import (
     time_of,
 )
 from wakelog.insight.items import Insight
+from wakelog.log.damage import Hole
 from wakelog.log.reader import fetch
 from wakelog.log.verify import VerifyReport
 from wakelog.model.ids import SessionId
@@ -69,9 +70,12 @@ class EventsQuery(Query, frozen=True):
     payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = 0
     """Payloads up to this many bytes are given in full; larger ones as references."""
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    even_damaged: bool = False
+    """Of a damaged session, what can be read, with `holes` in the place of the rest; only `after`, `upto` and
+    `payloads` count then."""
 
     def fixed(self) -> bool:
-        return not self.since and not self.until and is_fixed(self.place)
+        return not self.since and not self.until and not self.even_damaged and is_fixed(self.place)
 
 
 class EventsPage(msgspec.Struct, frozen=True):
@@ -79,6 +83,8 @@ class EventsPage(msgspec.Struct, frozen=True):
 
     events: tuple[EventRecord, ...]
     next: int | None = None
+    holes: tuple[Hole, ...] = ()
+    """Events that cannot be read, and why; asked for with `even_damaged`."""
 
 
 class PayloadsQuery(Query, frozen=True):
@@ -165,6 +171,8 @@ def state(call: VerbRequest, query: StateQuery) -> StateAnswer:
 @route("GET", "/sessions/{session}/events", by_head=True)
 def events(call: VerbRequest, query: EventsQuery) -> EventsPage:
     """Lists events in order, filtered by position, turn, time, kind and tool, page by page."""
+    if query.even_damaged:
+        return _events_around_damage(call, query)
     session = call.session()
     after, upto = query.after, query.upto
     if query.place:
@@ -194,6 +202,23 @@ def calls(call: VerbRequest, query: CallsQuery) -> CallTable:
     """Lists calls, one row each, oldest first: time, tool, input hash, outcome, duration, cost, and what each changed
     in the state."""
     return CallTable(tuple(call.session().calls.table(query.place or None)))
+
+
+def _events_around_damage(call: VerbRequest, query: EventsQuery) -> EventsPage:
+    """A page of what can be read of a session, whatever happened to it."""
+    log = call.space.store.resume(call.path["session"], even_damaged=True).log
+    holes: list[Hole] = []
+    tools: dict[str, str] = {}
+    found: list[EventRecord] = []
+    for entry in log.entries(after=query.after, upto=query.upto, told=holes.append):
+        if len(found) == query.limit:
+            return EventsPage(tuple(found), found[-1].seq, tuple(each for each in holes if each.first <= found[-1].seq))
+        try:
+            found.append(record_of(log, entry, tools, query.payloads))
+        except CorruptLogError:  # what it refers to is in a commit that is damaged; the event itself is not
+            tools[str(entry.body.get("action", ""))] = ""
+            found.append(record_of(log, entry, tools))
+    return EventsPage(tuple(found), None, tuple(holes))
 
 
 @route("GET", "/sessions/{session}/events/{place}", by_head=True)

@@ -3,11 +3,13 @@ far."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import msgspec
 
 from wakelog.engines.remote.wire import Question
+from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import ChosenSessions, NotEmpty, Query, time_of
 from wakelog.index.questions import IndexQuestion
@@ -25,6 +27,7 @@ from wakelog.index.results import (
 from wakelog.store.index_questions import ALL_QUESTIONS
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+_COMMIT = re.compile(r"[0-9a-f]{6,64}")
 
 
 class SearchQuery(Query, frozen=True):
@@ -114,6 +117,41 @@ def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
 def query(call: VerbRequest, body: Sql) -> Table:
     """Runs read-only SQL over the views, within limits of rows, time and memory."""
     return call.space.store.index.query_sql(body.sql, body.params, max_rows=body.max_rows, timeout_s=body.timeout_s)
+
+
+class CommitPlace(msgspec.Struct, frozen=True):
+    """Where a commit is: its session, and its events."""
+
+    commit_id: str
+    session: str
+    first: int
+    last: int
+
+
+@route("GET", "/commits/{commit}")
+def find_commit(call: VerbRequest) -> CommitPlace:
+    """Finds the session of a commit, by its id or the start of it. An id is made of what was stored, so it means the
+    same in every copy of the log."""
+    asked = call.path["commit"].lower()
+    if not _COMMIT.fullmatch(asked):
+        raise InvalidInputError(
+            f"{asked[:80]!r} is not the start of a commit's id",
+            kind="bad-request",
+            hint="an id is hexadecimal; give six digits or more of it",
+        )
+    sql = (
+        "select commit_id, session, min(seq), max(seq) from events where commit_id >= ? and commit_id < ? "
+        "group by commit_id, session limit 2"
+    )
+    found = call.space.store.index.query_sql(sql, [asked, f"{asked}g"], timeout_s=10).rows
+    if not found:
+        raise NotFoundError(f"no commit begins with {asked}", kind="commit-not-found")
+    if len(found) > 1:
+        raise NotFoundError(
+            f"several commits begin with {asked}", kind="commit-not-found", hint="give more digits of its id"
+        )
+    commit, session, first, last = found[0]
+    return CommitPlace(str(commit), str(session), int(first), int(last))
 
 
 @route("GET", "/sessions/{session}/turns")

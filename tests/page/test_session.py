@@ -1,0 +1,98 @@
+"""A session as it is read: damage is shown and not hidden, links last, keys do what the table says, words are set."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.page.conftest import Open
+from wakelog.http.server import RunningServer, serving
+from wakelog.http.state import Settings
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_damaged_session_is_read_around_its_damage(open_page: Open, reading: RunningServer) -> None:
+    reader = open_page(reading, "/s/tampered")
+    reader.sees("The first bad record is e13")
+    reader.sees("cannot be read")
+    before = reader.page.locator("#event-8")
+    before.get_by_text("turn ended").wait_for()
+    assert before.locator(".unsure").count() == 0
+    after = reader.page.locator("#event-15")
+    after.get_by_text("refund-1002").wait_for()
+    assert after.locator(".unsure").count() == 1, "what follows cannot be verified, and says so"
+    reader.link("Verify", exact=True).click()
+    reader.sees(re.compile("first bad record"))
+
+
+def test_a_permalink_leads_to_its_event_under_any_name(open_page: Open, writing: RunningServer) -> None:
+    reader = open_page(writing, "/s/fix-bug/e70")
+    reader.sees("12 passed")
+    reader.press("y")
+    reader.sees("Permalink copied")
+    link = str(reader.page.evaluate("() => navigator.clipboard.readText()"))
+    assert re.search(r"/x/[0-9a-f]{16}/e70$", link)
+    reader.page.goto(link)
+    reader.waits_for_path(r"^/s/s_\w+/e70$")
+    reader.sees("12 passed")
+    reader.go("/x/0123456789abcdef")
+    reader.sees("Nothing in this store has this id")
+
+
+def test_keys_open_and_close_the_details_of_a_row(open_page: Open, reading: RunningServer) -> None:
+    reader = open_page(reading, "/s/fix-bug/e70")
+    details = reader.page.locator("#event-69 details")
+    details.wait_for()
+    assert details.get_attribute("open") is None
+    for key, is_open in (("l", True), ("h", False), ("Enter", True), ("Space", False), ("o", True), ("z", False)):
+        reader.press(key)
+        assert (details.get_attribute("open") is not None) == is_open, key
+    reader.press("R")
+    reader.sees("Resume command copied")
+    assert reader.page.evaluate("() => navigator.clipboard.readText()") == "wakelog resume fix-bug"
+
+
+def test_the_waterfall_shows_the_session_and_then_a_turn(open_page: Open, reading: RunningServer) -> None:
+    reader = open_page(reading, "/s/fix-bug?view=waterfall")
+    reader.sees(re.compile("^12 turns · "))
+    reader.page.get_by_role("grid", name="Waterfall").get_by_text("@6.2").click()
+    reader.waits_for_path(r"/@6\.2\?view=waterfall")
+    reader.page.get_by_role("grid", name="Waterfall").get_by_text("run_tests").wait_for()
+
+
+def test_back_and_forward_go_through_what_was_selected(open_page: Open, reading: RunningServer) -> None:
+    reader = open_page(reading, "/s/fix-bug")
+    turns = reader.page.get_by_role("navigation", name="Turns")
+    for number in (2, 5):
+        turns.get_by_role("button", name=re.compile(rf"^@{number}\b")).click()
+        reader.waits_for_path(rf"/@{number}$")
+    reader.page.go_back()
+    reader.waits_for_path(r"/@2$")
+    reader.page.locator(".bar").get_by_text("read the failing test").wait_for()
+    reader.page.go_back()
+    reader.waits_for_path(r"/s/fix-bug$")
+    reader.page.go_forward()
+    reader.waits_for_path(r"/@2$")
+
+
+def test_long_prompts_are_folded_and_markdown_is_set(open_page: Open, tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        session = store.session("long")
+        with session.turn(user="The title\n\n" + "\n".join(f"line {n} of it" for n in range(60))):
+            session.message(
+                "assistant", "# Plan\n- one `word`\n\n```py\nprint(1)\n```\n\n| a | b |\n|---|---|\n| c | d |\n"
+            )
+    with serving(Settings(url=str(tmp_path / "store"), rate=0), launch_scope="read") as running:
+        reader = open_page(running, "/s/long")
+        reader.sees("The title")
+        assert reader.page.get_by_text("line 59 of it").count() == 0
+        reader.button(re.compile("^Show all")).click()
+        reader.sees(re.compile("line 59 of it"))
+        grid = reader.page.get_by_role("grid", name="Events")
+        grid.locator("code", has_text="word").wait_for()
+        grid.locator("pre", has_text="print(1)").wait_for()
+        assert grid.locator("td").all_inner_texts() == ["a", "b", "c", "d"]
