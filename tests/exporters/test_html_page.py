@@ -101,3 +101,28 @@ def test_a_turns_input_is_told_once() -> None:
 
 def test_light_and_dark_follow_the_readers_system(tmp_path: Path) -> None:
     assert "prefers-color-scheme:dark" in page_of(import_one(till(), tmp_path))
+
+
+def test_turns_are_listed_calls_are_one_row_and_words_are_set() -> None:
+    session = wakelog.open("memory:").session("own")
+
+    @session.tool(name="run")
+    def run(command: str) -> str:
+        return "two\nlines"
+
+    with session.turn("first things first"):
+        run("make")
+        session.append(ModelMessage("# Plan\n- one `word`\n\n```\n<b>code</b>\n```"))
+    with session.turn("then the rest"):
+        pass
+    page = page_of(session)
+    assert re.findall(r'<li><a href="#(t\d-1)"><b>(@\d)</b> ([^<]+)', page) == [
+        ("t1-1", "@1", "first things first"),
+        ("t2-1", "@2", "then the rest"),
+    ]
+    assert page.count("<b>run</b>") == 1
+    assert "<small>2 lines</small>" in page
+    assert '<p class="heading">Plan</p>' in page
+    assert "• one <code>word</code>" in page
+    assert '<pre class="code">&lt;b&gt;code&lt;/b&gt;</pre>' in page
+    seen_in(page)

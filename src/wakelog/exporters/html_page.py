@@ -1,8 +1,9 @@
 """A session as one page for a browser: no script, nothing from the network, everything that was recorded escaped.
 
-It reads from the top: who asked what, what the agent said and did, and what changed on disk, as diffs. What is long,
-and what the model thought, is folded. What was derived by rules is marked with ~, and what is not trusted with its
-source.
+It reads from the top: who asked what, what the agent said and did, and what changed on disk, as diffs. A call and its
+outcome are one row. What is long, and what the model thought, is folded. What was derived by rules is marked with ~,
+and what is not trusted with its source. The turns are listed beside it; the list is written last, because the events
+are read once.
 The page says in its head that a browser may load nothing.
 """
 
@@ -17,6 +18,7 @@ from typing import Any
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.exporters.claude_blocks import ENDS
 from wakelog.exporters.page_style import STYLE
+from wakelog.exporters.prose import prose
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, unwrapped
 from wakelog.model.call_gist import call_gist
@@ -56,23 +58,31 @@ def html_page(session: Session[Any], entries: Iterable[Entry], mask: Mask = str)
     yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_safe(name)}</title>\n'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{_safe(name)}</h1>\n"
+    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{_safe(name)}</h1>\n"
     yield from _about(session, mask)
-    yield from _Page(session, mask).body(entries)
-    yield "</main>\n</body>\n</html>\n"
+    yield "</header>\n"
+    page = _Page(session, mask)
+    yield from page.body(entries)
+    yield "</main>\n"
+    yield from page.turns()
+    yield "</body>\n</html>\n"
 
 
 def _about(session: Session[Any], mask: Mask) -> Iterator[str]:
     head = session.head
-    facts = [f"session <code>{_safe(session.id)}</code>", _safe(head.status), f"{head.seq:,} events"]
     try:
         document = session.log.state()
     except CorruptLogError:  # of a damaged session the state may not be known
         document = {"labels": {}, "goal": None}
-    facts += [f"{_safe(k)} <b>{_safe(mask(text_of(v)))}</b>" for k, v in document["labels"].items() if k != "origin"]
-    yield f'<p class="facts">{" · ".join(facts)}</p>\n'
     if document["goal"] is not None:
-        yield f"<p>Goal: {_safe(mask(text_of(document['goal'])))}</p>\n"
+        yield f'<p class="goal">{_safe(mask(text_of(document["goal"])))}</p>\n'
+    facts = [("status", head.status), ("turns", f"{head.turn:,}"), ("events", f"{head.seq:,}")]
+    facts += [(name, mask(text_of(value))) for name, value in document["labels"].items() if name != "origin"]
+    facts.append(("session", session.id))
+    rows = "".join(
+        f"<div><dt>{_safe(name.replace('_', ' '))}</dt><dd>{_safe(value)}</dd></div>" for name, value in facts
+    )
+    yield f'<dl class="facts">{rows}</dl>\n'
 
 
 class _Page:
@@ -81,15 +91,33 @@ class _Page:
         self._mask = mask
         self._log = session.log
         self._tools: dict[str, str] = {}
+        self._asked: dict[str, Entry] = {}
+        """Requests whose outcome was not met yet."""
+        self._turns: list[tuple[str, str, str]] = []
+
+    def turns(self) -> Iterator[str]:
+        """The list of the turns that are on the page."""
+        if len(self._turns) > 1:
+            rows = "".join(
+                f'<li><a href="#{id}"><b>{point}</b> {_safe(title)}</a></li>' for id, point, title in self._turns
+            )
+            yield f'<nav aria-label="Turns"><ol>{rows}</ol></nav>\n'
 
     def body(self, entries: Iterable[Entry]) -> Iterator[str]:
         for entry in entries:
             if entry.kind == "turn.started":
+                yield from self._unanswered()
                 yield from self._turn(entry)
             elif not entry.record.body:
                 yield self._row(entry, "gone", "the content was pruned")
             else:
                 yield from self._event(entry)
+        yield from self._unanswered()
+
+    def _unanswered(self) -> Iterator[str]:
+        for entry in self._asked.values():
+            yield self._call(entry, "no outcome")
+        self._asked.clear()
 
     def _read(self, entry: Entry, field: str) -> Any:
         return _masked(content_of(self._log, entry, field), self._mask)
@@ -97,6 +125,9 @@ class _Page:
     def _turn(self, entry: Entry) -> Iterator[str]:
         number, attempt = entry.header.turn, entry.header.attempt
         again = f", attempt {attempt}" if attempt > 1 else ""
+        asked = " ".join(_words(self._read(entry, "input")).split()) if entry.body.get("input") is not None else ""
+        point = f"@{number}.{attempt}" if attempt > 1 else f"@{number}"
+        self._turns.append((f"t{number}-{attempt}", point, asked[:80] or _when(entry)))
         yield f'<h2 id="t{number}-{attempt}">Turn {number}{again}<small>{_when(entry)}</small></h2>\n'
         if entry.body.get("input") is not None and not is_input_said(self._log, entry):
             yield self._said(entry, "user", "You", _words(self._read(entry, "input")))
@@ -127,8 +158,10 @@ class _Page:
             yield self._change(entry)
         elif kind in ENDS and self._tool(entry) == "model":
             yield from self._answer(entry)
-        elif kind in ENDS or (kind == "action.requested" and body.get("effect") != "model"):
-            yield self._call(entry)
+        elif kind == "action.requested" and body.get("effect") != "model":
+            self._asked[text_of(body.get("action", ""))] = entry
+        elif kind in ENDS:
+            yield self._call(entry, request=self._asked.pop(text_of(body.get("action", "")), None))
         elif kind == "history.compacted":
             yield self._fold(entry, "summary", _words(self._read(entry, "summary")))
         elif kind in _NOTES:
@@ -152,12 +185,16 @@ class _Page:
         if is_aside(body):
             return self._fold(entry, ASIDES[text_of(body["name"])], unwrapped(text))
         role = text_of(body.get("role", ""))
-        return self._said(entry, role, {"user": "You", "assistant": "Agent"}.get(role, role), text)
+        who = {"user": "You", "assistant": "Agent"}.get(role, role)
+        if name := self._mask(text_of(body.get("name", ""))):
+            role, who = ("other" if role == "user" else role), name
+        return self._said(entry, role, who, text)
 
     def _answer(self, entry: Entry) -> Iterator[str]:
         answer = self._read(entry, "output") if entry.body.get("output") is not None else None
         if answer is None:
-            yield self._call(entry)
+            if "error" in entry.body:
+                yield self._call(entry)
             return
         thought = _thoughts(answer)
         if is_answer(answer):
@@ -170,11 +207,12 @@ class _Page:
         if text.strip():
             yield self._said(entry, "assistant", "Agent", text)
 
-    def _call(self, entry: Entry) -> str:
+    def _call(self, entry: Entry, result: str = "", request: Entry | None = None) -> str:
         body = entry.body
         bad = entry.kind in ("action.failed", "action.timed_out") or body.get("outcome", "succeeded") != "succeeded"
         parts = []
-        given = self._read(entry, "input") if body.get("input") is not None else None
+        asked = request or entry
+        given = self._read(asked, "input") if asked.body.get("input") is not None else None
         if given is not None:
             parts.append(f"<h4>input</h4>{_pre(_arguments(given))}")
         said = ""
@@ -185,11 +223,13 @@ class _Page:
             said = self._mask(f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}")
             parts.append(f"<h4>error</h4>{_pre(said)}")
         lines = numbered_lines(said) or said.count("\n") + bool(said)
-        result = "failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else ""
+        result = result or ("failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else "")
         tool, about = self._mask(self._tool(entry)) or "call", call_gist(given)
         head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>"
         head += self._trust(entry) + _number(entry)
         state = ' class="bad"' if bad else ""
+        if request is not None:
+            parts.insert(0, f'<a id="e{request.seq}"></a>')
         return f'<details id="e{entry.seq}"{state}><summary>{head}</summary>{"".join(parts)}</details>\n'
 
     def _change(self, entry: Entry) -> str:
@@ -213,7 +253,7 @@ class _Page:
         style = role if role in ("user", "assistant") else "other"
         front = f"<b>{_safe(who)}</b>{self._trust(entry)}{_place(entry)}"
         text = text.strip("\n")
-        shown = _pre(text) if len(text) <= 10 * SHORT else _folded(text)
+        shown = prose(text, _safe) if len(text) <= 10 * SHORT else _folded(text)
         return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
 
     def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
@@ -253,7 +293,8 @@ def _pre(text: str) -> str:
 
 
 def _folded(text: str) -> str:
-    return f"{_pre(text[:SHORT] + ' …')}<details><summary>all {len(text):,} characters</summary>{_pre(text)}</details>"
+    beginning = prose(text[: 2 * SHORT] + " …", _safe)
+    return f"{beginning}<details><summary>all {len(text):,} characters</summary>{_pre(text)}</details>"
 
 
 def _words(value: Any) -> str:

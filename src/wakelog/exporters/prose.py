@@ -1,0 +1,61 @@
+"""The little of Markdown that makes an agent's words readable, as HTML: headings, lists, quotes, code, emphasis.
+
+Every piece of text goes through `safe` on its own, so nothing that was recorded can become markup. The web page does
+the same in ui/src/prose.ts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+Safe = Callable[[str], str]
+
+_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+_ITEM = re.compile(r"(\s*)([-*+•]|\d{1,3}[.)])\s+(.*)")
+_HEADING = re.compile(r"#{1,6}\s+(.*)")
+_STYLES = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
+
+
+def prose(text: str, safe: Safe) -> str:
+    """A text set as it was meant."""
+    return f'<div class="prose">{"".join(_lines(text, safe))}</div>'
+
+
+def _lines(text: str, safe: Safe) -> Iterator[str]:
+    rows = iter(text.replace("\r\n", "\n").split("\n"))
+    plain: list[str] = []
+    for row in rows:
+        is_plain = not (_FENCE.match(row) or _ITEM.match(row) or _HEADING.match(row) or row[:1] == ">")
+        if is_plain and row.strip():
+            plain.append(row)
+            continue
+        if plain:
+            yield f"<p>{_spans(chr(10).join(plain), safe)}</p>"
+            plain = []
+        if fence := _FENCE.match(row):
+            code = []
+            for inside in rows:
+                if inside.lstrip().startswith(fence[1]):
+                    break
+                code.append(inside)
+            yield f'<pre class="code">{safe(chr(10).join(code))}</pre>'
+        elif found := _HEADING.match(row):
+            yield f'<p class="heading">{_spans(found[1], safe)}</p>'
+        elif found := _ITEM.match(row):
+            depth = min(4, len(found[1].expandtabs(2)) // 2)
+            mark = found[2] if found[2][0].isdigit() else "•"
+            yield f'<p class="item d{depth}">{safe(mark)} {_spans(found[3], safe)}</p>'
+        elif row[:1] == ">":
+            yield f'<p class="quote">{_spans(row.lstrip("> "), safe)}</p>'
+    if plain:
+        yield f"<p>{_spans(chr(10).join(plain), safe)}</p>"
+
+
+def _spans(text: str, safe: Safe) -> str:
+    made, at = [], 0
+    for found in _STYLES.finditer(text):
+        made.append(safe(text[at : found.start()]))
+        made.append(f"<code>{safe(found[1])}</code>" if found[1] is not None else f"<b>{safe(found[2])}</b>")
+        at = found.end()
+    return "".join([*made, safe(text[at:])])
