@@ -161,7 +161,7 @@ def test_19_watch_it_while_it_works(way: Way, open_page: Open, writing: RunningS
     if isinstance(hands, Keyboard):
         hands.reader.press("F")
     else:
-        hands.press("follow$")
+        hands.press("Follow$")
     with wakelog.open(writing.url, key=writing.key) as store:
         store.resume("fix-bug").note("the newest of all remarks")
     hands.reader.sees("the newest of all remarks")
