@@ -435,6 +435,14 @@ def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> b
     raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
 
 
+def head_or_none(engine: Engine, session: SessionId) -> Head | None:
+    """The head of a session, or None where the engine has no such session."""
+    try:
+        return engine.head(session)
+    except NotFoundError:
+        return None
+
+
 def head_after(commit: Commit) -> Head:
     """The head that a stored commit leads to; its session's name and fork point are the engine's to fill in."""
     return Head(

@@ -11,7 +11,6 @@ own, `strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, call
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any, Literal
 
 from wakelog.adapters import frameworks
@@ -54,7 +53,6 @@ _ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
     "failed": "failed",
     "interrupted": "interrupted",
 }
-Drafts = Callable[[dict[str, Any]], list[EventDraft]]
 
 
 class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any where it is not installed

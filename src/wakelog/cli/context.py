@@ -21,7 +21,7 @@ import msgspec
 from wakelog import errors
 from wakelog.cli.errors import NO
 from wakelog.cli.render.results import plain, show
-from wakelog.cli.text import inert, inert_json
+from wakelog.cli.text import inert_json, inert_line
 
 if TYPE_CHECKING:
     # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
@@ -100,7 +100,7 @@ class CommandContext:
         from wakelog.hooks.intake import take_in
 
         for trouble in take_in(open_store).troubles:
-            self.warn(f"what hooks recorded is kept, but not taken in yet: {inert(trouble, lines=False)}")
+            self.warn(f"what hooks recorded is kept, but not taken in yet: {inert_line(trouble)}")
 
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""
@@ -222,7 +222,7 @@ class CommandContext:
         """What one might do next; only to people, and not on stdout."""
         if not self.quiet and self.is_for_people and sys.stderr.isatty():
             self._flush()
-            click.echo(click.style(inert("next: " + " · ".join(commands), lines=False), dim=True), err=True)
+            click.echo(click.style(inert_line("next: " + " · ".join(commands)), dim=True), err=True)
 
     def warn(self, message: str) -> None:
         click.echo(f"{click.style('warning:', fg='yellow')} {message}", err=True)

@@ -151,7 +151,7 @@ def span_of(session: Session[Any], text: str) -> Range:
         return resolve_range(session.log, text)
     except NotFoundError as exc:
         name, head = handle(session), session.head
-        message = exc.message.replace(session.id, session.name or session.id)
+        message = exc.message.replace(session.id, str(session))
         hint = exc.hint or f"wakelog log {name}"
         if exc.kind == "turn-not-found" and head.turn:
             hint = f"wakelog log {name}   or   {name}@{head.turn}"
@@ -168,7 +168,7 @@ def something(session: Session[Any], text: str) -> Range:
     if found.last:
         return found
     raise NotFoundError(
-        f"there is no event yet at {text} in {session.name or session.id}",
+        f"there is no event yet at {text} in {session}",
         kind="event-not-found",
         hint=f"the first event is e1: wakelog log {handle(session)} --events --reverse",
     )
@@ -196,7 +196,7 @@ def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
     """What somebody agreed to must still be what is there."""
     if (head := session.head.seq) != seen:
         raise ConflictError(
-            f"{session.name or session.id} has new events since the preview: it is now at e{head}",
+            f"{session} has new events since the preview: it is now at e{head}",
             kind="head-moved",
             hint="run the command again",
             head_seq=head,

@@ -13,7 +13,7 @@ import click
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.places import list_sessions
-from wakelog.cli.text import age, fit, inert, width
+from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.session import Session
 
 MOST = 10
@@ -27,13 +27,13 @@ def picked_session(ctx: CommandContext) -> Session[Any]:
         rows = list(itertools.islice((i for i in list_sessions(index) if i.status != "archived"), MOST))
     if len(rows) < 2:
         return ctx.session()
-    names = [fit(info.name or info.id, ctx.columns // 3) for info in rows]
+    names = [fit(str(info), ctx.columns // 3) for info in rows]
     ages = [age(info.last_at, ctx.store.clock()) for info in rows]
     column, ago = max(map(width, names)), max(map(len, ages))
     for number, (info, name, when) in enumerate(zip(rows, names, ages, strict=True), 1):
         room = ctx.columns - column - ago - 9
         front = f"{number:>3}  {name}{' ' * (column - width(name))}  {when:>{ago}}"
-        click.echo(f"{front}  {fit(inert(info.about, lines=False), room)}".rstrip(), err=True)
+        click.echo(f"{front}  {fit(inert_line(info.about), room)}".rstrip(), err=True)
     chosen = click.prompt("Which one?", type=click.IntRange(1, len(rows)), default=1, err=True)
     return ctx.session(rows[chosen - 1].id)
 

@@ -48,7 +48,7 @@ def _store_at(ctx: click.Context) -> str | None:
 def _sessions(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     heads = sorted(store.sessions(), key=lambda h: h.at, reverse=True)
     for head in heads:
-        label = head.name or head.session
+        label = str(head)
         if label.startswith(incomplete):
             yield CompletionItem(label, help=_about(head))
 

@@ -54,10 +54,14 @@ def _is_plain() -> bool:
     return os.environ.get("WAKELOG_ASCII") == "1" or "utf" not in (sys.stdout.encoding or "").lower()
 
 
-def inert(text: str, *, lines: bool = True) -> str:
-    """Text that does nothing to a terminal but be read; with `lines=False` on one line."""
-    safe = _HOSTILE.sub(_visible, text)
-    return safe if lines else _BREAKS.sub(" ", safe)
+def inert(text: str) -> str:
+    """Text that does nothing to a terminal but be read."""
+    return _HOSTILE.sub(_visible, text)
+
+
+def inert_line(text: str) -> str:
+    """The same, on one line."""
+    return _BREAKS.sub(" ", inert(text))
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -90,7 +94,7 @@ def _columns_of(char: str) -> int:
 
 def fit(text: str, columns: int) -> str:
     """The text on one line, cut to `columns`."""
-    line = inert(text, lines=False)
+    line = inert_line(text)
     if width(line) <= columns:
         return line
     return _first(line, columns - 1) + glyph("more")[:1]
@@ -98,7 +102,7 @@ def fit(text: str, columns: int) -> str:
 
 def fit_path(text: str, columns: int) -> str:
     """The same, cut in the middle: of paths and keys the end tells most."""
-    line = inert(text, lines=False)
+    line = inert_line(text)
     if width(line) <= columns:
         return line
     end = _first(line[::-1], max(0, columns - 1 - columns // 3))[::-1]
@@ -161,6 +165,11 @@ size = show_size
 
 def money(usd_micros: int) -> str:
     return f"${usd_micros / 1e6:.2f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: 1 turn, 2 turns."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def count(number: int) -> str:

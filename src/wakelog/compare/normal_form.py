@@ -79,8 +79,3 @@ def placed(value: Value, seq: Seq) -> Value:
     if "$payload" in value:
         return value if value.get("at") else {**value, "at": seq}
     return {k: placed(v, seq) if type(v) is dict and "$payload" in v else v for k, v in value.items()}
-
-
-def is_gone(value: Value) -> bool:
-    """Whether a value was erased."""
-    return type(value) is dict and "$erased" in value

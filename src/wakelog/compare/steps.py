@@ -16,7 +16,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from wakelog.compare.normal_form import digest, exact, is_gone, placed, steady
+from wakelog.compare.normal_form import digest, exact, placed, steady
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS, SETTLES, Call, Calls, outcome_of
@@ -24,6 +24,7 @@ from wakelog.model.document import told_ops
 from wakelog.model.events import KINDS, Cost
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
+from wakelog.model.payloads import is_erased
 from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 from wakelog.timeline.slices import tool_of
@@ -387,7 +388,7 @@ def _unsaid(step: _Open) -> list[Value]:
 def cost_of(entry: Entry) -> Cost:
     """What an event says was used up."""
     cost = entry.body.get("cost")
-    if type(cost) is not dict or is_gone(cost):
+    if type(cost) is not dict or is_erased(cost):
         return Cost()
     return msgspec.convert({k: v for k, v in cost.items() if k in _AMOUNTS and type(v) is int}, Cost)
 

@@ -134,7 +134,7 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
 
 
 def name_of(log: Log) -> str:
-    return log.head().name or log.id
+    return str(log.head())
 
 
 def attempts(log: Log, turn: int, name: str = "", *, forks: bool = False) -> list[Extent]:

@@ -118,7 +118,7 @@ def _head(teller: Teller, at: Seq, budget: int) -> str:
     goal = "none was set" + _asked_for(teller, at)
     if state["goal"] is not None:
         goal = teller.goal_line(budget).text.removeprefix("- goal, ").removeprefix("- ")
-    return f"# Brief of {one_line(head.name or head.session, 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
+    return f"# Brief of {one_line(str(head), 80)}\n{' · '.join(place)}\n\nGoal: {goal}"
 
 
 def _asked_for(teller: Teller, at: Seq) -> str:

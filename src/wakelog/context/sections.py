@@ -23,6 +23,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.parts import text_of
+from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
@@ -202,7 +203,7 @@ class Teller:
 
     def _fact(self, key: str, fact: dict[str, Any]) -> SectionLine:
         value = fact["value"]
-        shown = text_of(value) if isinstance(value, dict) and "$erased" in value else _json(value)
+        shown = text_of(value) if is_erased(value) else _json(value)
         return self.said(f"{key}: {shown}", fact["seq"], what="fact", trust=fact.get("trust", "trusted"))
 
     def _dead_end(self, seq: Seq, end: dict[str, Any]) -> SectionLine:

@@ -84,9 +84,9 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
     if not machines.allowed_in(head.status, "history.rewound"):
         legal = machines.legal_in(head.status)
         raise NotAllowedError(
-            f"{head.name or head.session} is {head.status}: it cannot be rewound; allowed now: {', '.join(legal)}",
+            f"{head} is {head.status}: it cannot be rewound; allowed now: {', '.join(legal)}",
             kind=f"session-{head.status}",
-            hint=f"wakelog reopen {head.name or head.session}, or wakelog fork",
+            hint=f"wakelog reopen {head}, or wakelog fork",
             legal=legal,
         )
     now, then = log.state(), log.state(to)

@@ -21,7 +21,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.fold import Fold
-from wakelog.state.patch import Delta, equal, escape, get, tokens_of
+from wakelog.state.patch import MISSING, Delta, child_of, equal, escape, tokens_of
 
 How = Literal["added", "changed", "removed"]
 
@@ -182,20 +182,16 @@ def _data_pairs(old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
         pointer = op["path"]
         if f"/data{pointer}".startswith(KEPT_BY_ADAPTERS):
             continue
-        before = None if op["op"] == "add" else get(old, pointer) if _has(old, pointer) else None
+        before = None if op["op"] == "add" else _at(old, pointer)
         yield f"/data{pointer}", before, op.get("value")
 
 
-def _has(doc: Value, pointer: str) -> bool:
+def _at(doc: Value, pointer: str) -> Value:
+    """What is at a pointer, or None."""
     node = doc
     for token in tokens_of(pointer):
-        if type(node) is dict and token in node:
-            node = node[token]
-        elif type(node) is list and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            return False
-    return True
+        node = child_of(node, token)
+    return None if node is MISSING else node
 
 
 _SIGNS = {"added": "+", "changed": "~", "removed": "−"}

@@ -54,7 +54,7 @@ Mask = Callable[[str], str]
 
 def html_page(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
     """The page, in pieces. `mask` is put over every recorded text, before it is cut."""
-    name = mask(session.name or session.id)
+    name = mask(str(session))
     yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_safe(name)}</title>\n'
     yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -86,9 +86,9 @@ def refuse_if_not_writable(log: Log) -> None:
     head = log.head()
     if not machines.allowed_in(head.status, "history.rewound"):
         raise NotAllowedError(
-            f"{head.name or head.session} is {head.status}: restoring its files could not be recorded",
+            f"{head} is {head.status}: restoring its files could not be recorded",
             kind=f"session-{head.status}",
-            hint=f"wakelog reopen {head.name or head.session}",
+            hint=f"wakelog reopen {head}",
             legal=machines.legal_in(head.status),
         )
 

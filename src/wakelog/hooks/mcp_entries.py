@@ -48,13 +48,6 @@ def cut(text: str, agent: HookedAgent, path: tuple[str, ...], made: Made | None 
     return text
 
 
-def is_registered(text: str, agent: HookedAgent, path: tuple[str, ...]) -> bool:
-    if agent.name == "codex":
-        servers = _tables(text).get("mcp_servers")
-        return isinstance(servers, dict) and SERVER in servers
-    return bool(text.strip()) and find(parse(text, comments=agent.has_comments), (*path, SERVER)) is not None
-
-
 # TOML: a table of its own at the end of the file
 
 

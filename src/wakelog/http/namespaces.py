@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import wakelog.store
+from wakelog.engine import head_or_none
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
 from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
@@ -99,11 +100,8 @@ class Space:
         session = self._names.get(name)
         if session is None:
             return None
-        try:
-            head = self.engine.head(session)
-        except NotFoundError:
-            return None
-        return head if head.status != "deleted" else None
+        head = head_or_none(self.engine, session)
+        return head if head is not None and head.status != "deleted" else None
 
     def session(self, name_or_id: str) -> Session[Any]:
         head = self.head(name_or_id)

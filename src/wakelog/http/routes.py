@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Method = Literal["GET", "POST", "DELETE"]
-Body = Literal["none", "struct", "bytes"]
 Reach = Literal["space", "server", "anyone"]
 
 

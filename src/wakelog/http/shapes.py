@@ -19,7 +19,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
-from wakelog.model.payloads import as_ref
+from wakelog.model.payloads import as_ref, without_bytes
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import INT_MAX, Value
 from wakelog.timeline.selectors import parse_time
@@ -27,7 +27,6 @@ from wakelog.timeline.slices import tool_of
 
 Position = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
-Seconds = Annotated[float, msgspec.Meta(ge=0, le=86400)]
 NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -56,6 +55,11 @@ class ChosenSessions(Query, frozen=True):
     text: str | None = None
     """A part of the name, the id, the goal or an input."""
     since: str = ""
+
+    def chosen(self, now: int) -> dict[str, Any]:
+        """The same as the index takes it."""
+        given = {field: getattr(self, field) for field in ChosenSessions.__struct_fields__}
+        return given | {"name_glob": given.pop("name"), "since": time_of(self.since, now)}
 
 
 class At(Query, frozen=True):
@@ -183,14 +187,9 @@ def _fetched(log: Log, entry: Entry, value: Value, payload_max: int) -> Value:
     if ref is None or ref.size > payload_max:
         return value
     try:
-        return plain(log.value(entry, value))
+        return without_bytes(log.value(entry, value))
     except NotFoundError:
         return {"$erased": entry.seq}
-
-
-def plain(value: Value) -> Value:
-    """A value as JSON has it: bytes become `{"$base64": …}`."""
-    return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 class EventIn(Question, frozen=True):

@@ -87,7 +87,7 @@ def _records(path: Path, ids: tuple[str, str, str], state: Any) -> Iterator[tupl
             )
             for row in db.execute(query, ids):
                 yield reader.record(dict(row))
-            yield reader.last(ids, state)
+            yield reader.last(state)
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
 
@@ -115,7 +115,7 @@ class _EventReader:
         size = len(raw) if isinstance(raw, str | bytes) else 0
         return SourceRecord(id, tuple(steps), self._at, rest=event), size
 
-    def last(self, ids: tuple[str, str, str], state: Any) -> tuple[SourceRecord, int]:
+    def last(self, state: Any) -> tuple[SourceRecord, int]:
         """What the state is beyond what its events say: what a session was created with."""
         rest = {k: v for k, v in state.items() if self._known.get(k) != v} if isinstance(state, dict) else {}
         steps = [step for key, value in storable(rest).items() if (step := self._state.put(key, value)) is not None]

@@ -73,7 +73,7 @@ def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None =
     if special is not None:
         asks, answers = special
         return ReadMessage(message, "tool" if answers and not asks else "assistant", item, asks, answers)
-    asks = tuple(_ask(call, place, effects or {}) for place, call in enumerate(item.asked))
+    asks = tuple(_ask(call, effects or {}) for call in item.asked)
     answers = tuple(
         (
             AnswerStep(r.id, r.output, "failed", _words(r.output)) if r.is_error else AnswerStep(r.id, r.output),
@@ -84,7 +84,7 @@ def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None =
     return ReadMessage(message, item.role, item, asks, answers)
 
 
-def _ask(call: Asked, place: int, effects: Mapping[str, Effect]) -> AskStep:
+def _ask(call: Asked, effects: Mapping[str, Effect]) -> AskStep:
     tool = call.name or "unknown"
     id = call.id or f"{tool}-{secrets.token_hex(6)}"
     return AskStep(id, tool, call.input, effects.get(tool) or effect_of(tool, call.input))

@@ -11,6 +11,7 @@ otherwise, and come in pages. Questions are structs, so they are sent to a serve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -131,7 +132,7 @@ class AskEvents(IndexQuestion, frozen=True):
     """Lists a session's events in order. A kind may be given by its first word: "action" means all kinds of actions."""
 
     session: str
-    kinds: str | tuple[str, ...] | None = None
+    kinds: str | Sequence[str] | None = None
     tool: str | None = None
     turns: tuple[Number, Number] | None = None
     last_turns: Number | None = None
@@ -245,7 +246,7 @@ class AskCosts(IndexQuestion, frozen=True):
     """Sums up what was spent, each amount once (see costs.py), by session, turn, tool, model, agent, day or
     `label:NAME`. Named sessions include their sub-agents; `turns` includes turns shared with a parent."""
 
-    sessions: str | tuple[str, ...] | None = None
+    sessions: str | Sequence[str] | None = None
     by: str = "session"
     turns: tuple[Number, Number] | None = None
     since: Number | None = None

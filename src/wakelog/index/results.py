@@ -70,6 +70,9 @@ class SessionInfo(msgspec.Struct, frozen=True):
     about: str = ""
     """What it is about, in a line: its goal, its title, or the first thing that was asked."""
 
+    def __str__(self) -> str:
+        return self.name or self.id
+
 
 class SessionCount(msgspec.Struct, frozen=True):
     """How many sessions have a value of a facet."""

@@ -17,6 +17,7 @@ from wakelog.model.call_subject import TARGET_MAX, CallSubject, is_own_tool, pro
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.error_signature import error_signature
 from wakelog.model.json_fields import as_text
+from wakelog.model.payloads import is_erased
 from wakelog.model.records import Header
 from wakelog.model.totals import MODEL, NO_PHASE, count_call, phase_of
 from wakelog.model.trust import distrust
@@ -156,7 +157,7 @@ class StepRows:
 
 def _digest(given: Value) -> str:
     """Equal for calls that were given the same. What is kept elsewhere is known by its hash."""
-    if given is None or (type(given) is dict and "$erased" in given):
+    if given is None or is_erased(given):
         return ""
     if type(given) is dict and "$payload" in given:
         return as_text(given["$payload"])[:INPUT_DIGITS] if type(given["$payload"]) is str else ""

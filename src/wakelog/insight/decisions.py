@@ -284,8 +284,3 @@ def _effect_before(blocks: Sequence[Block], acts: dict[int, Act], place: int) ->
         if isinstance(block, Did) and acts[n] in ("write", "run"):
             return block
     return None
-
-
-def _is_after_error(blocks: Sequence[Block], place: int) -> bool:
-    call = next((b for b in reversed(blocks[max(place - 2, 0) : place]) if isinstance(b, Did)), None)
-    return call is not None and call.has_failed

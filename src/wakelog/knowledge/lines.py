@@ -111,11 +111,6 @@ def source(session: str, seq: Seq) -> str:
     return f"{session}@{seq}"
 
 
-def parse_source(text: str) -> tuple[str, Seq]:
-    session, _, seq = text.rpartition("@")
-    return session, int(seq) if seq.isdecimal() else 0
-
-
 def trust_of(distrusts: Iterable[int]) -> Trust:
     """The least trusted."""
     return TRUSTS[min(max(distrusts, default=0), len(TRUSTS) - 1)]

@@ -123,7 +123,7 @@ def _left_at(log: Log, fork: Log) -> Seq:
 
 
 def _name(log: Log) -> str:
-    return log.head().name or log.id
+    return str(log.head())
 
 
 def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:

@@ -140,9 +140,9 @@ def _carried(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
 
 
 def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
-    name = log.head().name or log.id
+    name = str(log.head())
     return NotAllowedError(
-        f"a bundle of {name} would contain events of {ancestor.name or ancestor.session} after event {shared}, which it"
+        f"a bundle of {name} would contain events of {ancestor} after event {shared}, which it"
         " does not share: without them, nobody could check what was pruned there, or where it was forked from",
         kind="not-shared",
         hint="if the receiver may see those events, include them: wakelog export --beyond",

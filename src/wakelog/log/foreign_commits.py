@@ -23,7 +23,7 @@ import msgspec
 
 from wakelog.codec.chain import SALT_SIZE
 from wakelog.codec.records import decode_delta, decode_event, decode_header
-from wakelog.engine import Engine, Pending, judge
+from wakelog.engine import Engine, Pending, head_or_none, judge
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.log.adoption import plan_adoption
 from wakelog.log.append import Clock, now_us
@@ -107,7 +107,7 @@ class Admission:
         # deleted or moved meanwhile, the engine will say.
         log = self._known_log(commit.session)
         if log is None:
-            head = self.head_of(commit.session)
+            head = head_or_none(self.engine, commit.session)
             if head is None:
                 return self.engine.submit(self._checked(commit, self._first_tip(commit, {}), self._nothing))
             if head.status == "deleted" or head.seq >= commit.first:
@@ -118,7 +118,7 @@ class Admission:
         except NotFoundError:
             # Its writer mentions content that has gone since it looked. Where the erasure or prune moved the head, that
             # is the answer: the writer reads on, and stores the content again.
-            if (head := self.head_of(commit.session)) is not None and head.seq >= commit.first:
+            if (head := head_or_none(self.engine, commit.session)) is not None and head.seq >= commit.first:
                 return self.engine.submit(commit)
             raise
         sealed = log.launch(commit, lambda tip: self.reseal(tip, commit, unsealed, log.state))
@@ -127,7 +127,7 @@ class Admission:
     def _out_of_place(self, commit: Commit) -> Pending:
         """A commit that does not follow the head. If its place is taken the engine knows the answer; else it is ahead,
         and must not reach the engine, where the head might just come to fit."""
-        head = self.head_of(commit.session)
+        head = head_or_none(self.engine, commit.session)
         if head is None or (head.seq < commit.first and head.status != "deleted"):
             judge(commit, head, None)
             return self._one(commit)  # the head has just come to fit
@@ -154,7 +154,7 @@ class Admission:
 
     def tip_for(self, commit: Commit, tips: dict[SessionId, Tip]) -> Tip | None:
         """The state a commit follows; None when its place is taken already."""
-        head = self.head_of(commit.session)
+        head = head_or_none(self.engine, commit.session)
         if head is None:
             return self._first_tip(commit, tips)
         if head.seq >= commit.first or head.status == "deleted":
@@ -162,12 +162,6 @@ class Admission:
         judge(commit, head, None)
         log = self._open_log(commit.session)
         return Tip(fold_at(self.engine, log.segments, head.seq).fold, head.seq, head.hash, head.at)
-
-    def head_of(self, session: SessionId) -> Head | None:
-        try:
-            return self.engine.head(session)
-        except NotFoundError:
-            return None
 
     def _first_tip(self, commit: Commit, tips: dict[SessionId, Tip]) -> Tip:
         """Where a new session begins: at nothing, or where it forks from its parent."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.engine import Surgery
+from wakelog.engine import Surgery, head_or_none
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
 from wakelog.log.foreign_commits import REMOVALS, Admission, refuse
 from wakelog.log.log import Log
@@ -60,7 +60,7 @@ def _opened(commit: Commit) -> list[Entry]:
 
 
 def _refuse_if_held(admission: Admission, session: SessionId) -> None:
-    head = admission.head_of(session)
+    head = head_or_none(admission.engine, session)
     if head is not None and head.status != "deleted":  # which nothing held could become
         refuse_if_held(admission.engine, session)
 

@@ -18,7 +18,7 @@ from wakelog.log.log import Log
 from wakelog.log.reader import Entry, fold_at, read_entries
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.payloads import as_ref
+from wakelog.model.payloads import as_ref, is_erased
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 from wakelog.state.patch import Delta, Op, copy, equal, escape, get, tokens_of
@@ -58,7 +58,7 @@ class ErasedValues:
         return {"value": self._partly(op["value"], after["value"], op["path"])} if "value" in op else {}
 
     def _partly(self, before: Value, after: Value, pointer: str) -> Value:
-        if _is_mark(after) and not _is_mark(before):
+        if is_erased(after) and not is_erased(before):
             return after if any(equal(before, v) for v in self._values.get(_anywhere(pointer), ())) else before
         if type(before) is dict:
             return {k: self._partly(v, after[k], f"{pointer}/{escape(k)}") for k, v in before.items()}
@@ -68,8 +68,8 @@ class ErasedValues:
 
 
 def _taken(before: Value, after: Value, pointer: str) -> Iterator[tuple[str, Value]]:
-    if _is_mark(after):
-        if not _is_mark(before):
+    if is_erased(after):
+        if not is_erased(before):
             yield pointer, before
     elif type(before) is dict:
         for key, value in before.items():
@@ -77,10 +77,6 @@ def _taken(before: Value, after: Value, pointer: str) -> Iterator[tuple[str, Val
     elif type(before) is list:
         for n, value in enumerate(before):
             yield from _taken(value, after[n], f"{pointer}/{n}")
-
-
-def _is_mark(value: Value) -> bool:
-    return type(value) is dict and "$erased" in value
 
 
 def _anywhere(pointer: str) -> str:

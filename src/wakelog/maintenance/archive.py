@@ -16,6 +16,7 @@ from typing import IO, TYPE_CHECKING, cast
 
 import msgspec
 
+from wakelog.engine import head_or_none
 from wakelog.engines.objects import Objects
 from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
 from wakelog.log import Log
@@ -138,14 +139,14 @@ def restore(store: Store, url: str, name: str = "", progress: Progress | None = 
     count = unchanged = 0
     is_damaged = False
     for entry in archive.sessions:
-        have = _head(store, entry.session)
+        have = head_or_none(store.engine, entry.session)
         if have is not None and have.seq == entry.seq and have.hash.hex() == entry.hash:
             unchanged += 1
         else:
             try:
                 bundle = io.BytesIO(objects.get(entry.key))
                 import_bundle(store.engine, bundle)
-                after = _head(store, entry.session)
+                after = head_or_none(store.engine, entry.session)
                 is_same = have is not None and after is not None and have.seq == after.seq
                 count, unchanged = count + (not is_same), unchanged + is_same
             except FileNotFoundError:
@@ -175,10 +176,3 @@ def read_list(url: str, name: str = "") -> tuple[str, Archive]:
         kind="archive-not-found",
         hint="wakelog store backup URL makes one",
     )
-
-
-def _head(store: Store, session: SessionId) -> Head | None:
-    try:
-        return store.engine.head(session)
-    except NotFoundError:
-        return None

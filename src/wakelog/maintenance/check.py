@@ -101,7 +101,7 @@ def _newest(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
     newest = sorted(heads, key=lambda h: h.at, reverse=True)[:NEWEST]
     bad = 0
     for head in newest:
-        name = head.name or head.session
+        name = str(head)
         try:
             if Log(store.engine, head.session, clock=store.clock).entry(head.seq).hash != head.hash:
                 bad += 1

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from wakelog.engine import Engine, Surgery
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.engine import Engine, Surgery, head_or_none
+from wakelog.errors import ConflictError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_name
 from wakelog.model.records import Commit, ForkPoint, Head
@@ -85,7 +85,7 @@ def _all(source: Engine) -> Iterator[Head]:
 
 def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None) -> int:
     """Brings one session up to date; how many events that took."""
-    have = _head(target, head.session)
+    have = head_or_none(target, head.session)
     after = have.seq if have is not None else head.fork.at if head.fork is not None else 0
     if have is not None:
         _check_same(source, have)
@@ -120,7 +120,7 @@ def _store(source: Engine, target: Engine, chunk: list[Commit], progress: Progre
 def _operate(source: Engine, target: Engine, chunk: list[Commit]) -> None:
     """Appends commits that tell of a removal, with what they removed: the bytes go in the same step."""
     session = chunk[0].session
-    have = _head(target, session)
+    have = head_or_none(target, session)
     rewritten: list[Commit] = []
     if have is not None:
         first = have.fork.at if have.fork is not None else 0
@@ -156,15 +156,8 @@ def _name(source: Engine, target: Engine, head: Head) -> None:
 def _bury(source: Engine, target: Engine, sessions: Sequence[SessionId] | None) -> None:
     """Deletes at the target the parents that are deleted at the source, now that their forks are there."""
     for head in _in_order(source, sessions):
-        have = _head(target, head.session)
+        have = head_or_none(target, head.session)
         if head.status == "deleted" and have is not None and have.status != "deleted":
             for commit in source.read(head.session, after=have.seq, payloads=True):
                 if "session.deleted" in commit.kinds:
                     target.delete(msgspec.structs.replace(commit, guard=None, late=True))
-
-
-def _head(engine: Engine, session: SessionId) -> Head | None:
-    try:
-        return engine.head(session)
-    except NotFoundError:
-        return None

@@ -43,7 +43,7 @@ def place_hold(session: Session[Any], reason: str) -> Seq:
 def lift_hold(session: Session[Any], *, why: str = "") -> Seq:
     """Lifts the hold; NotFoundError when there is none."""
     if hold_of(session) is None:
-        raise NotFoundError(f"{session.name or session.id} is not under a hold", kind="no-hold", hint="wakelog hold ls")
+        raise NotFoundError(f"{session} is not under a hold", kind="no-hold", hint="wakelog hold ls")
     return session.label({HOLD_LABEL: None}, why=why)
 
 

@@ -162,7 +162,7 @@ def _obstacle(
     for fork in store.engine.children(head.session):
         is_in_the_way = policy.action == "delete" or (fork.fork is not None and fork.fork.at < head.seq)
         if fork.session not in going and is_in_the_way:
-            return f"its fork {fork.name or fork.session} reads through it"
+            return f"its fork {fork} reads through it"
     return ""
 
 

@@ -255,7 +255,7 @@ def _finding(head: Head, fault: Fault) -> StoreFinding:
     if is_of_cache(fault):
         fix, can_tidy = "wakelog store scrub --repair drops it", True
     else:
-        fix, can_tidy = f"take it from a backup; wakelog verify {head.name or head.session} tells more", False
+        fix, can_tidy = f"take it from a backup; wakelog verify {head} tells more", False
     return StoreFinding(fault.what, head.session, fault.seq, fix=fix, can_tidy=can_tidy)
 
 

@@ -47,4 +47,4 @@ def add_prompts(server: MCPServer[Any], place: LazyStore) -> None:
             session = place.store.resume(session_id)
         except WakelogError as exc:
             raise MCPError(INVALID_PARAMS, error_text(exc)) from exc
-        return _RESUME.format(session=session.name or session.id, id=session.id, brief=session.brief(2000))
+        return _RESUME.format(session=str(session), id=session.id, brief=session.brief(2000))

@@ -92,6 +92,6 @@ def _words(session: Session[Any], holder: TurnHolder) -> str:
     who = _source(session).removeprefix(_PREFIX)
     client = f"{who}, " if who else ""
     return (
-        f"turn @{session.head.turn} of {session.name or session.id} belongs to {client}{holder.name}, which is alive"
+        f"turn @{session.head.turn} of {session} belongs to {client}{holder.name}, which is alive"
         f" and began it {since} ago"
     )

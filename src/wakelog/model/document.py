@@ -11,6 +11,7 @@ from typing import Literal
 
 import msgspec
 
+from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 
 
@@ -207,4 +208,4 @@ def decision_words(decision: Value) -> str:
 
 
 def _text(value: Value) -> str:
-    return value if type(value) is str else "(erased)" if type(value) is dict and "$erased" in value else str(value)
+    return value if type(value) is str else "(erased)" if is_erased(value) else str(value)

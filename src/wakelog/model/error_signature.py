@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-SIGNATURE_RULES: Final = 1
 SIGNATURE_MAX: Final = 160
 TEXT_MAX: Final = 16_000
 """Of a longer text its first and last halves of this are read."""

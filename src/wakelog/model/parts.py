@@ -14,6 +14,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.json_fields import text_in
+from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
@@ -71,7 +72,7 @@ def text_of(value: Value) -> str:
         return value
     if isinstance(value, bytes):
         return f"({len(value):,} bytes)"
-    if isinstance(value, dict) and "$erased" in value:
+    if is_erased(value):
         return f"(erased, e{value['$erased']})"
     return msgspec.json.encode(value, enc_hook=_as_text).decode()
 

@@ -7,6 +7,7 @@ The hash stands in the erasable body, not in the header: once both are gone, not
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from typing import Literal
 
@@ -48,6 +49,16 @@ def as_ref(value: Value) -> PayloadRef | None:
     except (msgspec.ValidationError, ValueError) as exc:
         raise CorruptLogError(f"a reference to a payload cannot be read: {exc}") from exc
     return ref
+
+
+def is_erased(value: Value) -> bool:
+    """Whether content stood here that was erased."""
+    return type(value) is dict and "$erased" in value
+
+
+def without_bytes(value: Value) -> Value:
+    """A payload as JSON can hold it: bytes become base64, in an object that says so."""
+    return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def decode_payload(content: bytes, media: Media) -> Value:

@@ -128,6 +128,10 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     fork: ForkPoint | None = None
     name: str = ""
 
+    def __str__(self) -> str:
+        """The session's name, or its id where it has none."""
+        return self.name or self.session
+
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
     """A saved fold: the state after `seq`, packed. A cache; dropping it may change speed, never an answer."""

@@ -15,7 +15,7 @@ from wakelog.log.reader import Entry
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.state.patch import Op, escape, tokens_of
+from wakelog.state.patch import MISSING, Op, child_of, escape, tokens_of
 
 _PAGE = 512
 _ROOT = b'"path":""'
@@ -54,11 +54,7 @@ def _lists(state: Value, tokens: list[str], pointer: str) -> list[bool]:
     lists, node = [], state
     for token in tokens:
         lists.append(type(node) is list)
-        if type(node) is dict and token in node:
-            node = node[token]
-        elif type(node) is list and token.isdecimal() and int(token) < len(node):
-            node = node[int(token)]
-        else:
+        if (node := child_of(node, token)) is MISSING:
             raise NotFoundError(
                 f"there is no {pointer} in the state", kind="key-not-found", hint="wakelog state shows what there is"
             )

@@ -18,6 +18,7 @@ import msgspec
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
+from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, differing, value_text
 from wakelog.replay.recording import Begun, RecordedCall, Recording
@@ -94,8 +95,7 @@ class Matcher:
         return begun, row
 
     def _without_secrets(self, given: Value, recorded: Value) -> bool:
-        gone = type(recorded) is dict and "$erased" in recorded
-        return gone or equal(self._redacted(given), recorded)
+        return is_erased(recorded) or equal(self._redacted(given), recorded)
 
     def _redacted(self, value: Value) -> Value:
         redact = self.recording.log.redact
@@ -264,7 +264,7 @@ class Matcher:
             value = self.recording.input_of(step)
         except NotFoundError:
             return None
-        return None if type(value) is dict and "$erased" in value else value
+        return None if is_erased(value) else value
 
     def text(self, step: RecordedCall) -> str:
         """A recorded call in words."""

@@ -24,7 +24,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
-from wakelog.state.patch import escape, get, tokens_of
+from wakelog.state.patch import MISSING, child_of, escape, get, tokens_of
 
 if TYPE_CHECKING:
     from wakelog.replay.plan_run import PlanProgress, Tools
@@ -251,11 +251,7 @@ def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[
 def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
     node = results[reference.step]
     for token in tokens_of(reference.pointer):
-        if type(node) is dict and token in node:
-            node = node[token]
-        elif type(node) is list and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
+        if (node := child_of(node, token)) is MISSING:
             raise InvalidInputError(
                 f"the result of step {reference.step} has nothing at {reference.pointer}",
                 kind="reference-not-found",

@@ -32,7 +32,7 @@ def cut_log(recording: Recording) -> Log:
 
 def fixture_source(recording: Recording, *, agent: str = "", written_by: str) -> str:
     """The text of the test."""
-    name = recording.log.head().name or recording.log.id
+    name = str(recording.log.head())
     function = re.sub(r"\W+", "_", name).strip("_").lower() or "recording"
     module, _, path = (agent or PLACEHOLDER).partition(":")
     if agent:

@@ -19,7 +19,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.payloads import Payload
+from wakelog.model.payloads import Payload, is_erased
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.recording import RecordedCall
@@ -54,7 +54,7 @@ def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
     )
     told = next((e for e in entries if e.seq == step.outcome), entries[-1])
     output = log.value(told, told.body.get("output"))
-    if type(output) is dict and "$erased" in output:
+    if is_erased(output):
         raise NotFoundError(f"the output of event {told.seq} was erased", kind="result-gone")
     status, error = _told(step, entries[0], told)
     exception = _exception(error, status, tool, told.seq) if error is not None and tool is not None else None

@@ -90,7 +90,7 @@ class ReplayRuntime(Runtime):
         """Another session opens a turn while this replay is open."""
         if self.mode == "strict":
             raise NotAllowedError(
-                f"the agent opened a turn of {session.name or session.id}, which is not the session of this replay",
+                f"the agent opened a turn of {session}, which is not the session of this replay",
                 kind="not-the-replay",
                 hint="pass replay.session to the agent; replay a sub-agent's session on its own",
             )
@@ -272,7 +272,7 @@ def _key(given: CallRequest) -> str:
 def divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
     """A difference as an error."""
     recording = matcher.recording
-    name = recording.log.head().name or recording.log.id
+    name = str(recording.log.head())
     show = f"; wakelog show -s {name} e{row.seq}" if row.seq else ""
     hint = f'replay(mode="fill") runs new calls live and reuses the rest{show}'
     text, step, seq = sentence(row, len(recording.steps)), row.number, row.seq

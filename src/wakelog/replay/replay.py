@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.replay.agent_run import drive_agent, drive_agent_async
 from wakelog.replay.recorded_runtime import ReplayRuntime
@@ -23,7 +24,7 @@ from wakelog.replay.recording import Begun, Recording
 from wakelog.replay.report import Report
 from wakelog.runtime.ambient import enter_replay
 from wakelog.state.diff import diff
-from wakelog.state.patch import equal, escape, tokens_of
+from wakelog.state.patch import child_of, equal, escape, tokens_of
 
 T = TypeVar("T")
 
@@ -188,7 +189,7 @@ def _said(entry: Value) -> Value:
 
 
 def _same(a: Value, b: Value) -> bool:
-    if type(a) is dict and "$erased" in a:
+    if is_erased(a):
         return True
     if type(a) is dict and type(b) is dict:
         return a.keys() == b.keys() and all(_same(a[k], b[k]) for k in a)
@@ -200,12 +201,7 @@ def _same(a: Value, b: Value) -> bool:
 def _is_erased(op: dict[str, Value], recorded: dict[str, Value]) -> bool:
     node: Value = recorded
     for token in tokens_of(op["path"]):
-        if type(node) is dict and "$erased" in node:
+        if is_erased(node):
             return True
-        if type(node) is dict and token in node:
-            node = node[token]
-        elif type(node) is list and token.isdigit() and int(token) < len(node):
-            node = node[int(token)]
-        else:
-            return False
-    return type(node) is dict and "$erased" in node
+        node = child_of(node, token)
+    return is_erased(node)

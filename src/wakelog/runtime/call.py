@@ -364,7 +364,7 @@ class Runtime:
 
     @property
     def name(self) -> str:
-        return self.log.head().name or self.log.id
+        return str(self.log.head())
 
     # Run, retry, outcome
 

@@ -67,6 +67,10 @@ class Base(Generic[S]):
         self._data_type: DataType[S] = data_type or DataType()
         self._runtime = Runtime(log)
 
+    def __str__(self) -> str:
+        """Returns the name, or the id where there is none: what a person calls it."""
+        return self.name or self.id
+
     @property
     def id(self) -> SessionId:
         """Returns the session's id."""
@@ -105,9 +109,7 @@ class Base(Generic[S]):
         """The seq of the event at a point; NotFoundError when there is no such event."""
         seq, last = self.seq(where), self.head.seq
         if not 0 < seq <= last:
-            raise NotFoundError(
-                f"{self.name or self.id} has no event {seq} (it has e1..e{last})", kind="event-not-found"
-            )
+            raise NotFoundError(f"{self} has no event {seq} (it has e1..e{last})", kind="event-not-found")
         return seq
 
     def append(

@@ -122,7 +122,7 @@ class Files:
             from wakelog.files.git_commits import add_note
 
             for link in found:
-                add_note(place, link.commit, [f"{session.name or session.id}@{link.turn}"])
+                add_note(place, link.commit, [f"{session}@{link.turn}"])
         return found
 
     def commits(self) -> list[CommitLink]:

@@ -88,7 +88,7 @@ def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
                 return item
     known = ", ".join(f"{item.id} ({item.kind})" for item in found.items if item.kind in ACCEPTED) or "none"
     raise NotFoundError(
-        f"nothing that can be accepted is derived at {id} in {session.name or session.id} (it has: {known})",
+        f"nothing that can be accepted is derived at {id} in {session} (it has: {known})",
         kind="insight-not-found",
         hint="wakelog show @N --all lists what is derived",
     )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def session_html(session: Session[Any]) -> str:
     """The newest turns, one line each."""
     head = session.head
-    name = session.name or session.id
+    name = str(session)
     title = f"{text(name)} · {head.turn} turns · {head.seq:,} events · {text(head.status)}"
     newest = range(head.turn, max(0, head.turn - ROWS_MAX), -1)
     rows = [_turn_row(session, number) for number in newest]
@@ -38,5 +38,5 @@ def turn_html(turn: Turn[Any]) -> str:
         [f"e{e.seq}", text(e.kind), text(str(e.body.get("tool") or e.body.get("key") or e.body.get("path") or ""), 60)]
         for e in session[f"@{turn.number}"]
     ]
-    title = f"turn @{turn.number} of {text(session.name or session.id)}"
-    return box(title, [table([row]) for row in rows], f"wakelog show {session.name or session.id}@{turn.number}")
+    title = f"turn @{turn.number} of {text(str(session))}"
+    return box(title, [table([row]) for row in rows], f"wakelog show {session}@{turn.number}")

@@ -252,7 +252,7 @@ def _refuse_other(session: Base[Any], side: str) -> None:
     named = parse_selector(side).session if side else ""
     if named and named not in (session.name, session.id):
         raise InvalidInputError(
-            f"{side!r} names another session than {session.name or session.id}",
+            f"{side!r} names another session than {session}",
             kind="bad-selector",
             hint=f"pass it as a session: session.compare(store.resume({named!r}))",
         )

@@ -73,7 +73,7 @@ class Records(Base[S]):
         """Takes a fact back; NotFoundError when there is none of that key."""
         check_text(key, "a fact's key")
         if instead := self._instead_of(key, "facts"):
-            raise NotFoundError(f"{self.name or self.id} has no fact {key!r} ({instead})", kind="fact-not-found")
+            raise NotFoundError(f"{self} has no fact {key!r} ({instead})", kind="fact-not-found")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
@@ -112,7 +112,7 @@ class Records(Base[S]):
         check_text(name, "a checkpoint's name")
         if remove and (instead := self._instead_of(name, "checkpoints")):
             raise NotFoundError(
-                f"{self.name or self.id} has no checkpoint {name!r} ({instead})",
+                f"{self} has no checkpoint {name!r} ({instead})",
                 kind="checkpoint-not-found",
                 hint="list them with wakelog checkpoint ls",
             )

@@ -68,7 +68,7 @@ class Session(Records[S], SessionReads[S]):
 
     def __repr__(self) -> str:
         head = self.head
-        return f"<session {self.name or self.id} at event {head.seq}, turn @{head.turn}, {head.status}>"
+        return f"<session {self} at event {head.seq}, turn @{head.turn}, {head.status}>"
 
     def _repr_html_(self) -> str:
         return session_html(self)
@@ -199,7 +199,7 @@ class Session(Records[S], SessionReads[S]):
         with self._turn_lock:
             if self._turn is not None:
                 raise NotAllowedError(
-                    f"turn @{self._turn.number} of {self.name or self.id} is still open in this process",
+                    f"turn @{self._turn.number} of {self} is still open in this process",
                     kind="turn-open",
                     hint="end it first, or fork the session to work in parallel",
                 )

@@ -7,7 +7,7 @@ Types are compared strictly: 1, true and 1.0 are three values.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
@@ -115,6 +115,18 @@ def _index(token: str, path: str) -> int:
 
 def _refusal(path: str, why: str) -> InvalidInputError:
     return InvalidInputError(f"the patch does not fit the document at {path!r}: {why}", kind="bad-patch")
+
+
+MISSING: Final = object()
+
+
+def child_of(node: Value, token: str) -> Value:
+    """What one token of a pointer leads to; MISSING when nothing is there."""
+    if type(node) is dict:
+        return node.get(token, MISSING)
+    if type(node) is list and token.isascii() and token.isdigit() and int(token) < len(node):
+        return node[int(token)]
+    return MISSING
 
 
 def get(doc: Value, pointer: str) -> Value:

@@ -210,7 +210,7 @@ class Store(StoreQuestions):
             if len(chosen) == 1:
                 return chosen[0].session
             if chosen:
-                names = ", ".join(h.name or h.session for h in chosen[:8])
+                names = ", ".join(str(h) for h in chosen[:8])
                 raise NotFoundError(f"{name_or_id!r} matches {len(chosen)} sessions: {names}", kind="ambiguous-session")
         raise NotFoundError(
             f"there is no session {name_or_id!r}", kind="session-not-found", hint="wakelog ls shows what there is"

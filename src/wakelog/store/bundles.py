@@ -6,9 +6,9 @@ from typing import IO
 
 import msgspec
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, head_or_none
 from wakelog.engines.memory import MemoryEngine
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.errors import ConflictError
 from wakelog.log import Log
 from wakelog.log.bundle import import_bundle
 from wakelog.model.ids import Seq, SessionId
@@ -31,7 +31,7 @@ def take_bundle(engine: Engine, source: IO[bytes], *, dry_run: bool, size_max: i
 
     def look(session: SessionId) -> None:
         nonlocal before
-        head = _head(engine, session)
+        head = head_or_none(engine, session)
         before = head.seq if head is not None else 0
 
     if dry_run:
@@ -43,16 +43,9 @@ def take_bundle(engine: Engine, source: IO[bytes], *, dry_run: bool, size_max: i
     return ImportedBundle(head, head.seq - before, _name_warning(log, engine))
 
 
-def _head(engine: Engine, session: SessionId) -> Head | None:
-    try:
-        return engine.head(session)
-    except NotFoundError:
-        return None
-
-
 def _shared(engine: Engine, log: Log) -> Seq:
     """How far the store already has this session; ConflictError when it went another way."""
-    mine = _head(engine, log.id)
+    mine = head_or_none(engine, log.id)
     if mine is None:
         return 0
     if mine.status == "deleted":

@@ -16,7 +16,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.output import writing
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.config.amounts import parse_age
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
@@ -104,7 +104,7 @@ def _add(
     with contextlib.suppress(KeyboardInterrupt):
         for each in ctx.store.anchors.follow(log, key, every_s, threading.Event().wait):
             if isinstance(each, WakelogError):
-                ctx.warn(inert(each.message, lines=False))
+                ctx.warn(inert_line(each.message))
                 continue
             _keep(ctx, log, out, git, force=True)
             ctx.answer("anchored", _data(log, each, key), [_said(log, each)])

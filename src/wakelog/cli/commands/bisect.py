@@ -26,7 +26,7 @@ from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.config.folders import data_folder
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.session import Session
@@ -272,7 +272,7 @@ def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
     if bad.turn:
         asked = next((e for e in session.events(turn=bad.turn, kind="turn.started")), None)
         if asked is not None and isinstance(asked.body.get("input"), str):
-            ctx.say(f"  asked     {inert(asked.body['input'], lines=False)[:200]}")
+            ctx.say(f"  asked     {inert_line(asked.body['input'])[:200]}")
     lines = list(change_lines(ctx, found.change, {}, indent="  "))
     ctx.say_all(lines or ["  it changed nothing in the state"])
 

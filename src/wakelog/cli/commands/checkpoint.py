@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
 from wakelog.session import Session
 
@@ -51,7 +51,7 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
         told = "moved" if name in names and names[name] != at else "named"
     before = f" (it was e{names[name]})" if told == "moved" else ""
     verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
-    said = f"cp:{inert(name, lines=False)} {verb} e{at} of {label(session)}{before}"
+    said = f"cp:{inert_line(name)} {verb} e{at} of {label(session)}{before}"
     ctx.done("checkpoint", session, said, checkpoint=name, at=at, was=names.get(name), did=told)
 
 

@@ -24,7 +24,7 @@ from wakelog.cli.render.sessions import handle, harmless, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import count, duration, fit, glyph, inert, money, width
+from wakelog.cli.text import count, counted, duration, fit, glyph, inert_line, money, width
 from wakelog.compare.comparison import Comparison, Pair
 from wakelog.compare.trajectory import Course
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -87,7 +87,7 @@ def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) 
         return _of_turn(ctx, session, spot, f"{sides[0]} has one attempt: there is nothing to compare it with")
     fork = session.head.fork
     if fork is None:
-        raise _nothing(f"{session.name or session.id} is not a fork: name what to compare it with")
+        raise _nothing(f"{session} is not a fork: name what to compare it with")
     parent = ctx.store.resume(fork.parent)
     return parent.compare(session), [parent.log, session.log]
 
@@ -97,7 +97,7 @@ def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session
     place = ctx.place(side)
     found = place.session if place.named or not session else ctx.place(session).session
     if store is not None:
-        found = store.resume(store.find(place.named or found.name or found.id))
+        found = store.resume(store.find(place.named or str(found)))
     if place.text:
         span_of(found, place.text)  # for its error, which names what is near
     return found, place.text
@@ -195,7 +195,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     turn = found[0].turn
     if verbs != ["diff"]:
         return _list(ctx, session, turn, found)
-    one = f"@{turn} of {session.name or session.id} has one attempt: there is nothing to compare"
+    one = f"@{turn} of {session} has one attempt: there is nothing to compare"
     if len(found) < 2:
         raise _nothing(one, f"wakelog show {handle(session)}@{turn}")
     return _answer(ctx, *_of_turn(ctx, session, f"@{turn}", one), everything=everything)
@@ -236,7 +236,7 @@ def _show_attempts(
     courses: list[Course],
     compared: list[Pair | None],
 ) -> None:
-    count_ = f"{len(courses)} attempt{'s' if len(courses) != 1 else ''}"
+    count_ = counted(len(courses), "attempt")
     logs = [_log(ctx, session, course) for course in courses]
     asked = _input(courses[0], logs[0])
     front = f"{title(ctx, session)} @{turn}"
@@ -264,7 +264,7 @@ def _row(session: Session[Any], course: Course) -> Row:
         Cell(f" {course.name}", {"fg": "cyan"}),
         Cell(f"{glyph(sign)} {course.outcome}", {"fg": color}),
         f"{len(course.steps)} steps",
-        f"{course.calls} call{'s' if course.calls != 1 else ''}",
+        counted(course.calls, "call"),
         duration(course.duration_us),
         f"{count(tokens)} tokens" if tokens else "",
         money(course.cost.usd_micros) if course.cost.usd_micros else "",
@@ -305,6 +305,6 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     ctx.answer(
         "attempts-pick",
         data,
-        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert(undo, lines=False)}"),
+        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert_line(undo)}"),
     )
     return 0

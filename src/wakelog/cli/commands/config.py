@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_setting
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.config import settings as config
 from wakelog.config.edit import write_setting
 
@@ -99,11 +99,9 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
     data = {"key": key, "value": stored, "file": str(file), "in_force": not hidden}
 
     def human() -> None:
-        ctx.say(
-            f"{key} = {inert(str(stored).lower() if isinstance(stored, bool) else str(stored), lines=False)}  in {file}"
-        )
+        ctx.say(f"{key} = {inert_line(str(stored).lower() if isinstance(stored, bool) else str(stored))}  in {file}")
         if hidden:
-            ctx.say(f"  not in force: {now.where} says {inert(str(now.value), lines=False)}")
+            ctx.say(f"  not in force: {now.where} says {inert_line(str(now.value))}")
 
     ctx.answer("config-set", data, human)
 

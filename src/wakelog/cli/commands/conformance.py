@@ -11,7 +11,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.conformance import Result, run
 from wakelog.conformance.kit import Status, chosen
 from wakelog.conformance.wire import TIMEOUT_S
@@ -89,12 +89,12 @@ def _list(ctx: CommandContext, only: Iterable[str]) -> int:
 def _show(ctx: CommandContext, result: Result) -> None:
     """A line for a check; of one that failed two more. Shown as it comes: a server may take its time."""
     mark, color = _MARKS[result.status]
-    why = f"  ({inert(result.why, lines=False)})" if result.why else ""
+    why = f"  ({inert_line(result.why)})" if result.why else ""
     ctx.say(f"{ctx.style(mark, fg=color)} {result.group:<12}{result.check}{why}")
     if result.status == "failed":
         ctx.say(f"  {result.rule}")
-        ctx.say(f"  expected {inert(result.expected, lines=False)}, got {inert(result.got, lines=False)}")
+        ctx.say(f"  expected {inert_line(result.expected)}, got {inert_line(result.got)}")
         if result.request:
-            ctx.say(f"  {inert(result.request, lines=False)}")
+            ctx.say(f"  {inert_line(result.request)}")
     if not ctx.use_pager:
         ctx.flush()

@@ -14,7 +14,7 @@ from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import clock, count, fit, glyph, inert, iso, width
+from wakelog.cli.text import clock, count, fit, glyph, inert, inert_line, iso, width
 from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
@@ -107,7 +107,7 @@ def _what(seen: RecordedWindow) -> str:
 
 def _row(item: Item, sign: str, how: str = "") -> Row:
     who = item.name if item.kind == "call" else item.kind if item.kind in ("summary", "gone") else item.role
-    text = inert(item.text, lines=False)
+    text = inert_line(item.text)
     if item.kind == "call":
         given, answer = item.asked_and_said
         text = f"{given} {glyph('arrow')} {answer}"

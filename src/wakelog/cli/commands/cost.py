@@ -208,9 +208,7 @@ def _inherited(session: Session[Any]) -> int:
 
 def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
     """How a group is called: sessions by their names."""
-    names = (
-        {head.session: head.name or head.session for head in ctx.store.sessions()} if by in ("session", "turn") else {}
-    )
+    names = {head.session: str(head) for head in ctx.store.sessions()} if by in ("session", "turn") else {}
 
     def name(key: str) -> str:
         if by == "turn":

@@ -17,7 +17,7 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, fit, glyph, inert_json
+from wakelog.cli.text import age, counted, fit, glyph, inert_json
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
@@ -254,7 +254,7 @@ def _label(ctx: CommandContext, session: Session[Any], seq: Seq) -> str:
 
 
 def _name(ctx: CommandContext, session: Session[Any]) -> str:
-    return fit(session.name or session.id, ctx.columns // 4) + "  "
+    return fit(str(session), ctx.columns // 4) + "  "
 
 
 def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
@@ -311,8 +311,8 @@ def _older(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
     files = sum(path not in shown for path in known)
     if not changes:
         return ""
-    more = f", in {files} more file{'s' if files != 1 else ''}" if files else ""
-    return f"{changes} earlier change{'s' if changes != 1 else ''}{more},"
+    more = f", in {counted(files, 'more file')}" if files else ""
+    return f"{counted(changes, 'earlier change')}{more},"
 
 
 def _about(found: ChangedFiles) -> str:

@@ -18,7 +18,7 @@ import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
 from wakelog.cli.render.capture import capture_checks
-from wakelog.cli.text import age, inert, size
+from wakelog.cli.text import age, inert_line, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.maintenance.check import StoreCheck, version_check
@@ -36,9 +36,9 @@ AHEAD_US = 60_000_000
 def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
     for check in checks:
         level = ctx.style(f"{check.level:<5}", fg=_COLORS[check.level], bold=check.level == "fail")
-        ctx.say(f"{level} {check.what:<13}{inert(check.found, lines=False)}")
+        ctx.say(f"{level} {check.what:<13}{inert_line(check.found)}")
         if check.fix:
-            ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert(check.fix, lines=False)}")
+            ctx.say(f"      {'':<13}{ctx.style('fix:', dim=True)} {inert_line(check.fix)}")
 
 
 def installation() -> Iterator[StoreCheck]:
@@ -153,9 +153,9 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
             log = store.resume(head.session).log
             holder = log.state()["lease"]["holder"]
             if holder and not log.lease_holder():
-                stale.append(f"{head.name or head.session} ({holder}, {age(head.at, now)})")
+                stale.append(f"{head} ({holder}, {age(head.at, now)})")
         except WakelogError as exc:
-            yield StoreCheck("session", "fail", exc.message, f"wakelog verify {head.name or head.session}")
+            yield StoreCheck("session", "fail", exc.message, f"wakelog verify {head}")
     if stale:
         more = f" and {len(stale) - 3} more" if len(stale) > 3 else ""
         found = f"{len(stale)} held by writers that stopped answering: {', '.join(stale[:3])}{more}"
@@ -166,7 +166,7 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         yield StoreCheck("leases", "ok", "none is stale")
     ahead = [h for h in heads if h.at > now + AHEAD_US]
     if ahead:
-        names = ", ".join(h.name or h.session for h in ahead[:3])
+        names = ", ".join(str(h) for h in ahead[:3])
         yield StoreCheck(
             "clock", "warn", f"{len(ahead)} sessions end in the future: {names}", "check this machine's clock"
         )

@@ -10,7 +10,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common, yes_option
 from wakelog.cli.errors import NO
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.hooks.agents import AGENTS, HookedAgent, Scope, agent_named, own_command, project_root
 from wakelog.hooks.installation import FileChange, apply, plan_disable, plan_enable
 
@@ -138,7 +138,7 @@ def _outcome(verb: str, agents: list[HookedAgent], real: list[FileChange], dry_r
 def _say_diff(ctx: CommandContext, change: FileChange) -> None:
     for line in _diff(change):
         color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        ctx.say(ctx.style(inert(line.rstrip("\n"), lines=False), fg=color))
+        ctx.say(ctx.style(inert_line(line.rstrip("\n")), fg=color))
 
 
 def _diff(change: FileChange) -> list[str]:

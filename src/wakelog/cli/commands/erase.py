@@ -14,7 +14,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
@@ -88,10 +88,10 @@ def say_left(ctx: CommandContext, found: Erasure) -> None:
     """What an erasure leaves behind: names, and old bytes that somebody is still looking at."""
     if found.names:
         more = f" and {len(found.names) - SHOWN} more" if len(found.names) > SHOWN else ""
-        ctx.say(f"  names stay: {inert(', '.join(found.names[:SHOWN]), lines=False)}{more}")
+        ctx.say(f"  names stay: {inert_line(', '.join(found.names[:SHOWN]))}{more}")
         ctx.say("  if a name itself tells too much, only deleting the session removes it (wakelog delete)")
     if found.pending:
-        ctx.say(f"{ctx.style('·', fg='yellow')} {inert(found.pending, lines=False)}")
+        ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(found.pending)}")
 
 
 def _say_end(ctx: CommandContext, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erasure) -> None:
@@ -109,7 +109,7 @@ def _show_reach(ctx: CommandContext, session: Session[Any], seqs: dict[SessionId
     for other, changed in found.events.items():
         extra = [f"e{seq}" for seq in changed if seq not in seqs.get(other, ())]
         if extra or other not in seqs:
-            where = "here too" if other == session.id else f"in {inert(ctx.name_of(other), lines=False)}"
+            where = "here too" if other == session.id else f"in {inert_line(ctx.name_of(other))}"
             ctx.say(f"  {where}: {', '.join(extra[:SHOWN]) or 'its state'}{' …' if len(extra) > SHOWN else ''}")
     say_left(ctx, found)
 
@@ -132,7 +132,7 @@ def _targets(
             )
         session = session or found
         if not place.text:
-            raise click.UsageError(f"{text!r} names no event: say e12, {found.name or found.id}@3 or @3..@4")
+            raise click.UsageError(f"{text!r} names no event: say e12, {found}@3 or @3..@4")
         span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
             if entry.kind in STAY:
@@ -171,7 +171,7 @@ def _show(
     if len(targets) > SHOWN:
         ctx.say(f"  and {len(targets) - SHOWN} more")
     for each in came[:SHOWN]:
-        other = "" if each.session == session.id else f"  in {inert(ctx.name_of(each.session), lines=False)}"
+        other = "" if each.session == session.id else f"  in {inert_line(ctx.name_of(each.session))}"
         where = f"@{each.turn}" if each.turn else ""
         ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20} because it names e{each.named}{other}")
     if len(came) > SHOWN:
@@ -246,9 +246,9 @@ def _show_redact(ctx: CommandContext, found: list[FoundSecret]) -> None:
     last = ""
     for each in found[:SHOWN_REDACT]:
         if each.session != last:
-            ctx.say(ctx.style(inert(ctx.name_of(each.session), lines=False), bold=True))
+            ctx.say(ctx.style(inert_line(ctx.name_of(each.session)), bold=True))
             last = each.session
         where = f"@{each.turn}" if each.turn else ""
-        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20}{inert(', '.join(each.markers), lines=False)}")
+        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20}{inert_line(', '.join(each.markers))}")
     if len(found) > SHOWN_REDACT:
         ctx.say(f"  and {len(found) - SHOWN_REDACT} more")

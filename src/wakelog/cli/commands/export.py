@@ -17,7 +17,7 @@ from wakelog.cli.places import Place
 from wakelog.cli.render.mask_review import say_review
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert, size
+from wakelog.cli.text import inert_line, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
@@ -123,7 +123,7 @@ def export_command(
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
     for hole in holes:
-        ctx.warn(f"{hole.place} of {session.name or session.id} cannot be read: {hole.why}")
+        ctx.warn(f"{hole.place} of {session} cannot be read: {hole.why}")
     if target == STDOUT:
         return INTEGRITY if holes else 0
     if not is_url(target):
@@ -205,7 +205,7 @@ def _write(
         for line in transcript(session, entries(), text):
             out.write(line.encode() + b"\n")
         for hole in holes:
-            out.write(f"\n> {hole.place} cannot be read: {inert(hole.why, lines=False)}\n".encode())
+            out.write(f"\n> {hole.place} cannot be read: {inert_line(hole.why)}\n".encode())
     elif form == "ndjson":
         for record in _records(session, entries()):
             out.write(msgspec.json.encode({"schema": "wakelog.event/1", **value(record)}) + b"\n")
@@ -223,7 +223,7 @@ def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool) -> None:
     except CorruptLogError as exc:
         raise CorruptLogError(
             f"a bundle cannot be made: {exc.message}",
-            hint=f"wakelog export {session.name or session.id} --format ndjson writes what can be read",
+            hint=f"wakelog export {session} --format ndjson writes what can be read",
             seq=exc.seq,
             upto=exc.upto,
             session=exc.session,
@@ -290,7 +290,7 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
     for path in (test, bundle):
         refuse_existing(path, force=force)
     recording = session.recording(place.text)
-    name = session.name or session.id
+    name = str(session)
     asked = f"{name}{recording.selector}" if recording.turns else name
     words = ["wakelog", "export", asked, "--format", "pytest", *(["--agent", agent] if agent else []), "-o", target]
     source = recording.as_test(agent=agent, written_by=f"{shlex.join(words)} --force")
@@ -325,7 +325,7 @@ def _answer(
     }
 
     def human() -> None:
-        ctx.say(f"Wrote a test of {inert(replayed, lines=False)} to {test}  ({steps} steps)")
+        ctx.say(f"Wrote a test of {inert_line(replayed)} to {test}  ({steps} steps)")
         ctx.say(f"  its recording is {bundle}  ({size(bundle.stat().st_size)})")
 
     ctx.answer("export", data, human)

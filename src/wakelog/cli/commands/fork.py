@@ -14,7 +14,7 @@ from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import glyph, inert
+from wakelog.cli.text import counted, glyph, inert_line
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
@@ -62,7 +62,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> Non
     said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
     parent = {"parent": session.id, "parent_name": session.name}
     ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq)
-    ctx.suggest(f"wakelog log {fork.name or fork.id}", f"wakelog diff {session.name}@ {fork.name}@")
+    ctx.suggest(f"wakelog log {fork}", f"wakelog diff {session.name}@ {fork.name}@")
 
 
 def _free_name(store: Store, name: str) -> str:
@@ -100,7 +100,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
     point = fork.head.fork
     if point is None:
         raise InvalidInputError(
-            f"{fork.name or fork.id} is not a fork: there is no parent to adopt it into",
+            f"{fork} is not a fork: there is no parent to adopt it into",
             kind="not-its-fork",
             hint="find forks with wakelog ls",
         )
@@ -124,7 +124,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         "operation": None if dry_run else preview.head + 1,
         "undo": None if dry_run else undo,
     }
-    end = f"Adopted {label(fork)}. To undo: {inert(undo, lines=False)}"
+    end = f"Adopted {label(fork)}. To undo: {inert_line(undo)}"
     ctx.answer("adopt", data, "This was a dry run: nothing was written." if dry_run else end)
     return PARTIAL if preview.gone and not dry_run else 0
 
@@ -135,16 +135,16 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
         f"{ctx.style(f'Adopt {child}', bold=True)} at e{preview.at} into {name}: the view goes back to e{preview.to},"
         " and the fork's result follows"
     )
-    copied = [f"{count} {_plural(_WORDS.get(kind, kind), count)}" for kind, count in preview.copied.items()]
+    copied = [counted(count, _WORDS.get(kind, kind)) for kind, count in preview.copied.items()]
     ctx.row("copied", ", ".join(copied) or "nothing")
     if preview.gone:
         ctx.row("not copied", ctx.style(f"{preview.gone} whose content was erased or pruned", fg="yellow"))
     if preview.leaving:
-        turns = f"{preview.leaving} {_plural('turn', preview.leaving)} of {name}"
+        turns = f"{counted(preview.leaving, 'turn')} of {name}"
         ctx.row("leaves view", f"{turns}; nothing is removed")
     ctx.row("stays there", "the fork's turns, calls and what it spent; files on disk are not touched")
     for effect in preview.effects[:SHOWN]:
-        ctx.row("outside", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
+        ctx.row("outside", f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
     if len(preview.effects) > SHOWN:
         ctx.row("", f"and {len(preview.effects) - SHOWN} more")
     found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
@@ -153,7 +153,3 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
     if len(lines) > SHOWN:
         command = f"wakelog diff {handle(session)}@ {handle(fork)}@"
         ctx.say(f"  {len(lines) - SHOWN} more lines {glyph('dot')} {command}")
-
-
-def _plural(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"

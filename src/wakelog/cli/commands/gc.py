@@ -11,7 +11,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import age, inert, iso, size
+from wakelog.cli.text import age, inert_line, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.config.retention_policy import RetentionPolicy
@@ -133,8 +133,8 @@ def _show_end(
     else:
         for each in applied:
             if not each.done:
-                name = inert(each.planned.name or each.planned.session, lines=False)
-                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert(each.problem, lines=False)}")
+                name = inert_line(each.planned.name or each.planned.session)
+                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert_line(each.problem)}")
         done = [a for a in applied if a.done]
         word = {"archive": "Archived", "prune": "Pruned", "delete": "Deleted"}[policy.action]
         ctx.say(f"{word} {len(done)} of {len(doing)} {'session' if len(doing) == 1 else 'sessions'}.")

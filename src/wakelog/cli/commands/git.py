@@ -17,7 +17,7 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import fit, inert, iso
+from wakelog.cli.text import fit, inert_line, iso
 from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
 from wakelog.files.git_hook import install_hook, remove_hook
@@ -173,7 +173,7 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
     def human() -> None:
         done = "is in" if install else "was taken out of"
         same = "was there already:" if install else "was not there:"
-        ctx.say(f"the hook {done if changed else same} {inert(str(path), lines=False)}")
+        ctx.say(f"the hook {done if changed else same} {inert_line(str(path))}")
 
     ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, human)
 
@@ -198,7 +198,7 @@ def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
     with contextlib.suppress(WakelogError):
         if kind not in ("merge", "squash"):
             turns = ctx.store.git.add_trailers(message)
-    ctx.answer("gittrailer", {"turns": turns}, lambda: ctx.say(inert(", ".join(turns) or "no turn", lines=False)))
+    ctx.answer("gittrailer", {"turns": turns}, lambda: ctx.say(inert_line(", ".join(turns) or "no turn")))
 
 
 shape(SessionCommits, "session name? links")

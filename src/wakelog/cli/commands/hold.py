@@ -10,7 +10,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import clock, inert, iso
+from wakelog.cli.text import clock, inert_line, iso
 from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, place_hold
 
 
@@ -40,7 +40,7 @@ def add(ctx: CommandContext, session: str, reason: str) -> None:
     """
     found = ctx.session(session)
     seq = place_hold(found, reason)
-    ctx.done("hold", found, f"{label(found)} is under a hold: {inert(reason, lines=False)}", reason=reason, seq=seq)
+    ctx.done("hold", found, f"{label(found)} is under a hold: {inert_line(reason)}", reason=reason, seq=seq)
 
 
 @hold_command.command("rm")
@@ -58,7 +58,7 @@ def rm(ctx: CommandContext, session: str, why: str) -> None:
     before = hold_of(found)
     seq = lift_hold(found, why=why)
     reason = before.reason if before else ""
-    said = f"{label(found)} is no longer under a hold (it was: {inert(reason, lines=False)})"
+    said = f"{label(found)} is no longer under a hold (it was: {inert_line(reason)})"
     ctx.done("hold", found, said, reason=reason, seq=seq)
 
 
@@ -75,7 +75,7 @@ def ls(ctx: CommandContext) -> int:
     data = [{**msgspec.to_builtins(h), "since": iso(h.since)} for h in holds.found]
     ctx.answer("holds", data, lambda: _show(ctx, holds))
     for session in holds.unreadable:
-        name = inert(ctx.name_of(session), lines=False)
+        name = inert_line(ctx.name_of(session))
         ctx.warn(f"{name} cannot be read, so it is unknown whether it is held (wakelog verify {name})")
     return PARTIAL if holds.unreadable else 0
 

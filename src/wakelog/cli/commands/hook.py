@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common, open_store
 from wakelog.cli.errors import NO
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert, inert_line
 from wakelog.hooks import spool
 
 
@@ -48,7 +48,7 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
         if report.broken:
             ctx.say(f"{report.broken} could not be read")
         for trouble in report.troubles:
-            ctx.warn(inert(trouble, lines=False))
+            ctx.warn(inert_line(trouble))
 
     ctx.answer("intake", msgspec.to_builtins(report), human)
     return NO if report.troubles else 0

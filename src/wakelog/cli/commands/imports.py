@@ -18,7 +18,7 @@ from wakelog.cli.context import CommandContext, common, hide_password, open_stor
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
-from wakelog.cli.text import inert, size
+from wakelog.cli.text import counted, inert_line, size
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.importers.files import open_source, stat_of
 from wakelog.importers.formats import FORMATS, format_named, format_of
@@ -341,21 +341,21 @@ def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
 
 
 def _show_one(ctx: CommandContext, each: Taken) -> None:
-    file = inert(each.file, lines=False)
+    file = inert_line(each.file)
     if not each.ok:
-        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert(each.problem, lines=False)}")
+        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert_line(each.problem)}")
         return
     mark = ctx.style("✔", fg="green") if not each.broken_count else ctx.style("!", fg="yellow")
-    name = inert(each.name or each.session, lines=False)
+    name = inert_line(each.name or each.session)
     if each.deleted and not name:
-        name = inert(each.deleted[0], lines=False)
+        name = inert_line(each.deleted[0])
         more = f" and {len(each.deleted) - 1} more" if len(each.deleted) > 1 else ""
         ctx.say(f"{mark} {file}: {name}{more}, deleted before and left out; --again imports it again")
         return
     if each.format == "bundle":
         what = f"{each.new_events:,} new of {each.events:,} events"
     else:
-        what = f"{each.turns:,} new turn{'s' if each.turns != 1 else ''}, {each.new_events:,} events"
+        what = f"{counted(each.turns, 'new turn')}, {each.new_events:,} events"
         if len(each.sessions) > 1:
             name += f" and {len(each.sessions) - 1} more"
     ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")
@@ -363,11 +363,11 @@ def _show_one(ctx: CommandContext, each: Taken) -> None:
         ctx.say(f"  {_counted(len(each.deleted))} deleted before and left out; --again imports them again")
     if each.gone_on:
         has = "has" if len(each.gone_on) == 1 else "have"
-        ctx.say(f"  {inert(', '.join(each.gone_on[:3]), lines=False)} {has} gone on here since, and stay as they are")
+        ctx.say(f"  {inert_line(', '.join(each.gone_on[:3]))} {has} gone on here since, and stay as they are")
     if each.warning:
-        ctx.say(f"  {inert(each.warning, lines=False)}")
+        ctx.say(f"  {inert_line(each.warning)}")
     for why in each.broken:
-        ctx.say(f"  {inert(why, lines=False)}; kept as it is")
+        ctx.say(f"  {inert_line(why)}; kept as it is")
     if each.broken_count > len(each.broken):
         ctx.say(f"  and {each.broken_count - len(each.broken):,} more that could not be read; kept as they are")
 

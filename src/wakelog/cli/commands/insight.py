@@ -9,7 +9,7 @@ from wakelog.cli.render.insight import footer_line, insight_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.insight.items import Insight
 from wakelog.session.insights import ACCEPTED
 
@@ -44,7 +44,7 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
             ctx.say(ctx.style(f"@{turn}", bold=True))
             items = tuple(item for item in found.items if item.turn == turn)
             ctx.say_all(insight_lines(ctx, Insight(items, 0, (), found.rules), footer=False))
-        ctx.say_all(f"  {inert(note, lines=False)}" for note in found.notes if len(turns) > 1)
+        ctx.say_all(f"  {inert_line(note)}" for note in found.notes if len(turns) > 1)
         if len(turns) > 1:
             ctx.say(footer_line(ctx, found))
         else:
@@ -73,5 +73,5 @@ def accept_command(ctx: CommandContext, item: str, kind: str | None) -> None:
     session = ctx.session()
     seq = session.accept(item, kind=kind or "")
     entry = session.log.entry(seq)
-    said = f"Recorded {inert(item, lines=False)} of {label(session)} as {entry.kind}, e{seq}"
+    said = f"Recorded {inert_line(item)} of {label(session)} as {entry.kind}, e{seq}"
     ctx.done("accept", session, said, item=item, seq=seq, kind=entry.kind)

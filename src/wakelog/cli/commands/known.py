@@ -11,7 +11,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.knowledge.lines import KnownThing
 from wakelog.knowledge.questions import LINES
 from wakelog.knowledge.recall import TOKENS
@@ -38,7 +38,7 @@ def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool) -> int:
     def human() -> None:
         ctx.say_all(known_lines(ctx, found.lines, projects=everything))
         if not found.lines:
-            ctx.say(f"nothing is known about {inert(found.subject, lines=False) or 'facts'}")
+            ctx.say(f"nothing is known about {inert_line(found.subject) or 'facts'}")
         if found.more:
             ctx.say(ctx.style(f"  and {found.more} more; -n shows more of them", dim=True))
 
@@ -193,7 +193,7 @@ def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
     def human() -> None:
         for step in found.steps:
             place = place_of(step.session, step.session_name, 0, step.seq)
-            ctx.say(f"{ctx.style(place, fg='cyan')}  {step.kind} {inert(step.name, lines=False)}")
+            ctx.say(f"{ctx.style(place, fg='cyan')}  {step.kind} {inert_line(step.name)}")
         if not found.steps:
             ctx.say("no session connects them")
 

@@ -16,7 +16,7 @@ from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
 from wakelog.cli.session_picker import picked_session
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import fit, glyph, inert, iso
+from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
@@ -117,15 +117,13 @@ def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: boo
     found = ctx.session(session, in_full=True)
     refuse_any_held(ctx.store, [found.id])
     head = found.head
-    forks = [h.name or h.session for h in ctx.store.engine.children(found.id)]
+    forks = [str(h) for h in ctx.store.engine.children(found.id)]
     name = label(found)
     if ctx.is_for_people:
         own = head.seq - (head.fork.at if head.fork else 0)
         ctx.say(f"{ctx.style(f'Delete {name}', bold=True)}  {own:,} events of its own, @{head.turn}, {head.status}")
         if forks:
-            ctx.say(
-                f"  its forks keep what they share, until they are deleted too: {inert(', '.join(forks), lines=False)}"
-            )
+            ctx.say(f"  its forks keep what they share, until they are deleted too: {inert_line(', '.join(forks))}")
         ctx.say("  there is no way back; wakelog export keeps a copy")
     if not dry_run:
         ctx.confirm(f"Delete {name} for good?", yes=yes)
@@ -139,7 +137,7 @@ def _move(
 ) -> None:
     session = ctx.session(name)
     before = session.status
-    shown = session.name or session.id
+    shown = str(session)
     try:
         head = move(session)
     except NotAllowedError as exc:
@@ -155,9 +153,9 @@ def _move(
     }
 
     def human() -> None:
-        ctx.say(f"{inert(shown, lines=False)}: {before} {glyph('arrow')} {ctx.style(head.status, bold=True)}")
+        ctx.say(f"{inert_line(shown)}: {before} {glyph('arrow')} {ctx.style(head.status, bold=True)}")
         if settled:
-            ctx.say(f"  settled first: {inert(', '.join(settled), lines=False)}")
+            ctx.say(f"  settled first: {inert_line(', '.join(settled))}")
 
     ctx.answer("life", data, human)
     ctx.suggest(back.format(shown))
@@ -202,7 +200,7 @@ def resume_command(
     is_left = was_left(found)
     if is_left:
         found.reopen(why=why or "resumed")
-    status, name = found.status, found.name or found.id
+    status, name = found.status, str(found)
     if status in ("closed", "archived"):
         raise NotAllowedError(
             f"{name} is {status}", kind=f"session-{status}", hint=f"wakelog reopen {name}", legal=("session.reopened",)
@@ -225,7 +223,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
     own = own_agent(session)
     if wanted == NATIVE and not own:
         raise NotFoundError(
-            f"{session.name or session.id} is no session of a coding agent",
+            f"{session} is no session of a coding agent",
             kind="no-native-agent",
             hint=f"choose one with --in {'|'.join(AGENTS)}",
         )
@@ -264,7 +262,7 @@ def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
 
 
 def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
-    name = inert(data["name"] or data["session"], lines=False)
+    name = inert_line(data["name"] or data["session"])
     turn = data["turn"]
     what = "resumed" if data["lifted"] else f"is {data['status']}: nothing to lift"
     ctx.say(f"{ctx.style(name, bold=True)} {what}, at @{turn['number']} (e{data['head']})")
@@ -272,7 +270,7 @@ def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     if data["goal"]:
         ctx.row("goal", fit(text_of(data["goal"]), room))
     if data["holder"]:
-        ctx.row("careful", f"{inert(data['holder'], lines=False)} is writing it at this moment")
+        ctx.row("careful", f"{inert_line(data['holder'])} is writing it at this moment")
     if turn["number"]:
         attempt = f", attempt {turn['attempt']}" if turn["attempt"] > 1 else ""
         ctx.row("last turn", f"@{turn['number']} {turn['status']}{attempt}")
@@ -284,7 +282,7 @@ def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     _many(ctx, "dead ends", ends, room)
     _many(ctx, "pending", [_pending(p) for p in data["pending"]] or ["nothing"], room)
     command = f"wakelog resume {name} --in {NATIVE}" if data["agent"] else data["python"]
-    ctx.row("go on", inert(command, lines=False))
+    ctx.row("go on", inert_line(command))
 
 
 def _pending(pending: dict[str, Any]) -> str:

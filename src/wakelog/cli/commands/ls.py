@@ -164,7 +164,7 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
     if info.damaged:
         needs.append(f"{glyph('failed')} damaged")
     return (
-        Cell(f"{mark}{info.name or info.id}", {"bold": True}),
+        Cell(f"{mark}{info}", {"bold": True}),
         Cell(short_id(info.id) if info.name else "", {"dim": True}),
         age(info.last_at, ctx.store.clock()).removesuffix(" ago"),
         str(info.turn or ""),

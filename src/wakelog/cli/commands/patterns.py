@@ -9,7 +9,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines
-from wakelog.cli.text import fit, inert
+from wakelog.cli.text import fit, inert_line
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -96,7 +96,7 @@ def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
     pattern = ctx.store.patterns.show(id, project=_project(ctx, everything))
 
     def human() -> None:
-        ctx.say(fit(inert(pattern.text, lines=False), ctx.columns))
+        ctx.say(fit(inert_line(pattern.text), ctx.columns))
         ctx.say_all(place_lines(ctx, pattern))
 
     ctx.answer("pattern", pattern, human)

@@ -17,7 +17,7 @@ from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import inert
+from wakelog.cli.text import inert_line
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
 from wakelog.session import Session
@@ -52,12 +52,12 @@ class _Pending(msgspec.Struct, frozen=True):
         others = [other for other in self.session.log.part("pending_actions") if other != self.action]
         beginnings = (self.action[:size] for size in range(1, len(self.action)))
         unique = (b for b in beginnings if harmless(b) and not any(other.startswith(b) for other in others))
-        return harmless(self.action) or next(unique, shlex.quote(inert(self.action, lines=False)))
+        return harmless(self.action) or next(unique, shlex.quote(inert_line(self.action)))
 
     @property
     def _options(self) -> list[str]:
         options = self.session.log.entry(self.entry["seq"]).body.get("options", ())
-        return [harmless(o) or shlex.quote(inert(o, lines=False)) for o in options] or ["TEXT"]
+        return [harmless(o) or shlex.quote(inert_line(o)) for o in options] or ["TEXT"]
 
     @property
     def input(self) -> Any:
@@ -123,7 +123,7 @@ def _all(ctx: CommandContext) -> list[Session[Any]]:
 def _cells(each: _Pending) -> list[str]:
     turn = f"@{each.entry['turn']}" if each.entry["turn"] else ""
     given = f"{each.entry['tool']} {text_of(each.input)}"
-    return [each.session.name or each.session.id, turn, each.action, str(each.entry["status"]), given]
+    return [str(each.session), turn, each.action, str(each.entry["status"]), given]
 
 
 def _find(session: Session[Any], text: str) -> _Pending:
@@ -132,7 +132,7 @@ def _find(session: Session[Any], text: str) -> _Pending:
     fits = [text] if text in pending else [action for action in pending if action.startswith(text)]
     if len(fits) == 1:
         return _Pending(session, fits[0], pending[fits[0]])
-    what = f"can be {' or '.join(sorted(fits))}" if fits else f"is not pending in {session.name or session.id}"
+    what = f"can be {' or '.join(sorted(fits))}" if fits else f"is not pending in {session}"
     known = f" (pending: {', '.join(sorted(pending)) or 'nothing'})" if not fits else ""
     raise NotFoundError(
         f"{text!r} {what}{known}",
@@ -189,12 +189,12 @@ def _show(ctx: CommandContext, found: _Pending) -> None:
     def human() -> None:
         entry = found.entry
         where = f"asked for at e{entry['seq']}" + (f", turn @{entry['turn']}" if entry["turn"] else "")
-        ctx.say(f"{ctx.style(inert(found.action, lines=False), bold=True)}  {entry['status']}, {where}")
-        ctx.say(f"  {inert(entry['tool'], lines=False)} {inert(text_of(found.input), lines=False)}")
-        ctx.say(f"  key: {inert(entry.get('key') or 'none', lines=False)}")
+        ctx.say(f"{ctx.style(inert_line(found.action), bold=True)}  {entry['status']}, {where}")
+        ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(found.input))}")
+        ctx.say(f"  key: {inert_line(entry.get('key') or 'none')}")
         for each in told:
             what = f"{each['outcome']} {text_of(each['output'])}" if each["output"] is not None else each["outcome"]
-            ctx.say(f"  a late worker said (e{each['seq']}): {inert(what, lines=False)}")
+            ctx.say(f"  a late worker said (e{each['seq']}): {inert_line(what)}")
         ctx.say(f"  {found.next}{' | --from-evidence' if told and '--never-ran' in found.next else ''}")
 
     ctx.answer("pending", {**found.plain(), "evidence": told}, human)
@@ -284,7 +284,7 @@ abandon_command = _settling(
 
 
 def _tell(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
-    ctx.done("settled", found.session, f"{inert(text, lines=False)}  (e{seq})", action=found.action, seq=seq)
+    ctx.done("settled", found.session, f"{inert_line(text)}  (e{seq})", action=found.action, seq=seq)
 
 
 def _me() -> str:

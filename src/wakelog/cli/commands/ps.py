@@ -110,7 +110,7 @@ def _row(ctx: CommandContext, each: LiveSession) -> Row:
             ", ".join(urgent) or stand.need,
             {"fg": _COLORS[stand.need], "bold": True} if stand.need in _COLORS else {"dim": True},
         ),
-        Cell(each.session.name or each.session.id, {"bold": True}),
+        Cell(str(each.session), {"bold": True}),
         age(stand.at, ctx.store.clock()),
         place,
         Cell(f"{sign} {stand.status}", {"fg": color}),

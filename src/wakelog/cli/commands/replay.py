@@ -19,7 +19,7 @@ from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import fit, glyph, inert
+from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
@@ -60,9 +60,7 @@ def _plain(row: Compared) -> dict[str, Any]:
 
 def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: str) -> None:
     """What would be run again, and how to pass the code."""
-    ctx.say(
-        f"{ctx.style(inert(recording.name, lines=False), bold=True)}  {_counted(recording)}, from e{recording.start} on"
-    )
+    ctx.say(f"{ctx.style(inert_line(recording.name), bold=True)}  {_counted(recording)}, from e{recording.start} on")
     ctx.say(f"  {mode}: {_MODES[mode]}")
     for number, begun in enumerate(recording.turns, 1):
         ctx.say(fit(f"  @{begun.turn}  {begun.words}  ({begun.outcome})", ctx.columns))
@@ -101,12 +99,12 @@ def _counted(recording: Recording) -> str:
 
 def say_report(ctx: CommandContext, report: Report) -> None:
     """The first difference, then all steps."""
-    ctx.say(f"{ctx.style(inert(report.name, lines=False), bold=True)}  {report.mode}  {_sum(report)}")
+    ctx.say(f"{ctx.style(inert_line(report.name), bold=True)}  {report.mode}  {_sum(report)}")
     found = report.divergence
     if found is not None:
         ctx.say(f"{ctx.style('first difference:', fg='red', bold=True)} {inert(report.first_difference)}")
     if report.error and (found is None or report.mode != "strict"):
-        ctx.say(f"{ctx.style('ended by:', fg='red')} {inert(report.error, lines=False)}")
+        ctx.say(f"{ctx.style('ended by:', fg='red')} {inert_line(report.error)}")
     for note in report.notes:
         ctx.say(f"{ctx.style('note:', fg='yellow')} {note}")
     shown = [row for row in report.steps if row.verdict != "unreached"]
@@ -116,7 +114,7 @@ def say_report(ctx: CommandContext, report: Report) -> None:
         words = "step was" if left == 1 else "steps were"
         ctx.say(ctx.style(f"  {glyph('more')} {left} {words} not reached", dim=True))
     if report.state:
-        ctx.say(f"state    different at the end: {inert(', '.join(report.state), lines=False)}")
+        ctx.say(f"state    different at the end: {inert_line(', '.join(report.state))}")
     elif report.ok and report.mode == "strict":
         ctx.say("state    the same at the end")
     if report.fork:
@@ -157,7 +155,7 @@ def _lines(row: Compared) -> list[Row]:
 def say_plan(ctx: CommandContext, plan: Plan) -> None:
     """A plan for people: what is to be checked is told with each value."""
     steps = len(plan.steps)
-    ctx.say(f"{ctx.style('plan of ' + inert(plan.name, lines=False), bold=True)}  {steps} step{'s' * (steps != 1)}")
+    ctx.say(f"{ctx.style('plan of ' + inert_line(plan.name), bold=True)}  {steps} step{'s' * (steps != 1)}")
     ctx.say("parameters" if plan.parameters else "parameters  none: no value of an input was found in a call")
     rows: list[Row] = [
         (f"  {p.name}", scalar(p.value, 40) if p.known != "unknown" else "must be given", p.origin, p.known)
@@ -340,7 +338,7 @@ def _run(ctx: CommandContext, session: Session[Any], where: str, agent: str, set
         except WakelogError as exc:
             refused = exc
         except Exception as exc:
-            ctx.warn(inert(f"the agent raised {type(exc).__name__}: {exc}", lines=False))
+            ctx.warn(inert_line(f"the agent raised {type(exc).__name__}: {exc}"))
     report = replay.report
     ctx.answer("replay", plain_report(report), lambda: say_report(ctx, report))
     if report.fork:

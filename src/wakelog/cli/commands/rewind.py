@@ -13,7 +13,7 @@ from wakelog.cli.errors import PARTIAL
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session
-from wakelog.cli.text import glyph, inert
+from wakelog.cli.text import glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
 from wakelog.session import Session
 from wakelog.session.undo import Undone
@@ -95,7 +95,7 @@ def rewind_command(
     where = ctx.place(selector)
     session = where.session
     if not where.text or where.is_range:
-        raise click.UsageError(f"rewind goes to one point: {session.name or session.id}@4, e12, cp:NAME, …")
+        raise click.UsageError(f"rewind goes to one point: {session}@4, e12, cp:NAME, …")
     to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
     preview = session.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
@@ -109,7 +109,7 @@ def rewind_command(
         refuse_if_moved(session, preview.head)
         restored = _do(session, to, what, plan, why)
     done = not dry_run and not nothing
-    undo = f"wakelog undo {session.name or session.id}"
+    undo = f"wakelog undo {session}"
     data = {
         **msgspec.to_builtins(preview),
         "name": session.name,
@@ -173,7 +173,7 @@ def _show_end(
             return
     place = _place(preview.to, preview.to_turn)
     did = f"Rewound to {place}." if "state" in what else f"Files went back to {place}."
-    ctx.say(f"{did} To undo: {inert(undo, lines=False)}")
+    ctx.say(f"{did} To undo: {inert_line(undo)}")
 
 
 def show_preview(
@@ -198,14 +198,14 @@ def show_preview(
     if plan is None:
         _files(ctx, preview.files)
     else:
-        _plan_rows(ctx, session, plan)
+        _plan_rows(ctx, plan)
     _effects(ctx, preview.effects)
     if plan is not None and plan.git:
         ctx.row("git", f"HEAD stays at {plan.git[:7]}; nothing is reset or committed")
     if preview.stays and "state" in what:
         ctx.row("stays", ", ".join(preview.stays))
     if preview.holder:
-        holder = inert(preview.holder, lines=False)
+        holder = inert_line(preview.holder)
         ctx.row("careful", ctx.style(f"{holder} is writing this session at this moment", fg="yellow"))
 
 
@@ -219,7 +219,7 @@ def _state(ctx: CommandContext, preview: RewindPreview) -> None:
     ctx.row("conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
 
 
-def _plan_rows(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> None:
+def _plan_rows(ctx: CommandContext, plan: RestorePlan) -> None:
     from wakelog.cli.render.files import plan_lines
 
     title = "files"
@@ -232,7 +232,7 @@ def _files(ctx: CommandContext, files: tuple[FileBeyond, ...]) -> None:
     title = "files"
     for file in files[:FILES_SHOWN]:
         lines = f"+{file.added} {glyph('minus')}{file.removed}"
-        text = f"{inert(file.path, lines=False):<32}  {file.change:<9} {lines:<9} @{file.turn}   not touched"
+        text = f"{inert_line(file.path):<32}  {file.change:<9} {lines:<9} @{file.turn}   not touched"
         ctx.row(title, text)
         title = ""
     if len(files) > FILES_SHOWN:
@@ -247,7 +247,7 @@ def _effects(ctx: CommandContext, effects: tuple[Beyond, ...]) -> None:
     ctx.row("outside", ctx.style(f"{what} cannot be undone:", fg="yellow"))
     for effect in effects[:FILES_SHOWN]:
         where = f"@{effect.turn}" if effect.turn else "between turns"
-        ctx.row("", f"{inert(effect.tool, lines=False)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}")
+        ctx.row("", f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}")
     if count > FILES_SHOWN:
         ctx.row("", f"and {count - FILES_SHOWN} more")
 
@@ -309,7 +309,7 @@ def _take_back(ctx: CommandContext, session: str, schema: str, **how: Any) -> in
         "head": undone.head.seq,
         "left_view": undone.left_view,
         "effects": msgspec.to_builtins(undone.effects),
-        "back": f"wakelog rewind -s {found.name or found.id} e{before}",
+        "back": f"wakelog rewind -s {found} e{before}",
         "files": undone.files.results if undone.files else None,
         "left_files": undone.left_files,
     }
@@ -327,7 +327,7 @@ def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[s
             f"  {data['left_view']} later events left the view and stay in the log; back to them: {inert(data['back'])}"
         )
     for effect in data["effects"]:
-        tool = inert(effect["tool"], lines=False)
+        tool = inert_line(effect["tool"])
         ctx.say(f"  not undone: {tool} ({effect['effect']}, {effect['outcome']}) at e{effect['seq']}")
     if undone.left_files:
         ctx.say("  files were left as they are")

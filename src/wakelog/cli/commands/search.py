@@ -15,10 +15,11 @@ from wakelog.cli.render.derived_hits import derived_hit_lines
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
-from wakelog.cli.render.values import plain_value, scalar, text_of
-from wakelog.cli.text import age, fit, glyph, inert, pad, width
+from wakelog.cli.render.values import scalar, text_of
+from wakelog.cli.text import age, fit, glyph, inert_line, pad, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
+from wakelog.model.payloads import without_bytes
 
 LIMIT, ALL = 20, 10_000
 _NARROW = 8
@@ -89,7 +90,7 @@ def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bo
 
     def human() -> None:
         for row in rows:
-            name = inert(str(row["name"] or row["session"]), lines=False)
+            name = inert_line(str(row["name"] or row["session"]))
             ctx.say(f"{row['hits']:>6}  {name}" if counts else name)
 
     ctx.answer("search", {"query": text, "sessions": rows}, human, records=rows)
@@ -104,7 +105,7 @@ def _place(hit: Hit) -> str:
 
 def _show(ctx: CommandContext, text: str, hits: list[Hit]) -> None:
     if not hits:
-        ctx.say(f"nothing says {inert(text, lines=False)!r}")
+        ctx.say(f"nothing says {inert_line(text)!r}")
         return
     now = ctx.store.clock()
     for hit in hits:
@@ -171,10 +172,10 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
         ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
     data = {
         "columns": list(table.columns),
-        "rows": [[plain_value(v) for v in row] for row in table.rows],
+        "rows": [[without_bytes(v) for v in row] for row in table.rows],
         "truncated": table.truncated,
     }
-    records = ({"row": dict(zip(table.columns, map(plain_value, row), strict=True))} for row in table.rows)
+    records = ({"row": dict(zip(table.columns, map(without_bytes, row), strict=True))} for row in table.rows)
     ctx.answer("query", data, lambda: _show_query(ctx, table), records=records)
 
 

@@ -15,7 +15,7 @@ from wakelog.cli.background_intake import background_intake
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert
+from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
@@ -236,7 +236,7 @@ def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
     """
     with closing(_keys(ctx, key_file)) as keys:
         key = keys.revoke(name_or_id)
-    ctx.answer("key", key, lambda: ctx.say(f"{inert(key.name, lines=False)} ({key.id}) is no longer a key"))
+    ctx.answer("key", key, lambda: ctx.say(f"{inert_line(key.name)} ({key.id}) is no longer a key"))
 
 
 def _keys(ctx: CommandContext, key_file: Path | None) -> Keys:

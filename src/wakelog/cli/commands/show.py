@@ -79,7 +79,7 @@ def show_command(
 def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool, everything: bool, limit: int) -> None:
     if raw:
         for each in shown:
-            _say_raw(ctx, each)
+            _say_raw(each)
         return
     if ctx.ndjson:
         for each in shown:
@@ -203,7 +203,7 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
         )
 
 
-def _say_raw(ctx: CommandContext, shown: _Shown) -> None:
+def _say_raw(shown: _Shown) -> None:
     """Stored bytes as they are, to a pipe; on a terminal they are made inert."""
     for entry in _entries(shown):
         for part in (entry.record.header, entry.record.body):

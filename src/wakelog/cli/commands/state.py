@@ -15,7 +15,7 @@ from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
-from wakelog.cli.text import clock, glyph, inert, iso, other_time
+from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
 from wakelog.diff.blame import Blame
 from wakelog.model.document import State
 from wakelog.model.values import Value
@@ -75,7 +75,7 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
         place = [f"@{document['turn']['number']}"] if document["turn"]["number"] else []
         ctx.say(f"{title(ctx, session)}  " + f" {glyph('dot')} ".join([*place, f"e{seq}", when]))
         if pointer:
-            ctx.say(ctx.style(inert(pointer, lines=False), fg="cyan"))
+            ctx.say(ctx.style(inert_line(pointer), fg="cyan"))
             ctx.say_all(tree(value, ctx.columns, 2))
         else:
             _say_document(ctx, document)

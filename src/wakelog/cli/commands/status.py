@@ -48,7 +48,7 @@ def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
     state = f" {turn['status']}" if turn["status"] else ""
     looked = f" {glyph('dot')} as of e{stand.seq}" if stand.seq != head.seq else ""
     when = age(stand.at, session.log.clock()) if stand.seq == head.seq else clock(stand.at, utc=ctx.utc, long=True)
-    name = fit(session.name or session.id, ctx.columns // 2)
+    name = fit(str(session), ctx.columns // 2)
     room = ctx.columns - width(name) - len(stand.status) - 4
     facts = fit(f" {glyph('dot')} ".join(["", f"{place}{state}", f"e{stand.seq}", when]) + looked, room)
     ctx.say(f"{ctx.style(name, bold=True)}  {status_words(ctx, stand.status)}{facts}")

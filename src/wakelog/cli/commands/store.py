@@ -14,7 +14,7 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert, iso, size
+from wakelog.cli.text import clock, inert_line, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age
 from wakelog.engine import MigrationStep, StoreFinding
@@ -111,11 +111,11 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
 def _say(ctx: CommandContext, finding: StoreFinding) -> None:
     mark = ctx.style("✗", fg="red", bold=True) if finding.is_damage else ctx.style("·", fg="yellow")
     where = _name(ctx, finding.session)
-    place = f"{inert(where, lines=False)}  " if where else ""
+    place = f"{inert_line(where)}  " if where else ""
     at = f"e{finding.seq}: " if finding.seq else ""
-    ctx.say(f"{mark} {place}{at}{inert(finding.what, lines=False)}")
+    ctx.say(f"{mark} {place}{at}{inert_line(finding.what)}")
     if finding.fix:
-        ctx.say(f"  {ctx.style('fix:', dim=True)} {inert(finding.fix, lines=False)}")
+        ctx.say(f"  {ctx.style('fix:', dim=True)} {inert_line(finding.fix)}")
 
 
 def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
@@ -174,7 +174,7 @@ def backup(ctx: CommandContext, target: str) -> int:
 
         with Progress(ctx, "archived events", sum(h.seq for h in here.sessions())) as progress:
             done = archiving.backup(here, target, progress)
-        return _show_archive(ctx, here, done, target, "archived")
+        return _show_archive(ctx, done, target, "archived")
     with open_store(target) as there:
         return _copy(ctx, here, there, target, (), True)
 
@@ -198,7 +198,7 @@ def restore(ctx: CommandContext, source: str, name: str) -> int:
         here = ctx.new_store()
         with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
             done = archiving.restore(here, source, name, progress)
-        return _show_archive(ctx, here, done, source, "brought back")
+        return _show_archive(ctx, done, source, "brought back")
     with open_store(source, create=False) as there:
         return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
 
@@ -219,11 +219,9 @@ def _copy(ctx: CommandContext, source: Store, target: Store, where: str, only: t
 
     def human() -> None:
         there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
-        ctx.say(
-            f"{done.sessions} sessions, {done.events:,} events → {inert(hide_password(where), lines=False)}  ({there})"
-        )
+        ctx.say(f"{done.sessions} sessions, {done.events:,} events → {inert_line(hide_password(where))}  ({there})")
         for session in done.diverged:
-            name = inert(source.engine.head(session).name or session, lines=False)
+            name = inert_line(source.engine.head(session).name or session)
             ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has gone its own way there, and was left alone")
         for session in bad:
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
@@ -234,14 +232,14 @@ def _copy(ctx: CommandContext, source: Store, target: Store, where: str, only: t
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
 
 
-def _show_archive(ctx: CommandContext, store: Store, done: ArchiveResult, place: str, word: str) -> int:
+def _show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
     data = {**msgspec.to_builtins(done), "place": hide_password(place)}
 
     def human() -> None:
         there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
-        ctx.say(f"{done.sessions} sessions {word}  ({there})  {inert(hide_password(place), lines=False)}")
+        ctx.say(f"{done.sessions} sessions {word}  ({there})  {inert_line(hide_password(place))}")
         for session, problem in done.problems.items():
-            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert(problem, lines=False)}")
+            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert_line(problem)}")
         ctx.say(f"  as of {done.list}")
 
     ctx.answer("store-archive", data, human)

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import inert, size
+from wakelog.cli.text import inert_line, size
 from wakelog.engine import ShardPlacement
 from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
 
@@ -39,7 +39,7 @@ def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: i
     data = {"place": hide_password(where), "shards": msgspec.to_builtins(found)}
 
     def human() -> None:
-        ctx.say(f"{ctx.style('✔', fg='green')} created {inert(hide_password(where), lines=False)}")
+        ctx.say(f"{ctx.style('✔', fg='green')} created {inert_line(hide_password(where))}")
         say_placement(ctx, found)
         if replicas is not None and replicas < 3 and "replicas=" not in where:
             ctx.say(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")

@@ -48,7 +48,7 @@ class _Teller:
         if self._ctx.ndjson or self._ctx.json:
             self._ctx.record("tail", brief(session, entry, tools))
             return
-        name = (session.name or session.id) if self._named else ""
+        name = str(session) if self._named else ""
         self._ctx.say(show_line(self._ctx, session, entry, tools, name=name))
         self._ctx.flush()
 

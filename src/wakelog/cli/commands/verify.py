@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.output import is_url
 from wakelog.cli.render.anchors import show_anchored, show_log
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import clock, inert
+from wakelog.cli.text import clock, inert_line
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
@@ -178,7 +178,7 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     if not report.session:
         ctx.say(f"{mark} {name}")
         for fault in report.integrity:
-            ctx.say(f"    {ctx.style(inert(fault.what, lines=False), fg='red')}")
+            ctx.say(f"    {ctx.style(inert_line(fault.what), fg='red')}")
         return
     ctx.say(f"{mark} {name}  {report.events:,} events, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
@@ -204,7 +204,7 @@ def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead |
         ctx.say(f"    {'anchor':<13}holds: e{signed.anchor.seq} is the one it names{since}")
     if signed and signed.signer:
         ctx.say(
-            f"    {'signed':<13}by {inert(signed.signer, lines=False)} at {clock(signed.at, utc=ctx.utc, long=True)}"
+            f"    {'signed':<13}by {inert_line(signed.signer)} at {clock(signed.at, utc=ctx.utc, long=True)}"
         )
 
 

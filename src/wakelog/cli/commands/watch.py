@@ -15,7 +15,7 @@ from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingF
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import clock, fit, glyph, inert, pad, width
+from wakelog.cli.text import clock, counted, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.monitors.monitor import Raised
 from wakelog.monitors.rules import Given, load_rules
@@ -91,17 +91,13 @@ def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, ev
     paused = [each for each in raised if each.has_paused]
 
     def human() -> None:
-        rows = [flag_cells(ctx, s.name or s.id, flag) for s, flag in standing.values()]
+        rows = [flag_cells(ctx, str(s), flag) for s, flag in standing.values()]
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
-        ctx.say(
-            f"{len(standing)} flag{'s' if len(standing) != 1 else ''}, {count} of them new"
-            if standing
-            else "nothing to point at"
-        )
+        ctx.say(f"{counted(len(standing), 'flag')}, {count} of them new" if standing else "nothing to point at")
         for each in paused:
-            ctx.say(f"{inert(ctx.name_of(each.session), lines=False)} is paused")
+            ctx.say(f"{inert_line(ctx.name_of(each.session))} is paused")
 
     data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in standing.items()]
     ctx.answer("watch", data, human)
@@ -143,7 +139,7 @@ def _told(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Ra
         if isinstance(each, Raised):
             yield each
         else:
-            ctx.warn(f"{inert(ctx.name_of(each.session), lines=False)} cannot be watched: {inert(each.message)}")
+            ctx.warn(f"{inert_line(ctx.name_of(each.session))} cannot be watched: {inert(each.message)}")
 
 
 def _tell(ctx: CommandContext, each: Raised) -> None:
@@ -207,7 +203,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 
     def human() -> None:
         if found:
-            say_table(ctx, FLAG_COLUMNS, [flag_cells(ctx, s.name or s.id, flag) for s, flag in found])
+            say_table(ctx, FLAG_COLUMNS, [flag_cells(ctx, str(s), flag) for s, flag in found])
         else:
             ctx.say("no flag stands")
 
@@ -237,7 +233,7 @@ def add(ctx: CommandContext, session: str, name: str, message: str, on: str, sev
     """
     found = ctx.session(session)
     seq = found.monitors.flag(name, message, severity=severity, on=on or None)
-    _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is flagged, as e{seq}")
+    _tell_flag(ctx, found, name, seq, f"{inert_line(name)} is flagged, as e{seq}")
 
 
 @flag_command.command("clear")
@@ -256,7 +252,7 @@ def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
     """
     found = ctx.session(session)
     seq = found.monitors.clear_flag(name, why=why)
-    _tell_flag(ctx, found, name, seq, f"{inert(name, lines=False)} is cleared, as e{seq}")
+    _tell_flag(ctx, found, name, seq, f"{inert_line(name)} is cleared, as e{seq}")
 
 
 def _tell_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, said: str) -> None:

@@ -23,7 +23,7 @@ from wakelog.cli.render.provenance import (
 from wakelog.cli.render.results import Of, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import fit, glyph, inert
+from wakelog.cli.text import fit, glyph, inert_line
 from wakelog.provenance.blast_radius import Blast, Kept
 from wakelog.provenance.taint import ITEMS, Part, Taint
 from wakelog.provenance.why import DEPTH, STEPS, Why
@@ -237,7 +237,7 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
     ctx.say(f"{ctx.style(words, bold=True)} ({len(kept)})")
     for each in kept[:SHOWN]:
         place = f"e{each.seq}" if each.seq else ""
-        name = "" if each.part == "decision" else inert(each.name, lines=False)
+        name = "" if each.part == "decision" else inert_line(each.name)
         ctx.say(fit(f"  {each.part:<9} {place:<7} {name}", ctx.columns).rstrip())
     if len(kept) > SHOWN:
         ctx.say(f"  and {len(kept) - SHOWN} more (--json shows all)")

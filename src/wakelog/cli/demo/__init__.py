@@ -123,7 +123,7 @@ def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Prog
     if after := getattr(module, f"after_{story}", None):
         after(engine, scene)
     events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
-    return Built(name, tuple(h.name or h.session for h in heads), events, True)
+    return Built(name, tuple(str(h) for h in heads), events, True)
 
 
 def is_demo_store(store: Store) -> bool:

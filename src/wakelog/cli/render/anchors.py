@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.text import clock, inert
+from wakelog.cli.text import clock, inert_line
 from wakelog.store.anchors import AnchoredSession, AnchorReport, DatedAnchor
 
 
@@ -20,7 +20,7 @@ def show_anchored(ctx: CommandContext, each: AnchoredSession | None) -> None:
         ctx.say(f"    {'':<13}{each.told}")
         return
     style = {} if each.ok else {"fg": "red"}
-    ctx.say(f"    {each.verdict:<13}{ctx.style(inert(each.told, lines=False), **style)}")
+    ctx.say(f"    {each.verdict:<13}{ctx.style(inert_line(each.told), **style)}")
     if each.failed is not None:
         ctx.say(f"    {'':<13}e{each.failed.seq} was anchored {_when(ctx, each.failed)}, and that no longer holds")
 
@@ -34,9 +34,9 @@ def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     mark = ctx.style("✔", fg="green") if found.ok else ctx.style("✗", fg="red", bold=True)
     rounds = f"{found.rounds} round{'s' * (found.rounds != 1)}"
     newest = f", the newest {clock(found.newest_at, utc=ctx.utc, long=True)}" if found.rounds else ""
-    ctx.say(f"{mark} anchors in {inert(found.place, lines=False)}: {rounds}{newest}")
+    ctx.say(f"{mark} anchors in {inert_line(found.place)}: {rounds}{newest}")
     for fault in filter(None, (found.log_fault, *found.kept_faults)):
-        ctx.say(f"    {ctx.style(inert(fault, lines=False), fg='red')}")
+        ctx.say(f"    {ctx.style(inert_line(fault), fg='red')}")
     for kept in found.kept:
         ctx.say(f"    {'kept':<13}agrees with the receipt of {clock(kept.at, utc=ctx.utc, long=True)}")
     if not found.rounds and not found.log_fault:

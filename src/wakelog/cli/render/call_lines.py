@@ -10,7 +10,7 @@ from collections import Counter
 from typing import Any
 
 from wakelog.cli.render.values import fetched, text_of
-from wakelog.cli.text import glyph
+from wakelog.cli.text import counted, glyph
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import numbered_lines
 from wakelog.model.call_gist import call_gist
@@ -31,7 +31,7 @@ def call_text(session: Session[Any], entry: Entry, said: str, *, is_error: bool)
         return about
     if numbered_lines(said):
         count = numbered_lines(text_of(fetched(session, entry, entry.body.get("output"), 0)))
-        said = f"{count} line{'s' if count != 1 else ''}"
+        said = counted(count, "line")
     return " → ".join(part for part in (about, said) if part)
 
 

@@ -10,7 +10,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import scalar, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money, width
+from wakelog.cli.text import count, counted, duration, fit, glyph, money, width
 from wakelog.diff.turn_diff import Change, TurnDiff
 from wakelog.diff.writers import Writer
 from wakelog.model.document import decision_words
@@ -46,7 +46,7 @@ def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: 
         added = sum(a for a, _ in files.values())
         removed = sum(r for _, r in files.values())
         lines = f", +{added} {glyph('minus')}{removed}" if files else ""
-        yield indent + _section(ctx, "files", f"{len(changed)} file{'s' if len(changed) > 1 else ''}{lines}")
+        yield indent + _section(ctx, "files", f"{counted(len(changed), 'file')}{lines}")
         yield from _rows(ctx, _FILE_COLUMNS, [(_file_row(c, files), c) for c in changed], indent, room)
     if sources := [f"{c.key} {_trust(c)}" for c in diff.of("trust")]:
         yield indent + _section(

@@ -13,8 +13,8 @@ from wakelog.cli.render.events import sign
 from wakelog.cli.render.money import plain_cost
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.render.values import PEEK_BYTES, plain_value, readable, text_of
-from wakelog.cli.text import count, duration, fit, glyph, money
+from wakelog.cli.render.values import PEEK_BYTES, readable, text_of
+from wakelog.cli.text import count, counted, duration, fit, glyph, money
 from wakelog.compare.alignment import AlignedStep as Pairing
 from wakelog.compare.comparison import Pair
 from wakelog.compare.divergence import Difference, Divergence, DivergenceFactor, Followed
@@ -24,6 +24,7 @@ from wakelog.compare.steps import Step, Try
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.log import Log
+from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
 
 _BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")
@@ -198,7 +199,7 @@ def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], nam
 
 
 def _where(found: Divergence, names: str) -> str:
-    before = f"after {found.same_before} same step{'s' if found.same_before != 1 else ''}"
+    before = f"after {counted(found.same_before, 'same step')}"
     if found.same_before == 0:
         before = "at the very beginning"
     sides = zip(names, (found.a, found.b), strict=True)
@@ -252,9 +253,9 @@ def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterat
             yield name + fit(f"{where}large values with other content (wakelog show has them)", room)
         elif each.a is None or each.b is None:
             mark, value = ("+", each.b) if each.a is None else ("-", each.a)
-            yield name + ctx.style(fit(f"{mark} {where}{text_of(plain_value(value))}", room), fg=_COLORS[mark])
+            yield name + ctx.style(fit(f"{mark} {where}{text_of(without_bytes(value))}", room), fg=_COLORS[mark])
         else:
-            a, b, note = _apart(text_of(plain_value(each.a)), text_of(plain_value(each.b)), room - 4)
+            a, b, note = _apart(text_of(without_bytes(each.a)), text_of(without_bytes(each.b)), room - 4)
             if len(where + a + b) + 6 < room and "\n" not in a + b:
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
@@ -332,7 +333,7 @@ def _then(found: Divergence, names: str) -> Iterator[str]:
             parts += [f"{derived} had it in view"] if derived else []
             parts += [f"{after} with no recorded link to it"] if after else []
             title = f"then in {name}"
-            yield f"  {title:<11}{len(followed)} other step{'s' if len(followed) > 1 else ''}: {', '.join(parts)}"
+            yield f"  {title:<11}{counted(len(followed), 'other step')}: {', '.join(parts)}"
 
 
 # Side by side
@@ -371,7 +372,7 @@ def _folded(rows: Sequence[Pairing], everything: bool) -> Iterator[tuple[int, Pa
 
 def _cells(pair: Pair, logs: tuple[Log, Log], names: str, row: Pairing | int, is_first: bool) -> Row:
     if isinstance(row, int):
-        return (glyph("more"), Cell(f"{row} same step{'s' if row > 1 else ''}", {"dim": True}), "", "", "")
+        return (glyph("more"), Cell(counted(row, "same step"), {"dim": True}), "", "", "")
     a, b = pair.steps(row)
     words = {"only a": f"only {names[0]}", "only b": f"only {names[1]}", "unknown": "unknown"}
     verdict: str = words.get(row.verdict, row.verdict)
@@ -453,7 +454,7 @@ shape(Followed, "step rests", step=lambda each: each.step + 1)
 shape(
     Difference,
     "what pointer a b by_hash",
-    a=lambda each: plain_value(each.a),
-    b=lambda each: plain_value(each.b),
+    a=lambda each: without_bytes(each.a),
+    b=lambda each: without_bytes(each.b),
 )
 shape(DivergenceFactor, "what verdict note? differences only_a only_b changes")

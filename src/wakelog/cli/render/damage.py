@@ -15,7 +15,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.render.events import record, show_line
 from wakelog.cli.render.sessions import handle
-from wakelog.cli.text import glyph, inert
+from wakelog.cli.text import glyph, inert_line
 from wakelog.errors import CorruptLogError
 from wakelog.log.damage import Hole
 from wakelog.log.reader import Entry
@@ -68,7 +68,7 @@ def answer_damaged(
         return INTEGRITY
     sign = ctx.style(f"{glyph('warn')} damaged", fg="red")
     ctx.say(f"{ctx.style(handle(session), bold=True)}  {sign}")
-    ctx.say(f"  {inert(problem.message, lines=False)}; this is what can be read")
+    ctx.say(f"  {inert_line(problem.message)}; this is what can be read")
     for item in shown:
         ctx.say(_hole_line(ctx, item) if isinstance(item, Hole) else _line(ctx, session, item, tools))
     if len(found) > len(shown):
@@ -90,9 +90,9 @@ def _line(ctx: CommandContext, session: Session[Any], entry: Entry, tools: dict[
     try:
         return show_line(ctx, session, entry, tools)
     except CorruptLogError as exc:
-        return f"e{entry.seq}  {entry.kind}  {ctx.style(inert(exc.message, lines=False), fg='red')}"
+        return f"e{entry.seq}  {entry.kind}  {ctx.style(inert_line(exc.message), fg='red')}"
 
 
 def _hole_line(ctx: CommandContext, hole: Hole) -> str:
-    why = f"cannot be read: {inert(hole.why, lines=False)}"
+    why = f"cannot be read: {inert_line(hole.why)}"
     return f"{ctx.style(hole.place, fg='cyan')}  {ctx.style(why, fg='red')}"

@@ -12,7 +12,20 @@ from wakelog.cli.render.money import cost_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnSummary
 from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
-from wakelog.cli.text import clock, count, duration, fit, glyph, inert, money, other_time, size, width
+from wakelog.cli.text import (
+    clock,
+    count,
+    counted,
+    duration,
+    fit,
+    glyph,
+    inert,
+    inert_line,
+    money,
+    other_time,
+    size,
+    width,
+)
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.parts import content_text
@@ -53,7 +66,7 @@ def turn_lines(
         yield from about
     elif commit is not None:
         yield f"{title(ctx, session)}  commit c:{commit['hash'][:12]}  e{commit['first']}..e{commit['last']}"
-        yield ctx.style(f"  after c:{commit['prev'][:12]}, id {inert(commit['id'], lines=False)}", dim=True)
+        yield ctx.style(f"  after c:{commit['prev'][:12]}, id {inert_line(commit['id'])}", dim=True)
     else:
         yield f"{title(ctx, session)}  e{span.first}..e{span.last}"
     yield ""
@@ -96,7 +109,7 @@ def _limited_diff(
 
 def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) -> Iterator[str]:
     place = f"@{row.turn}" + (f".{row.attempts}" if row.attempts > 1 else "")
-    front = f"{fit(session.name or session.id, ctx.columns // 3)} {place}"
+    front = f"{fit(str(session), ctx.columns // 3)} {place}"
     yield f"{ctx.style(front, bold=True)}  {fit(row.title, ctx.columns - width(front) - 2)}"
     is_timed = has_time(session, row.started_at, row.stored_at)
     took = duration(row.ended_at - row.started_at) if row.ended_at else "not ended"
@@ -105,7 +118,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
         clock(row.started_at, utc=ctx.utc, long=True) + other_time(row.started_at, row.stored_at) if is_timed else "",
         took if is_timed else "no times recorded",
         f"{row.attempts} attempts" if row.attempts > 1 else "",
-        f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "",
+        counted(row.tool_calls, "tool") if row.tool_calls else "",
         f"+{row.added} {glyph('minus')}{row.removed}" if row.files else "",
         f"{count(row.spent.tokens_out)} out" if row.spent.tokens_out else "",
         money(row.spent.usd_micros) if row.spent.usd_micros else "",
@@ -179,7 +192,7 @@ def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools:
     """The whole commit record of one event."""
     header, body = entry.header, entry.body
     line = line_of(session, entry, tools)
-    front = f"{fit(session.name or session.id, ctx.columns // 3)} e{entry.seq}"
+    front = f"{fit(str(session), ctx.columns // 3)} e{entry.seq}"
     kind = fit(entry.kind, 24)
     room = max(1, ctx.columns - width(front) - width(kind) - 4)
     yield f"{ctx.style(front, bold=True)}  {ctx.style(kind, fg='cyan')}  {fit(line.text, room)}"

@@ -12,14 +12,15 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.money import cost_words, plain_cost
-from wakelog.cli.render.values import fetched, mention, plain_value, preview, text_of
-from wakelog.cli.text import clock, fit, glyph, iso, other_time, pad, width
+from wakelog.cli.render.values import fetched, mention, preview, text_of
+from wakelog.cli.text import clock, counted, fit, glyph, iso, other_time, pad, width
 from wakelog.errors import CorruptLogError
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
 from wakelog.model.document import decision_words, told_ops
 from wakelog.model.ids import Seq
+from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -219,7 +220,7 @@ def _imported(body: dict[str, Value]) -> str:
     ids = body.get("ids")
     count = len(ids) if isinstance(ids, list) else 0
     name = text_of(body.get("source", "")).replace("\\", "/").rpartition("/")[2]
-    return f"{count} record{'s' if count != 1 else ''} of {text_of(body.get('format', ''))} from {name}"
+    return f"{counted(count, 'record')} of {text_of(body.get('format', ''))} from {name}"
 
 
 def _subagent(verb: str) -> Callable[[dict[str, Value]], str]:
@@ -399,7 +400,9 @@ def record(session: Session[Any], entry: Entry, tools: Tools, limit: int) -> dic
     """The whole commit record of an event (JSON); payloads up to `limit` bytes are in it, larger ones mentioned."""
     body, header = entry.body, entry.header
     fields = {
-        k: plain_value(fetched(session, entry, v, limit)) if mention(v) else v for k, v in body.items() if k != "delta"
+        k: without_bytes(fetched(session, entry, v, limit)) if mention(v) else v
+        for k, v in body.items()
+        if k != "delta"
     }
     return {
         **brief(session, entry, tools),

@@ -8,7 +8,7 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import fit, glyph, inert, pad, width
+from wakelog.cli.text import counted, fit, glyph, inert_line, pad, width
 from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
@@ -24,16 +24,14 @@ def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
     if not steps and not plan.unseen:
         yield "no change of a file was recorded after it"
         return
-    yield ctx.style(f"in {inert(plan.folder, lines=False)}", dim=True)
-    column = min(max((width(inert(step.path, lines=False)) for step in steps), default=0) + 2, 40)
+    yield ctx.style(f"in {inert_line(plan.folder)}", dim=True)
+    column = min(max((width(inert_line(step.path)) for step in steps), default=0) + 2, 40)
     plain = [step for step in steps if step.do in ("restore", "delete", "already")]
     left_out = {step.path for step in plain[SHOWN:]}
     rescue = _short(plan.rescue)
     for step in steps:
         if step.path not in left_out:
-            yield pad(step.path, column, middle=True) + ctx.style(
-                inert(_words(step, rescue), lines=False), fg=_COLORS[step.do]
-            )
+            yield pad(step.path, column, middle=True) + ctx.style(inert_line(_words(step, rescue)), fg=_COLORS[step.do])
     if left_out:
         yield f"and {len(left_out):,} more to be brought back (--json lists them)"
     yield from _unseen_lines(ctx, plan)
@@ -80,10 +78,10 @@ def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
         yield f"Files: {', '.join(counts)}."
     for result in restored.results:
         if result.saved:
-            copy = inert(_short(result.saved), lines=False)
-            yield f"  {inert(result.path, lines=False)}: a copy of what was there is kept in {copy}"
+            copy = inert_line(_short(result.saved))
+            yield f"  {inert_line(result.path)}: a copy of what was there is kept in {copy}"
     for result in by["kept"]:
-        yield ctx.style(f"  not touched: {inert(f'{result.path}: {result.why}', lines=False)}", fg="yellow")
+        yield ctx.style(f"  not touched: {inert_line(f'{result.path}: {result.why}')}", fg="yellow")
     if count := len(restored.plan.unseen):
         calls = "a call that was" if count == 1 else f"{count} calls that were"
         yield ctx.style(f"  not known: what {calls} not captured did to files", fg="yellow")
@@ -118,14 +116,11 @@ def diff_lines(ctx: CommandContext, diff: FileDiff, *, indent: str = "", names: 
         counts = f"+{diff.added} {glyph('minus')}{diff.removed}" if diff.text else ""
         yield indent + ctx.style(fit(f"{diff.change} {diff.path}  {counts}", room), bold=True)
     if diff.before_mode and diff.after_mode and diff.before_mode != diff.after_mode:
-        yield (
-            indent
-            + f"mode {inert(diff.before_mode, lines=False)} {glyph('arrow')} {inert(diff.after_mode, lines=False)}"
-        )
+        yield (indent + f"mode {inert_line(diff.before_mode)} {glyph('arrow')} {inert_line(diff.after_mode)}")
     if diff.note:
         yield indent + ctx.style(fit(f"no diff: {diff.note}", room), fg="yellow")
     for line in diff.text.split("\n") if diff.text else ():
-        yield indent + ctx.style(inert(line, lines=False).rstrip("\n"), **_style(line))
+        yield indent + ctx.style(inert_line(line).rstrip("\n"), **_style(line))
 
 
 def _style(line: str) -> dict[str, Any]:
@@ -136,9 +131,9 @@ def _style(line: str) -> dict[str, Any]:
 
 def stat_lines(ctx: CommandContext, diffs: list[FileDiff]) -> Iterator[str]:
     """One line a file, and the sum."""
-    column = min(max((width(inert(d.path, lines=False)) for d in diffs), default=0) + 2, ctx.columns - 40)
+    column = min(max((width(inert_line(d.path)) for d in diffs), default=0) + 2, ctx.columns - 40)
     for diff in diffs:
         what = diff.note or f"+{diff.added} {glyph('minus')}{diff.removed}"
         yield f"  {pad(diff.path, column, middle=True)}{diff.change:<9} {fit(what, 28)}"
     added, removed = sum(d.added for d in diffs), sum(d.removed for d in diffs)
-    yield f"{len(diffs)} file{'s' if len(diffs) != 1 else ''}, +{added} {glyph('minus')}{removed}"
+    yield f"{counted(len(diffs), 'file')}, +{added} {glyph('minus')}{removed}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import fit, fit_path, glyph, inert, pad
+from wakelog.cli.text import counted, fit, fit_path, glyph, inert_line, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.session import Session
@@ -77,7 +77,7 @@ def insight_lines(
         yield indent + _title(ctx, "checks") + "  " + "   ".join(_check(ctx, item) for item in checks[-_FILES_MAX:])
     if writes:
         yield from _file_lines(ctx, writes, indent)
-    yield from (f"{indent}{ctx.style(inert(note, lines=False), dim=True)}" for note in found.notes)
+    yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in found.notes)
     if footer and (told or (found.hidden and not kinds)):
         yield footer_line(ctx, found, indent)
 
@@ -89,7 +89,7 @@ def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
 
 def _footer(found: Insight) -> str:
     count = found.hidden
-    more = f"{count} minor decision{'s' if count != 1 else ''} hidden (insight --all)"
+    more = f"{counted(count, 'minor decision')} hidden (insight --all)"
     hidden = f"{more} {glyph('dot')} " if count else ""
     return f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
 
@@ -112,7 +112,7 @@ def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator
 
 def _wrapped(text: str, room: int) -> list[str]:
     """A text on a few lines; what does not fit is cut."""
-    lines = textwrap.wrap(inert(text, lines=False), room, max_lines=LINES_MAX, placeholder=glyph("more"))
+    lines = textwrap.wrap(inert_line(text), room, max_lines=LINES_MAX, placeholder=glyph("more"))
     return [fit(line, room) for line in lines] or [""]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
-from wakelog.cli.text import age, fit, glyph, inert, width
+from wakelog.cli.text import age, fit, glyph, inert_line, width
 from wakelog.knowledge.connections import PathStep, ThingPath
 from wakelog.knowledge.likeness import LikeSession, LikeSessions
 from wakelog.knowledge.lines import KnownLine, KnownThing
@@ -44,9 +44,9 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
         marks += ["the file has changed since"] if line.stale else []
         marks += [line.project] if projects and line.project else []
         marks += [line.why] if line.why else []
-        rest = fit("  ".join(inert(mark, lines=False) for mark in marks), max(10, ctx.columns - width(place) - 2))
+        rest = fit("  ".join(inert_line(mark) for mark in marks), max(10, ctx.columns - width(place) - 2))
         yield f"{ctx.style(place, fg='cyan')}  {ctx.style(rest, dim=True)}"
-        yield "    " + fit(inert(line.text, lines=False), ctx.columns - 4)
+        yield "    " + fit(inert_line(line.text), ctx.columns - 4)
 
 
 def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
@@ -55,6 +55,6 @@ def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[st
         named = harmless(each.name) or each.session
         marks = [age(each.at, now), *([each.outcome] if each.outcome else []), *each.why]
         marks += [f"{glyph('warn')} {each.trust}"] if each.trust == "untrusted" else []
-        rest = fit("  ".join(inert(mark, lines=False) for mark in marks), max(10, ctx.columns - width(named) - 2))
+        rest = fit("  ".join(inert_line(mark) for mark in marks), max(10, ctx.columns - width(named) - 2))
         yield f"{ctx.style(named, fg='cyan')}  {ctx.style(rest, dim=True)}"
-        yield "    " + fit(inert(each.about, lines=False), ctx.columns - 4)
+        yield "    " + fit(inert_line(each.about), ctx.columns - 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.text import counted
 from wakelog.exporters.share_mask import MaskReview
 
 EVENTS = 12
@@ -18,7 +19,7 @@ def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> Non
         click.echo(f"nothing {verb}: no secrets, own words or home folders were found", err=True)
         return
     count, events = review.total, len(review.events)
-    places = f"{count} place{'s' if count != 1 else ''} in {events} event{'s' if events != 1 else ''}"
+    places = f"{counted(count, 'place')} in {counted(events, 'event')}"
     click.echo(f"{places} {verb}:", err=True)
     for kind, found in sorted(review.kinds.items()):
         shown = " ".join(f"e{seq}" for seq in sorted(found)[:EVENTS])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.known import place_of
 from wakelog.cli.render.results import shape
-from wakelog.cli.text import age, fit, glyph, inert
+from wakelog.cli.text import age, fit, glyph, inert_line
 from wakelog.patterns.cohorts import CohortComparison, CohortDifference
 from wakelog.patterns.findings import FoundPatterns, PatternPlace, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
@@ -39,7 +39,7 @@ def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
         count = f"{pattern.roots} sessions" if pattern.roots > 1 else "1 session"
         mark = f"  {glyph('warn')} untrusted" if pattern.trust == "untrusted" else ""
         yield f"  {ctx.style(pattern.id, fg='cyan')}  {ctx.style(count, dim=True)}{mark}"
-        for part in inert(pattern.text, lines=False).split("; "):
+        for part in inert_line(pattern.text).split("; "):
             yield "    " + fit(part, ctx.columns - 4)
 
 
@@ -47,7 +47,7 @@ def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
     now = ctx.store.clock()
     for place in pattern.seen:
         where = place_of(place.session, place.name, place.turn, place.seq)
-        note = f"  {inert(place.note, lines=False)}" if place.note else ""
+        note = f"  {inert_line(place.note)}" if place.note else ""
         yield "  " + fit(f"{where}  {age(place.at, now)}{note}", ctx.columns - 2)
 
 
@@ -59,4 +59,4 @@ def difference_line(each: CohortDifference) -> str:
     else:
         sizes = f"{each.a:g} {glyph('arrow')} {each.b:g} {each.unit}"
         by = f"{each.difference:+.4g} ({each.low:+.4g} to {each.high:+.4g})"
-    return f"{inert(each.name, lines=False)}  {sizes}  {by}"
+    return f"{inert_line(each.name)}  {sizes}  {by}"

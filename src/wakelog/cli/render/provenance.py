@@ -13,7 +13,7 @@ from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.text import day, fit, glyph, inert, iso, width
+from wakelog.cli.text import day, fit, glyph, inert_line, iso, width
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched
@@ -44,7 +44,7 @@ MAY = "may: it was in a model's window, or before it in the same turn; that it h
 def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
     """A sentence of our own, on as many lines as it takes."""
     margin = " " * (len(text) - len(text.lstrip()))
-    for line in textwrap.wrap(inert(text, lines=False), ctx.columns, subsequent_indent=margin):
+    for line in textwrap.wrap(inert_line(text), ctx.columns, subsequent_indent=margin):
         ctx.say(ctx.style(line, **style))
 
 

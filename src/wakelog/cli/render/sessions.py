@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
-from wakelog.cli.text import fit, glyph, inert, iso
+from wakelog.cli.text import fit, glyph, inert_line, iso
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.session.needs import Standing
@@ -61,12 +61,12 @@ def identity(session: Session[Any]) -> dict[str, Any]:
 
 def label(session: Session[Any] | SessionInfo) -> str:
     """What people call the session, inert."""
-    return inert(session.name or session.id, lines=False)
+    return inert_line(str(session))
 
 
 def title(ctx: CommandContext, session: Session[Any]) -> str:
     """The session's name, bold, inert, cut to a third of the line."""
-    return ctx.style(fit(session.name or session.id, ctx.columns // 3), bold=True)
+    return ctx.style(fit(str(session), ctx.columns // 3), bold=True)
 
 
 def plain_session(session: Session[Any], stand: Standing) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.text import fit, inert, pad, width
+from wakelog.cli.text import fit, inert_line, pad, width
 
 GAP = 2
 PIPED = 60
@@ -46,12 +46,12 @@ def lay_out(
 ) -> Iterator[str]:
     """The lines of a table, none wider than the terminal. For another program nothing is cut, and nothing leaves."""
     cells = [[_cell(c) for c in row] for row in rows]
-    natural = [max((width(inert(row[i].text, lines=False)) for row in cells), default=0) for i in range(len(columns))]
+    natural = [max((width(inert_line(row[i].text)) for row in cells), default=0) for i in range(len(columns))]
     shown = [i for i in range(len(columns)) if natural[i]]
     if titles:
         natural = [max(n, len(c.title)) for n, c in zip(natural, columns, strict=True)]
     if ctx.is_piped:
-        cells = [[Cell(inert(cell.text, lines=False), cell.style) for cell in row] for row in cells]
+        cells = [[Cell(inert_line(cell.text), cell.style) for cell in row] for row in cells]
         widths = {i: min(natural[i], PIPED) for i in shown}
     else:
         widths = _fitted(columns, natural, shown, limit or ctx.columns)

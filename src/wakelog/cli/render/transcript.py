@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import is_error, line_of
 from wakelog.cli.render.values import fetched, readable, text_of
-from wakelog.cli.text import inert, iso
+from wakelog.cli.text import inert, inert_line, iso
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
@@ -35,7 +35,7 @@ Mask = Callable[[str], str]
 def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
     """The lines of the page. `mask` is put over every recorded text, before it is cut."""
     head = session.head
-    yield f"# {_plain(mask(session.name or session.id))}"
+    yield f"# {_plain(mask(str(session)))}"
     yield ""
     goal = None
     with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
@@ -119,4 +119,4 @@ def _cut(text: str) -> str:
 
 def _plain(text: str, *, lines: bool = False) -> str:
     """Recorded text that Markdown shows as it is."""
-    return _SPECIAL.sub(r"\\\1", inert(text, lines=lines))
+    return _SPECIAL.sub(r"\\\1", inert(text) if lines else inert_line(text))

@@ -16,7 +16,7 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
-from wakelog.cli.text import clock, count, duration, fit, fit_path, glyph, money, other_time, width
+from wakelog.cli.text import clock, count, counted, duration, fit, fit_path, glyph, money, other_time, width
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
 from wakelog.model.document import decision_words
@@ -168,7 +168,7 @@ def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, toda
         Cell(glyph(sign), {"fg": color}),
         Cell(row.title, dim),
         Cell(f"{glyph('times')}{row.attempts} attempts" if row.attempts > 1 else "", {"fg": "yellow"}),
-        Cell(f"{row.tool_calls} tool{'s' if row.tool_calls != 1 else ''}" if row.tool_calls else "", dim),
+        Cell(counted(row.tool_calls, "tool") if row.tool_calls else "", dim),
         Cell(lines, dim),
         Cell(f"{count(spent.tokens_out)} out" if spent.tokens_out else "", dim),
         Cell(money(spent.usd_micros) if spent.usd_micros else "", dim),
@@ -209,7 +209,7 @@ def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> 
     started = session.log.entry(1)
     turns = document["turn"]["number"]
     facts = [
-        f"{turns} turn{'s' if turns != 1 else ''}" if turns else f"{stand.seq} events",
+        counted(turns, "turn") if turns else f"{stand.seq} events",
         duration(max(0, stand.at - started.happened_at))
         if has_time(session, started.happened_at, started.header.at)
         else "no times recorded",
@@ -219,8 +219,8 @@ def header_line(ctx: CommandContext, session: Session[Any], stand: Standing) -> 
     ]
     need = f" {glyph('dot')} {stand.need}" if stand.need in URGENT else ""
     if flags := len(document["flags"]):
-        need += f" {glyph('dot')} {glyph('warn')} {flags} flag{'s' if flags != 1 else ''}"
-    name = fit(session.name or session.id, ctx.columns // 3)
+        need += f" {glyph('dot')} {glyph('warn')} {counted(flags, 'flag')}"
+    name = fit(str(session), ctx.columns // 3)
     room = ctx.columns - width(name) - len(stand.status) - len(need) - 6
     rest = fit("  ".join(fact for fact in facts if fact), max(1, room))
     return f"{ctx.style(name, bold=True)}  {rest}  {status_words(ctx, stand.status)}{ctx.style(need, fg='yellow')}"
@@ -270,7 +270,7 @@ def _say_older(
     low, high = (older[0] + 1 if first else older[0]), older[1]
     count = high - low + 1
     name = handle(session)
-    more = f"  {glyph('more')}   {count} turn{'s' if count != 1 else ''} (wakelog log {name}@{low}..@{high})"
+    more = f"  {glyph('more')}   {counted(count, 'turn')} (wakelog log {name}@{low}..@{high})"
     parts = [ctx.style(more, dim=True)] if count > 0 else []
     if first:
         parts = [lines[first.turn], *parts] if look.reverse else [*parts, lines[first.turn]]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.cli.text import fit, inert, size, width
+from wakelog.cli.text import fit, inert_line, size, width
 from wakelog.errors import NotFoundError
 from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
-from wakelog.model.payloads import PayloadRef, as_ref
+from wakelog.model.payloads import PayloadRef, as_ref, is_erased
 from wakelog.model.values import Value
 from wakelog.session import Session
 
@@ -64,17 +63,12 @@ def preview(session: Session[object], entry: Entry, value: Value) -> str:
     return readable(fetched(session, entry, value))[:2000] if value is not None else ""
 
 
-def plain_value(value: Value) -> Value:
-    """A value that JSON can hold: bytes become base64 in an object that says so."""
-    return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
-
-
 def tree(value: Value, columns: int, indent: int = 0) -> Iterator[str]:
     """A JSON value as indented lines, inert, none wider than `columns`."""
     margin = " " * indent
     if indent > columns // 2:
         yield margin + scalar(value, columns - indent)
-    elif isinstance(value, dict) and "$erased" in value:
+    elif is_erased(value):
         yield margin + f"(erased, e{value['$erased']})"
     elif isinstance(value, dict) and value:
         yield from _members(list(value.items()), columns, indent)
@@ -86,7 +80,7 @@ def tree(value: Value, columns: int, indent: int = 0) -> Iterator[str]:
 
 def scalar(value: Value, columns: int) -> str:
     """A value on one line."""
-    if isinstance(value, dict) and "$erased" in value:
+    if is_erased(value):
         return f"(erased, e{value['$erased']})"
     # Quotes stay around a string even when it is cut, and tell "5" from 5.
     if isinstance(value, str):
@@ -129,4 +123,4 @@ def is_short(value: Value, columns: int) -> bool:
         return True
     if any(isinstance(v, dict | list) and v for v in (value.values() if isinstance(value, dict) else value)):
         return False
-    return width(inert(msgspec.json.encode(value).decode(), lines=False)) <= min(columns, 72)
+    return width(inert_line(msgspec.json.encode(value).decode())) <= min(columns, 72)

@@ -18,7 +18,6 @@ from wakelog.http.shapes import (
     Position,
     Query,
     is_fixed,
-    plain,
     record_of,
     time_of,
 )
@@ -27,6 +26,7 @@ from wakelog.log.damage import Hole
 from wakelog.log.reader import fetch
 from wakelog.log.verify import VerifyReport
 from wakelog.model.ids import SessionId
+from wakelog.model.payloads import without_bytes
 from wakelog.model.records import Anchor
 from wakelog.model.values import INT_MAX, Value
 from wakelog.state.patch import get
@@ -249,7 +249,7 @@ def payload(call: VerbRequest) -> Raw:
 def messages(call: VerbRequest, query: At) -> MessagesAnswer:
     """Returns the messages in view, oldest first, with their payloads."""
     found = call.session().messages(query.at or None)
-    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=plain(m.content)) for m in found))
+    return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in found))
 
 
 @route("GET", "/sessions/{session}/diff", by_head=True)

@@ -98,19 +98,7 @@ def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
 @route("GET", "/session-counts")
 def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
     """Counts sessions by status, outcome, agent, need and label: the facets of a list of sessions."""
-    return call.space.store.index.session_counts(
-        status=query.status,
-        label=query.label,
-        agent=query.agent,
-        parent=query.parent,
-        name_glob=query.name,
-        failed=query.failed,
-        live=query.live,
-        pending=query.pending,
-        flagged=query.flagged,
-        text=query.text,
-        since=time_of(query.since, call.now),
-    )
+    return call.space.store.index.session_counts(**query.chosen(call.now))
 
 
 @route("POST", "/query")

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.engines.remote.wire import Acknowledged, Imported, Question
 from wakelog.http.routes import Raw, VerbRequest, route
-from wakelog.http.shapes import ChosenSessions, EventIn, HeadAnswer, Limits, NotEmpty, Position, Query, time_of
+from wakelog.http.shapes import ChosenSessions, EventIn, HeadAnswer, Limits, NotEmpty, Position, Query
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
@@ -101,21 +101,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 @route("GET", "/sessions")
 def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
     """Lists the sessions of the namespace, the last active first."""
-    return call.space.store.index.sessions(
-        status=query.status,
-        label=query.label,
-        agent=query.agent,
-        parent=query.parent,
-        name_glob=query.name,
-        failed=query.failed,
-        live=query.live,
-        pending=query.pending,
-        flagged=query.flagged,
-        text=query.text,
-        since=time_of(query.since, call.now),
-        after=query.after,
-        limit=query.limit,
-    )
+    return call.space.store.index.sessions(**query.chosen(call.now), after=query.after, limit=query.limit)
 
 
 @route("POST", "/sessions", scope="write")
