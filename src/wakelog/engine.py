@@ -361,7 +361,7 @@ def refuse_place_in_no_session(session: SessionId | None, after: Seq) -> None:
     """A seq is a place in a session: waiting for anything at all has none."""
     if session is None and after:
         raise InvalidInputError(
-            f"event {after} of which session? Waiting for any session begins now",
+            "`after` needs a session: a wait for any session starts now",
             kind="bad-point",
             hint="name the session, or leave `after` at 0",
         )

@@ -126,9 +126,9 @@ class Recorder:
         why = f"the list of messages was edited after {same} of {len(kept)}"
         if self.on_edit == "refuse":
             raise ConflictError(
-                f"{why}, and this recorder takes no edits",
+                f"{why}, and this recorder does not accept edits",
                 kind="history-edited",
-                hint='give the list on from where it was; or Recorder(session, on_edit="rewind") or "fork"',
+                hint='pass the same list with new messages at its end; or use on_edit="rewind" or "fork"',
             )
         if self.on_edit == "fork":
             self._open(self.session.fork(kept[same].first - 1, why=why))
@@ -246,7 +246,7 @@ def _plain(given: Any, place: int) -> dict[str, Any]:
     value = dump(mode="json", exclude_unset=True) if callable(dump) else given
     if not isinstance(value, dict):
         raise InvalidInputError(
-            f"messages[{place}] is no message: {type(given).__name__}",
+            f"messages[{place}] is not a message: {type(given).__name__}",
             kind="not-a-message",
             hint='{"role": "user", "content": "…"}, or what a client of OpenAI or Anthropic gave',
         )

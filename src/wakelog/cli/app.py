@@ -96,7 +96,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
     "connect": {
         "enable": ("enable", "Record a coding agent: Claude Code, Codex or Gemini CLI."),
         "disable": ("enable", "Stop recording a coding agent."),
-        "hook": ("hook", "Write down what a coding agent tells (run by its hooks)."),
+        "hook": ("hook", "Record what a coding agent reports (run by its hooks)."),
         "ui": ("ui", "Open the web page on this store."),
         "serve": ("serve", "Serve this store over HTTP."),
         "key": ("serve", "Manage the keys of the server."),

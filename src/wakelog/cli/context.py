@@ -100,7 +100,7 @@ class CommandContext:
         from wakelog.hooks.intake import take_in
 
         for trouble in take_in(open_store).troubles:
-            self.warn(f"what hooks recorded is kept, but not taken in yet: {inert_line(trouble)}")
+            self.warn(f"what hooks recorded is safe, but could not be imported yet: {inert_line(trouble)}")
 
     def new_store(self) -> Store:
         """The store, made if there is none: for commands that bring something in."""

@@ -29,7 +29,7 @@ def install_hook(folder: str, command: str = "wakelog") -> tuple[Path, bool]:
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     if before and not before.startswith(_SHELLS):
         raise NotAllowedError(
-            f"{path} is a hook that is no shell script, so nothing can be added to it",
+            f"{path} is not a shell script, so nothing can be added to it",
             kind="foreign-git-hook",
             hint='let it run: wakelog git trailer "$1" "$2"',
         )
@@ -60,7 +60,11 @@ def hook_file(folder: str) -> Path:
     top = top_of(os.path.abspath(folder))
     found = git_folders(top) if top else None
     if found is None:
-        raise NotFoundError(f"there is no git repository at {folder}", kind="no-repository", hint="go there, or --repo")
+        raise NotFoundError(
+            f"there is no git repository at {folder}",
+            kind="no-repository",
+            hint="run it inside a repository, or name one with --repo",
+        )
     # Settings of one file at a time: what is set for all repositories is not ours to change.
     own = run_git(top, "config", "--file", os.path.join(found[1], "config"), "--get", "core.hooksPath", check=False)
     if own.strip():

@@ -65,7 +65,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             ).fetchall()
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it ADK's, and whole?"
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it ADK's, and complete?"
         ) from exc
     for row in rows:
         app, user, id = str(row["app_name"]), str(row["user_id"]), str(row["id"])

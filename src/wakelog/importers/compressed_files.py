@@ -47,7 +47,7 @@ class _Unpacked(io.RawIOBase):
                 self._left = memoryview(chunk)
         except (EOFError, OSError, zlib.error, ValueError) as exc:
             raise InvalidInputError(
-                f"{self._path} cannot be unpacked: {exc}", kind="bad-transcript", hint="is the file whole?"
+                f"{self._path} cannot be unpacked: {exc}", kind="bad-transcript", hint="is the file complete?"
             ) from exc
         count = min(len(into), len(self._left))
         into[:count] = self._left[:count]

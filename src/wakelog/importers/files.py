@@ -170,7 +170,7 @@ def document(path: Path) -> Any:
         return decoded(data)
     except ValueError as exc:
         raise InvalidInputError(
-            f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file whole? it was not changed"
+            f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file complete? it was not changed"
         ) from exc
 
 

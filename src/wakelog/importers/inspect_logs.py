@@ -76,7 +76,9 @@ class _DocumentLog:
     def __init__(self, path: Path) -> None:
         log = storable(document(path))
         if not isinstance(log, dict):
-            raise InvalidInputError(f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file whole?")
+            raise InvalidInputError(
+                f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file complete?"
+            )
         samples = as_list(log.get("samples"))
         self.header: dict[str, Any] = {k: v for k, v in log.items() if k != "samples" or not isinstance(v, list)}
         self.samples: dict[tuple[str, str], Any] = {}
@@ -108,7 +110,7 @@ class _ZipLog:
                 self._names = list(dict.fromkeys(info.filename for info in file.infolist()))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
             raise InvalidInputError(
-                f"{path} is not a whole zip: {exc}",
+                f"{path} is not a complete zip file: {exc}",
                 kind="bad-transcript",
                 hint="is the evaluation over? import it then",
             ) from exc

@@ -74,7 +74,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     messages = given if isinstance(given, list) else about.get("messages")
     if not isinstance(messages, list):
         raise InvalidInputError(
-            f"{path} has no list of messages", kind="bad-transcript", hint="is it a whole trajectory?"
+            f"{path} has no list of messages", kind="bad-transcript", hint="is the trajectory complete?"
         )
     instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
     yield Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))

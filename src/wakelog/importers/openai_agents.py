@@ -60,7 +60,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             stats = {key: _stat(db, *key) for session in sessions for key in _keys(session, branches[session])}
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it whole?"
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it complete?"
         ) from exc
     for (session, branch), stat in stats.items():
         is_main = branch in ("", MAIN)

@@ -132,7 +132,7 @@ def _database_sessions(path: Path) -> Iterator[StoredSession]:
             found = list(_listed(db, path))
     except (sqlite3.Error, OSError) as exc:
         raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it OpenCode's, and whole?"
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it OpenCode's, and complete?"
         ) from exc
     yield from found
 

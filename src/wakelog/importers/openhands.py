@@ -68,7 +68,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     if isinstance(given, dict) and "kind" not in given:
         given = given.get("trajectory", given.get("history", given.get("events")))
     if given is not None and not isinstance(given, list | dict):
-        raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file whole?")
+        raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file complete?")
     events: list[tuple[Any, str, int]] = (
         [(event, "", len(str(event))) for event in as_list(given)]
         if isinstance(given, list)

@@ -303,7 +303,7 @@ def _read_lines(source: IO[bytes], size_max: int) -> Iterator[bytes]:
 
 
 def _refuse(why: str, cause: BaseException | None = None) -> NoReturn:
-    raise InvalidInputError(f"this is not a whole wakelog bundle: {why}", kind="bad-bundle") from cause
+    raise InvalidInputError(f"this is not a complete wakelog bundle: {why}", kind="bad-bundle") from cause
 
 
 def _line(line: bytearray) -> bytes:

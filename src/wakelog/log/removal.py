@@ -233,7 +233,7 @@ def _operate(log: Log, plan: Callable[[], Surgery]) -> None:
 
 def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
     if not targets:
-        raise InvalidInputError("an erasure names at least one event", kind="empty-erase")
+        raise InvalidInputError("name at least one event to erase", kind="empty-erase")
     for seq in sorted(targets):
         entry = log.entry(seq)
         if entry.kind in _UNERASABLE:

@@ -251,7 +251,9 @@ def _check_draft(draft: EventDraft, seq: Seq) -> None:
         if type(text) is not str or not (text.isascii() or check_text(text, "a draft")):
             raise InvalidInputError(f"{text!r} is not text, as actor and source must be", kind="bad-draft")
     if draft.trust not in TRUSTS:
-        raise InvalidInputError(f"{draft.trust!r} is not a trust", kind="bad-draft", hint=f"one of {', '.join(TRUSTS)}")
+        raise InvalidInputError(
+            f"{draft.trust!r} is not a level of trust", kind="bad-draft", hint=f"one of {', '.join(TRUSTS)}"
+        )
     try:
         sound = 0 <= draft.cause < seq and all(0 < first <= last < seq for first, last in draft.derived_from)
         plain = all(type(n) is int for pair in draft.derived_from for n in (*pair, draft.cause))

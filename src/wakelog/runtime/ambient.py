@@ -39,7 +39,7 @@ class TrustMark(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.trust not in TRUSTS:
             raise InvalidInputError(
-                f"{self.trust!r} is not a trust", kind="bad-trust", hint=f"one of {', '.join(TRUSTS)}"
+                f"{self.trust!r} is not a level of trust", kind="bad-trust", hint=f"one of {', '.join(TRUSTS)}"
             )
 
     def lowered(self, other: TrustMark) -> TrustMark:

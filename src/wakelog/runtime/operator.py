@@ -102,7 +102,7 @@ def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -
     options = log.entry(pending["seq"]).body.get("options", ())
     if options and given not in options:
         raise InvalidInputError(
-            f"{given!r} is none of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
+            f"{given!r} is not one of the answers to {request}", kind="bad-answer", hint=f"one of {', '.join(options)}"
         )
     return log.record(
         EventDraft(

@@ -102,7 +102,7 @@ class Records(Base[S]):
     def label(self, labels: Mapping[str, str | None], *, why: str = "") -> Seq:
         """Sets labels; a value of None removes one."""
         if not isinstance(labels, Mapping):
-            raise InvalidInputError("labels are texts by name", kind="bad-labels", hint='such as {"team": "ops"}')
+            raise InvalidInputError("labels are a dict of texts", kind="bad-labels", hint='such as {"team": "ops"}')
         for name in labels:
             check_text(name, "a label's name")
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")

@@ -51,7 +51,7 @@ class ThreadReads:
             copy = ThreadCopy(self._codec, *self._log.now())
             if copy.has_other_data:
                 raise InvalidInputError(
-                    f"session {self.session.name!r} has data of its own, and is no thread of LangGraph",
+                    f"session {self.session.name!r} has data of its own, and is not a thread of LangGraph",
                     kind="not-a-thread",
                     hint="choose another thread id, or another store",
                 )

@@ -18,7 +18,7 @@ import wakelog
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import NO
 from wakelog.cli.render.capture import capture_checks
-from wakelog.cli.text import age, inert_line, size
+from wakelog.cli.text import age, counted, inert_line, size
 from wakelog.config import settings as config
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.maintenance.check import StoreCheck, version_check
@@ -195,6 +195,6 @@ def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
     bad = sum(c.level == "fail" for c in checks)
     wary = sum(c.level == "warn" for c in checks)
     if bad or wary:
-        ctx.say(f"{bad} to mend, {wary} to look at")
+        ctx.say(f"{counted(bad, 'problem')}, {counted(wary, 'warning')}")
     else:
         ctx.say("Everything is in order.")

@@ -16,7 +16,7 @@ from wakelog.hooks import spool
 @click.command("hook")
 @click.argument("agent", required=False, type=click.Choice(spool.AGENTS))
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
-@click.option("--drain", is_flag=True, help="Take what hooks wrote into the store, and say what became of it.")
+@click.option("--drain", is_flag=True, help="Import what hooks wrote, and report the result.")
 @click.option("--brief", is_flag=True, help="At the start of a session, print a short brief of earlier work.")
 @common
 def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], drain: bool, brief: bool) -> int:
@@ -40,7 +40,7 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
     report = take_in(open_store, into=ctx.given_url)
 
     def human() -> None:
-        ctx.say(f"{report.records} records taken in: {', '.join(map(inert, report.sessions)) or 'no session'}")
+        ctx.say(f"{report.records} records imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
         if report.waiting:
             ctx.say(f"{report.waiting} wait for what follows them")
         if report.deleted:

@@ -58,7 +58,7 @@ class Taken(msgspec.Struct, frozen=True):
 @click.argument("files", metavar="[FILE|FOLDER]...", nargs=-1, type=click.Path(allow_dash=True))
 @click.option("--format", "form", type=click.Choice(sorted(FORMATS)), help="Read files as this format.")
 @click.option("--since", default="", metavar="TIME", help="Leave out transcripts not written to since then.")
-@click.option("--watch", is_flag=True, help="Go on: take in what is written from now on, until interrupted.")
+@click.option("--watch", is_flag=True, help="Keep running and import what is written, until Ctrl-C.")
 @click.option("--dry-run", is_flag=True, help="Read and compare, and write nothing.")
 @click.option("--again", is_flag=True, help="Import sessions again that were deleted.")
 @yes_option

@@ -219,23 +219,28 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
     def human() -> None:
         ctx.say_all(like_lines(ctx, found.sessions))
         if not found.sessions:
-            ctx.say("no session is like that")
+            ctx.say("no similar session was found")
 
     ctx.answer("like", found, human, records=list(found.sessions))
     return 0 if found.sessions else NO
 
 
 @known_command.command("recall")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file at hand; may be repeated.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="A file you are working on (repeatable).")
 @click.option("--error", "error", default="", metavar="TEXT", help="The text of an error.")
-@click.option("--goal", "goal", default="", metavar="TEXT", help="What is to be done.")
+@click.option("--goal", "goal", default="", metavar="TEXT", help="What you want to do.")
 @click.option(
-    "--tokens", "tokens", type=click.IntRange(20, 10_000), default=TOKENS, show_default=True, help="The room."
+    "--tokens",
+    "tokens",
+    type=click.IntRange(20, 10_000),
+    default=TOKENS,
+    show_default=True,
+    help="Use at most N tokens.",
 )
 @all_option
 @common
 def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, tokens: int, everything: bool) -> int:
-    """Show the few lines of the past that belong to what is at hand; nothing where nothing fits.
+    """Show the few lines from earlier sessions that matter for the work at hand, or nothing.
 
     With -s, nothing comes from that session's own fork tree, and what was shown is recorded in its log.
 
@@ -257,7 +262,7 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
     def human() -> None:
         ctx.say_all(known_lines(ctx, found.lines, projects=everything))
         if not found.lines:
-            ctx.say("nothing of the past belongs to this")
+            ctx.say("nothing relevant is known")
         if found.more:
             ctx.say(ctx.style(f"  and {found.more} more, for which there was no room", dim=True))
 

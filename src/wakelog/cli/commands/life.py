@@ -223,7 +223,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
     own = own_agent(session)
     if wanted == NATIVE and not own:
         raise NotFoundError(
-            f"{session} is no session of a coding agent",
+            f"{session} is not a session of a coding agent",
             kind="no-native-agent",
             hint=f"choose one with --in {'|'.join(AGENTS)}",
         )
@@ -264,7 +264,7 @@ def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
 def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     name = inert_line(data["name"] or data["session"])
     turn = data["turn"]
-    what = "resumed" if data["lifted"] else f"is {data['status']}: nothing to lift"
+    what = "resumed" if data["lifted"] else f"is {data['status']}: it was not paused"
     ctx.say(f"{ctx.style(name, bold=True)} {what}, at @{turn['number']} (e{data['head']})")
     room = ctx.columns - 16
     if data["goal"]:

@@ -96,7 +96,11 @@ def ls_command(
             return
         say_table(ctx, _COLUMNS, [_row(ctx, info, depth) for info, depth in _in_families(found)])
         if is_first_page:
-            ctx.say(ctx.style("  the sessions last written; many are not indexed yet, -n 0 does that", dim=True))
+            ctx.say(
+                ctx.style(
+                    "  these were written last; many sessions are not indexed yet: -n 0 indexes and lists all", dim=True
+                )
+            )
         elif more:
             ctx.say(ctx.style(f"  there are more; -n {limit * 4} shows more of them, -n 0 all", dim=True))
 

@@ -88,7 +88,9 @@ def _open(ctx: CommandContext, create: bool) -> Store:
 )
 @click.option("--durable", is_flag=True, help="Pass a tool call on only when its intent is stored (or after 1 s).")
 @click.option("--url", metavar="URL", help="The server's Streamable HTTP endpoint, instead of a command.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8723, show_default=True, help="With --url: our port.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8723, show_default=True, help="With --url: listen on this port."
+)
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @common
 def proxy_command(

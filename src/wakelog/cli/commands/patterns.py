@@ -40,10 +40,19 @@ def patterns_command() -> None:
 
 
 @patterns_command.command("list")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind; may be repeated.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Show only this kind (repeatable).")
 @click.option("--since", "since", metavar="T", help="Sessions active since then: 2h, 60d, today, 2026-11-15.")
-@click.option("--least", "least", type=click.IntRange(0), default=0, metavar="N", help="In at least N sessions.")
-@click.option("-n", "limit", type=click.IntRange(1, 1000), default=PER_KIND, show_default=True, help="N of each kind.")
+@click.option(
+    "--least", "least", type=click.IntRange(0), default=0, metavar="N", help="Show patterns of at least N sessions."
+)
+@click.option(
+    "-n",
+    "limit",
+    type=click.IntRange(1, 1000),
+    default=PER_KIND,
+    show_default=True,
+    help="Show at most N of each kind.",
+)
 @all_option
 @common
 def list_patterns(
@@ -121,7 +130,7 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
 @click.command("compare-cohorts")
 @click.argument("a")
 @click.argument("b")
-@click.option("--all-rows", "rows", is_flag=True, help="Show also what does not differ.")
+@click.option("--all-rows", "rows", is_flag=True, help="Also show what does not differ.")
 @all_option
 @common
 def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, everything: bool) -> None:
@@ -148,7 +157,7 @@ def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, eve
             ctx.say("  too few sessions to say what differs" if is_few else "  no difference was found")
         rest = [each for each in found.differences if each not in told]
         if rows and rest:
-            ctx.say(ctx.style("not told apart", dim=True))
+            ctx.say(ctx.style("no clear difference", dim=True))
             ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in rest)
         for note in found.notes:
             ctx.say(ctx.style(note, dim=True))
@@ -162,7 +171,7 @@ def _cohort(ctx: CommandContext, text: str) -> Cohort:
     for part in text.split(","):
         name, sign, value = part.strip().partition("=")
         if not sign or not name:
-            raise click.UsageError(f"{part!r} is no name=value; a set is given as in agent_version=2.1,model=x")
+            raise click.UsageError(f"{part!r} is not written as name=value, such as agent_version=2.1,model=x")
         if name in ("since", "until"):
             times[name] = find_time(ctx, value)
         else:

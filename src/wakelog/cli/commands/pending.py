@@ -27,7 +27,7 @@ _NEXT = {
     "waiting": "wakelog approve {call} | wakelog deny {call}",
     "uncertain": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
     "running": "wakelog reconcile {call} --succeeded | --failed | --never-ran",
-    "requested": "not begun: run the agent again, or wakelog abandon {call}",
+    "requested": "not started: run the agent again, or wakelog abandon {call}",
 }
 
 
@@ -250,7 +250,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
 approve_command = _settling(
     "approve",
     "approve",
-    "approved: the agent that waits goes on, or the same script run again",
+    "approved: a waiting agent continues; if it has ended, run its script again",
     """Approve a call that waits, so that it can run.
 
     \b

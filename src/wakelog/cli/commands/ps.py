@@ -84,7 +84,7 @@ def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) ->
     def human() -> None:
         _show(ctx, fleet.found)
         if most:
-            note = f"  of the {most} sessions last written; many are not indexed yet, -A looks at all"
+            note = f"  of the {most} sessions written last; many are not indexed yet: -A looks at all"
             ctx.say(ctx.style(note, dim=True))
         elif fleet.resting:
             ctx.say(ctx.style(f"  {fleet.resting} more that are idle; -A shows all", dim=True))

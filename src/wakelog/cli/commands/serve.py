@@ -203,7 +203,7 @@ def new(
 
     def human() -> None:
         ctx.say(token)
-        ctx.warn(f"this is the only time it is shown; it may {scope} in {', '.join(_namespaces(key))}")
+        ctx.warn(f"this is the only time the key is shown; it may {scope} in {', '.join(_namespaces(key))}")
 
     ctx.answer("key", data, human)
 
@@ -236,7 +236,7 @@ def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
     """
     with closing(_keys(ctx, key_file)) as keys:
         key = keys.revoke(name_or_id)
-    ctx.answer("key", key, lambda: ctx.say(f"{inert_line(key.name)} ({key.id}) is no longer a key"))
+    ctx.answer("key", key, lambda: ctx.say(f"{inert_line(key.name)} ({key.id}) is revoked"))
 
 
 def _keys(ctx: CommandContext, key_file: Path | None) -> Keys:

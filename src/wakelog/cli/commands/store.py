@@ -123,7 +123,7 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
         ctx.say(f"  time is up after {at.sessions} sessions of this pass; the next scrub goes on there")
     elif done.is_resumed:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
-        ctx.say(f"  this pass is whole: {at.sessions} sessions, {at.events:,} events, {found}")
+        ctx.say(f"  this pass is complete: {at.sessions} sessions, {at.events:,} events, {found}")
     if not done.keeps_mark:
         ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
     elif not done.damage and done.is_whole:
@@ -222,7 +222,7 @@ def _copy(ctx: CommandContext, source: Store, target: Store, where: str, only: t
         ctx.say(f"{done.sessions} sessions, {done.events:,} events → {inert_line(hide_password(where))}  ({there})")
         for session in done.diverged:
             name = inert_line(source.engine.head(session).name or session)
-            ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has gone its own way there, and was left alone")
+            ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has a different history there, and was not copied")
         for session in bad:
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
         if verify and not bad:
@@ -338,7 +338,7 @@ def migrate(ctx: CommandContext, dry_run: bool) -> None:
 
 def _show_steps(ctx: CommandContext, before: int, waiting: Sequence[MigrationStep], dry_run: bool) -> None:
     if not waiting:
-        ctx.say(f"{ctx.style('✔', fg='green')} version {before}: nothing waits")
+        ctx.say(f"{ctx.style('✔', fg='green')} version {before}: nothing to migrate")
         return
     for step in waiting:
         mark = ctx.style("·", dim=True) if dry_run else ctx.style("✔", fg="green")

@@ -95,7 +95,7 @@ def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, ev
         if rows:
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
-        ctx.say(f"{counted(len(standing), 'flag')}, {count} of them new" if standing else "nothing to point at")
+        ctx.say(f"{counted(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
         for each in paused:
             ctx.say(f"{inert_line(ctx.name_of(each.session))} is paused")
 
@@ -205,7 +205,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
         if found:
             say_table(ctx, FLAG_COLUMNS, [flag_cells(ctx, str(s), flag) for s, flag in found])
         else:
-            ctx.say("no flag stands")
+            ctx.say("no flag is raised")
 
     ctx.answer("flags", [plain_flag(s, flag) for s, flag in found], human)
     return 0 if found else NO

@@ -165,7 +165,7 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
     what = f"taint {source}" if source else f"influenced by {found.target.what} input"
     ctx.say(f"{title(ctx, session)}  {fit(what, ctx.columns // 2)}")
     if not found.root_count:
-        ctx.say("nothing came in from there" if source else f"nothing that came in is {found.target.what} or worse")
+        ctx.say("nothing came from that source" if source else f"nothing that came in is {found.target.what} or worse")
         return
     roots = " ".join(f"e{seq}" for seq in found.roots[:6]) + (
         f" +{found.root_count - 6}" if found.root_count > 6 else ""
@@ -174,7 +174,7 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
     ctx.say(ctx.style(fit(f"  from {named or 'it'}: {roots}", ctx.columns), dim=True))
     ctx.say_all(touched_lines(ctx, found.items))
     counts = ", ".join(f"{n} {part}{'s' if n > 1 and part != 'data' else ''}" for part, n in found.counts.items())
-    say_wrapped(ctx, f"resting on it: {counts or 'nothing of that kind'} {glyph('dot')} {found.reached} events in all")
+    say_wrapped(ctx, f"influenced: {counts or 'nothing of that kind'} {glyph('dot')} {found.reached} events in all")
     if found.beyond:
         say_wrapped(ctx, f"{found.beyond} more may, as it could still have been in later windows (--wide shows them)")
     for limit in found.limits:

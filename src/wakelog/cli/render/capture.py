@@ -28,9 +28,9 @@ def capture_checks() -> Iterator[StoreCheck]:
         yield _agent(each, now)
     waiting = waiting_bytes()
     if waiting > BIG_SPOOL:
-        yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be taken in", "wakelog hook --drain says why")
+        yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be imported", "wakelog hook --drain says why")
     elif waiting or any(each.is_enabled for each in found):
-        yield StoreCheck("spool", "ok", f"{size(waiting)} wait to be taken in" if waiting else "empty")
+        yield StoreCheck("spool", "ok", f"{size(waiting)} wait to be imported" if waiting else "empty")
     gaps = read_gaps()
     if gaps.count:
         last = f", the last {age(gaps.newest[0][0], now)}: {gaps.newest[0][2]}" if gaps.newest else ""
