@@ -143,8 +143,10 @@ def test_every_room_in_the_order_is_there() -> None:
 def test_the_page_for_contributors_lists_the_same_rooms_in_the_same_order() -> None:
     page = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     part = page.partition("## Rooms")[2].partition("\n## ")[0]
-    listed = [re.split(r" {2,}", line.strip())[0] for line in part.splitlines() if line.startswith("    ")]
-    assert [tuple(rooms.split(" | ")) for rooms in listed] == list(LAYERS)
+    listed = re.findall(r"^ {4}(\d+) +(\w+) {2,}\S", part, re.MULTILINE)
+    levels = {room: int(number) - 1 for number, room in listed}
+    assert levels == LEVEL
+    assert list(levels.values()) == sorted(levels.values())
 
 
 def _tree(tmp_path: Path, files: dict[str, str]) -> Path:

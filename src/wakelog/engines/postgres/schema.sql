@@ -106,7 +106,7 @@ create table if not exists wl_mark (
     primary key (ns, name)
 );
 
--- The steps that brought the tables here (migrating.py); a store without this table is of version 1.
+-- The steps that brought the tables here (migrations.py); a store without this table is of version 1.
 create table if not exists wl_migration (
     version bigint not null primary key
 );

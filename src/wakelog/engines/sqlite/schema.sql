@@ -91,7 +91,7 @@ create table chore (
     name text primary key
 ) strict, without rowid;
 
--- The steps that brought the tables here (migrating.py); a store without this table is of version 1.
+-- The steps that brought the tables here (migrations.py); a store without this table is of version 1.
 create table migration (
     version integer primary key,
     at      integer not null
