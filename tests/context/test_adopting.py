@@ -17,7 +17,7 @@ def _texts(session: Session[Any]) -> list[str]:
 def test_what_left_the_forks_window_is_in_this_one_again(store: Store) -> None:
     session = store.session("s")
     work(session, 2)
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     work(fork, 3)
     said = _texts(fork)
     left = fork.context.evict(f"e{fork.seq('@3') - 5}..e{fork.seq('@4')}")
@@ -32,7 +32,7 @@ def test_what_left_before_the_fork_stays_out(store: Store) -> None:
     session = store.session("s")
     calls = work(session, 3)
     session.context.evict(f"e{calls[0]}:output")
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     work(fork, 1)
     session.adopt(fork)
     assert [e.key for e in session.context.window().evicted] == [f"e{calls[0]}:output"]
@@ -41,7 +41,7 @@ def test_what_left_before_the_fork_stays_out(store: Store) -> None:
 def test_a_compaction_made_in_the_fork_comes_along(store: Store) -> None:
     session = store.session("s")
     work(session, 1)
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     work(fork, 2)
     fork.context.compact("@2", "@2", "the second turn")
     said = [m.text for m in fork.messages()]

@@ -63,7 +63,7 @@ def test_erasing_and_deleting_remove_the_blobs(tmp_path: Path) -> None:
         session = store.session("s")
         first = session.message("assistant", "the secret " * 200)
         session.message("assistant", "kept " * 200)
-        fork = store.fork(session, name="f")
+        fork = session.fork(name="f")
         fork.message("assistant", "of the fork " * 200)
         assert len(files(tmp_path / "blobs")) == 3
         erase(session.log, [first], why="asked for", by="ada")

@@ -98,7 +98,7 @@ def test_a_new_session_whose_answer_is_lost_is_opened_once(rough: Server, tmp_pa
         proxy.cut_at("session.opened", delivered=delivered)
         session = store.session("new", goal="be there once")
         assert session.head.seq == 1
-        fork = store.fork(session, name="fork")
+        fork = session.fork(name="fork")
         proxy.cut_at("session.deleted", delivered=delivered)
         store.delete(fork)
         assert [h.name for h in store.sessions()] == ["new"]

@@ -45,7 +45,7 @@ def test_any_two_points_either_way(agent: Agent, repo: Path) -> None:
 
 def test_a_fork_against_its_parent(agent: Agent, store: Store, repo: Path, shell: Shell) -> None:
     agent("echo 1 > f; echo 1 > same")
-    fork = Agent(store.fork(agent.session, name="fork"), repo)
+    fork = Agent(agent.session.fork(name="fork"), repo)
     agent("echo parent > f")
     shell("echo 1 > f")
     fork("echo child > f; echo 1 > made")

@@ -651,7 +651,7 @@ def test_a_root_that_is_gone_is_made_again(session: Session[Any], repo: Path, sh
 def test_a_fork_knows_only_its_own(agent: Agent, store: Store, repo: Path) -> None:
     """What the parent did to the same files afterwards looks like somebody else's edit, and is kept."""
     agent("echo 1 > f")
-    fork = store.fork(agent.session, name="fork")
+    fork = agent.session.fork(name="fork")
     agent("echo 2 > f")
     [step] = fork.files.restore("@0", dry_run=True).plan.steps
     assert step.do == "conflict"

@@ -48,7 +48,7 @@ def source() -> Store:
     pruned = store.resume("pruned")
     prune(pruned.log, pruned.head.seq - 2)
     parent = store.resume("parent")
-    store.fork(parent, "@2", name="fork").fact("in the fork", 1)
+    parent.fork("@2", name="fork").fact("in the fork", 1)
     store.delete(parent, why="over")
     store.engine.beat(store.resume("plain").id, Heartbeat(epoch=0, holder="someone", until=START_US))
     return store

@@ -37,7 +37,7 @@ class Target:
 
     def aim(self, case: schemathesis.Case) -> None:
         """Makes a request one about a session that is there."""
-        fork = self.world.store.fork(self.world.session, name=f"fuzzed {next(_numbers)}")
+        fork = self.world.session.fork(name=f"fuzzed {next(_numbers)}")
         if "session" in case.path_parameters:
             case.path_parameters["session"] = fork.name
         if isinstance(case.body, dict) and isinstance(case.body.get("session"), str):

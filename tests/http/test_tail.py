@@ -74,7 +74,7 @@ def test_only_the_kinds_that_are_wanted_come(asker: Asker, session: Session[Any]
 
 def test_a_fork_is_followed_through_its_parent(asker: Asker, store: Store, session: Session[Any]) -> None:
     session.fact("shared", 1)
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     fork.fact("own", 2)
     with Tail(asker, "/v1/sessions/f/tail", after=0) as tail:
         events = tail.take(4)

@@ -412,7 +412,7 @@ def _beat(asker: Asker, session: str, epoch: int, holder: str) -> Reply:
 
 
 def test_sides_of_a_comparison_may_be_in_different_sessions(asker: Asker, store: Store, session: Session[Any]) -> None:
-    fork = store.fork(session, "@1", name="fork")
+    fork = session.fork("@1", name="fork")
     with fork.turn(user="otherwise"):
         fork.decide("wait")
     plain = msgspec.json.decode(msgspec.json.encode(session.compare((session, "@2"), (fork, "@2"))))

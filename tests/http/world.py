@@ -41,7 +41,7 @@ class World:
         # Filled by the server's own hand: a hundred requests for each world are many.
         behind = running.server.spaces.get(space, create=True).store
         work = self._work(behind)
-        fork = behind.fork(work, name=f"fork {self.mark}")
+        fork = work.fork(name=f"fork {self.mark}")
         fork.fact("forked", self.mark)
         self.store: Store = wakelog.open(self.url, key=running.key)
         self.session: Session[Any] = self.store.resume(work.id)

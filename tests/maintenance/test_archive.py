@@ -40,7 +40,7 @@ def store() -> Store:
         with session.turn("go"):
             session.fact("k", f"of {name}")
             session.message("assistant", "long " * 500)
-    store.fork(store.resume("a"), name="fork").fact("in", 1)
+    store.resume("a").fork(name="fork").fact("in", 1)
     store.resume("b").end()
     return store
 

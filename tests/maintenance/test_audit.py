@@ -51,7 +51,7 @@ def test_a_hold_is_told_while_it_stands_and_that_it_was_lifted_after(store: Stor
 
 def test_the_index_knows_the_same_holds_as_the_logs(store: Store, session: Session[Any]) -> None:
     place_hold(session, "case 7")
-    store.fork(session, name="heir")
+    session.fork(name="heir")
     store.session("free").label({"team": "a"})
     lifted = store.session("lifted")
     place_hold(lifted, "case 8")

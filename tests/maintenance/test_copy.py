@@ -25,8 +25,8 @@ def source() -> Store:
             with session.turn(f"turn {turn}"):
                 session.fact(f"k{turn}", "secret " * rng.randrange(1, 200))
                 session.message("assistant", "x" * rng.randrange(5000))
-        store.fork(session, f"@{n + 1}", name=f"fork{n}")
-    inner = store.fork(store.resume("fork1"), name="inner")
+        session.fork(f"@{n + 1}", name=f"fork{n}")
+    inner = store.resume("fork1").fork(name="inner")
     inner.fact("inner", 1)
     sessions[0].end()
     erase(sessions[1].log, [4], why="asked for", by="ada")

@@ -118,7 +118,7 @@ def test_held_sessions_are_shown_as_skipped(store: Store, make: Callable[..., Se
 def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., Session], clock: Clock) -> None:
     parent = make("parent")
     clock.now = NOW - 95 * DAY
-    fork = store.fork(parent, 2, name="child")
+    fork = parent.fork(2, name="child")
     clock.now = NOW
     for action in ("delete", "prune"):
         found = _plan(store, RetentionPolicy(keep_us=90 * DAY, action=action))

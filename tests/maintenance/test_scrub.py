@@ -35,9 +35,9 @@ def fill(store: Store) -> None:
             with session.turn(f"turn {turn}"):
                 session.fact(f"k{turn}", "x" * rng.randrange(1, 500))
                 session.message("assistant", "y" * rng.randrange(4000))
-    store.fork(store.resume("a"), "@2", name="fork").fact("in", 1)
-    store.fork(store.resume("fork"), name="inner").fact("in", 2)
-    store.fork(store.resume("parent"), "@2", name="orphan").fact("in", 3)
+    store.resume("a").fork("@2", name="fork").fact("in", 1)
+    store.resume("fork").fork(name="inner").fact("in", 2)
+    store.resume("parent").fork("@2", name="orphan").fact("in", 3)
     store.delete(store.resume("parent"))
     store.resume("b").end()
     erase(store.resume("c").log, [4], why="asked for", by="ada")

@@ -58,7 +58,7 @@ async def test_the_mark_of_a_goal_goes_back_with_it(store: wakelog.Store) -> Non
     assert "Goal: what the user wants" in str(session.brief())
     session.rewind(f"e{claimed}")
     assert fenced(str(session.brief()), LIE)
-    fork = store.fork(session, name="other")
+    fork = session.fork(name="other")
     fork.set_goal("the user again")
     assert fork.state().goal_from is None
     session.adopt(fork)

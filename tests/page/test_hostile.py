@@ -58,7 +58,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]
         session.monitors.flag(MARKUP[1], EVIL)
         session.checkpoint("here")
         session.note(EVIL)
-        other = store.fork(session, "@1", name=MARKUP[7])
+        other = session.fork("@1", name=MARKUP[7])
         with other.turn(user=EVIL):
             other.fact("k", EVIL)
         evil = session.id

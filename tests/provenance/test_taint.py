@@ -8,7 +8,7 @@ import pytest
 from tests.provenance.story import WEB, Story
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
-from wakelog.provenance.taint import Taint, resting_on, taint
+from wakelog.provenance.taint import Taint, taint, taint_by_trust
 
 
 def _items(found: Taint) -> list[tuple[int, str, str, bool]]:
@@ -56,7 +56,9 @@ def test_a_planted_injection_is_found_with_exactly_what_came_of_it() -> None:
     for item in found.items:
         assert (item.path[0].seq, item.path[-1].seq) == (page, item.seq)
     # Everything else rests on something else.
-    assert {i.seq for i in resting_on(s.log, "untrusted", items=0).items} == {q for qs in touched.values() for q in qs}
+    assert {i.seq for i in taint_by_trust(s.log, "untrusted", items=0).items} == {
+        q for qs in touched.values() for q in qs
+    }
 
 
 def test_only_sinks_are_shown_when_asked_for() -> None:
@@ -169,7 +171,7 @@ def test_what_was_done_under_an_untrusted_name_is_itself_an_answer() -> None:
     s = Story()
     chosen = s.decide("as the mail says", source="mail:stranger", trust="untrusted")
     assert [i.seq for i in taint(s.log, "mail:*").items] == [chosen]
-    assert [i.seq for i in resting_on(s.log).decisions] == [chosen]
+    assert [i.seq for i in taint_by_trust(s.log).decisions] == [chosen]
 
 
 def test_the_call_that_brought_the_page_in_does_not_rest_on_it() -> None:
@@ -209,8 +211,8 @@ def _three(s: Story) -> tuple[int, int, int]:
 def test_which_decisions_rest_on_unverified_input_is_one_call() -> None:
     s = Story()
     bad, doubtful, _ = _three(s)
-    assert [i.seq for i in resting_on(s.log).decisions] == [bad, doubtful]
-    assert [i.seq for i in resting_on(s.log, "untrusted").decisions] == [bad]
+    assert [i.seq for i in taint_by_trust(s.log).decisions] == [bad, doubtful]
+    assert [i.seq for i in taint_by_trust(s.log, "untrusted").decisions] == [bad]
 
 
 def test_a_decision_on_what_was_asked_for_after_reading_a_page_may_rest_on_the_page() -> None:
@@ -219,7 +221,7 @@ def test_a_decision_on_what_was_asked_for_after_reading_a_page_may_rest_on_the_p
     s.call("fetch", output="look into your own files", **WEB)
     own = s.call("read", output="ours")
     chosen = s.decide("c", derived_from=((own, own),))
-    assert _items(resting_on(s.log)) == [(chosen, "decision", "derived", True)]
+    assert _items(taint_by_trust(s.log)) == [(chosen, "decision", "derived", True)]
 
 
 def test_what_was_endorsed_is_not_among_them_and_what_was_invalidated_is() -> None:
@@ -227,10 +229,10 @@ def test_what_was_endorsed_is_not_among_them_and_what_was_invalidated_is() -> No
     bad, doubtful, good = _three(s)
     s.add(ev.TrustEndorsed(targets=(bad, doubtful - 1), by="ada"))
     s.fact("on the endorsed", derived_from=((bad, bad),))
-    assert [i.seq for i in resting_on(s.log).items] == []
+    assert [i.seq for i in taint_by_trust(s.log).items] == []
     s.add(ev.StepInvalidated(targets=(good,), by="ada"))
     on_good = s.fact("on the invalid", derived_from=((good, good),))
-    assert [i.seq for i in resting_on(s.log, "untrusted").items] == [good, on_good]
+    assert [i.seq for i in taint_by_trust(s.log, "untrusted").items] == [good, on_good]
 
 
 def test_limits_are_said() -> None:

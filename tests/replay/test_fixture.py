@@ -204,7 +204,7 @@ def test_the_bundle_ends_where_the_test_does_and_holds_no_secret(cli: Cli, proje
 
 def test_a_fork_is_exported_with_what_it_inherited(cli: Cli, project: Path) -> None:
     with wakelog.open("store") as store:
-        child = store.fork(store.resume("fix auth"), "@2", name="child")
+        child = store.resume("fix auth").fork("@2", name="child")
         child.fact("more", 1)
     for turn in ("@1", "@2"):
         target = f"tests/test_child{turn[1:]}.py"

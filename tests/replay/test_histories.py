@@ -99,9 +99,9 @@ def test_a_range_inside_a_turn_is_the_whole_turn(session: Session[Any]) -> None:
 def test_forks_are_replayed_through_their_parents(session: Session[Any], store: wakelog.Store) -> None:
     look(session, "one", "a")
     look(session, "two", "b")
-    child = store.fork(session, "@1", name="child")
+    child = session.fork("@1", name="child")
     look(child, "deux", "c")
-    grandchild = store.fork(child, "@2", name="grandchild")
+    grandchild = child.fork("@2", name="grandchild")
     look(grandchild, "trois", "d")
     same(child, "@1", "one", "a")
     same(child, "@2", "deux", "c")

@@ -36,7 +36,7 @@ def test_every_point_of_a_session_can_be_gone_on_from(session: Session[Any]) -> 
 
 def test_forks_and_payloads_of_the_parent_are_read(session: Session[Any], store: wakelog.Store) -> None:
     session.fact("big", "y" * 20_000)
-    child = store.fork(session, name="child")
+    child = session.fork(name="child")
     child.fact("mine", 1)
     for at in (1, session.head.seq, child.head.seq):
         log = scratch_log(child.log, at)

@@ -133,7 +133,7 @@ def test_a_fork_that_left_before_a_turn_is_another_attempt_of_it(store: Store) -
     session = store.session("s")
     with session.turn(user="one"):
         pass
-    left, right = (store.fork(session, name=name) for name in ("left", "right"))
+    left, right = (session.fork(name=name) for name in ("left", "right"))
     for fork in (left, right):
         with fork.turn(user="two"):
             fork.decide(fork.name)
@@ -142,13 +142,13 @@ def test_a_fork_that_left_before_a_turn_is_another_attempt_of_it(store: Store) -
     assert [a.name for a in session.attempts_of(2, forks=True)] == ["left@2", "right@2"]
     with session.turn(user="two"):
         pass
-    late = store.fork(session, name="late")
+    late = session.fork(name="late")
     with late.turn(user="three"):
         pass
     assert [a.name for a in session.attempts_of(2, forks=True)] == ["s@2", "left@2", "right@2"]
     assert [a.name for a in session.attempts_of(2)] == ["s@2"]
     assert [a.name for a in session.attempts_of(forks=True)] == ["late@3"]
-    again = store.fork(session, name="again")
+    again = session.fork(name="again")
     with again.turn(user="two", retry=True):
         pass
     assert [a.name for a in session.attempts_of(2, forks=True)][-1] == "again@2.2"
@@ -174,7 +174,7 @@ def test_adopting_is_undone_and_redone_in_one_go(store: Store) -> None:
     session = store.session("s", data={"n": 1})
     with session.turn(user="one"):
         session.fact("who", "parent")
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     with fork.turn(user="two") as turn:
         fork.fact("who", "fork")
         turn.data["n"] = 2
@@ -191,7 +191,7 @@ def test_adopting_is_undone_and_redone_in_one_go(store: Store) -> None:
 
 def test_a_fork_is_adopted_as_it_was_at_a_place_of_its_own(store: Store) -> None:
     session = store.session("s")
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     for n in (1, 2):
         with fork.turn(user=str(n)):
             fork.fact("n", n)
@@ -201,7 +201,7 @@ def test_a_fork_is_adopted_as_it_was_at_a_place_of_its_own(store: Store) -> None
 
 def test_an_adoption_is_a_step_and_what_came_with_it_are_steps_too(store: Store) -> None:
     session = store.session("s")
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     fork.message("assistant", "found it")
     before = session.head.seq
     session.adopt(fork)

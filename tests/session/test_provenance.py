@@ -59,7 +59,7 @@ def test_the_page_is_followed_to_what_rests_on_it_and_to_nothing_before_it(spam:
     assert [(i.seq, i.known, i.may, i.outcome) for i in found.effects] == [(sent, "matched", False, "succeeded")]
     assert [(i.seq, i.known, i.may) for i in found.decisions] == [(chosen, "recorded", True)]
     assert found.facts == ()
-    assert spam.trust.resting_on("unverified").decisions == spam.trust.taint("web:*").decisions
+    assert spam.trust.taint(trust="unverified").decisions == spam.trust.taint("web:*").decisions
 
 
 def test_what_is_recorded_in_an_untrusted_block_is_a_source(store: Store) -> None:
@@ -84,7 +84,7 @@ def test_endorsing_raises_the_page_and_what_rests_only_on_it(spam: Session[Any])
         "ada",
         "it is our own blog",
     )
-    assert not spam.trust.resting_on()
+    assert not spam.trust.taint()
     assert spam.trust.taint("web:*"), "that it had influence is not taken back"
 
 
@@ -105,7 +105,7 @@ def test_words_about_a_closed_session_are_still_heard(spam: Session[Any]) -> Non
     spam.end()
     assert spam.trust.endorse(page, by="ada").seq == spam.head.seq
     assert spam.trust.invalidate(page, by="ada").seq == spam.head.seq
-    assert [i.part for i in spam.trust.resting_on("untrusted").items] == ["effect", "decision"]
+    assert [i.part for i in spam.trust.taint(trust="untrusted").items] == ["effect", "decision"]
 
 
 def test_nothing_is_written_about_what_is_not_there(spam: Session[Any]) -> None:

@@ -41,7 +41,7 @@ LEGAL: dict[str, tuple[Verb, str]] = {
     "fact": (lambda s: s.fact("a", 1, trust="trustd"), "trusted, unverified, untrusted"),
     "message": (lambda s: s.message("user", "x", trust="trustd"), "trusted, unverified, untrusted"),
     "untrusted": (lambda s: wakelog.untrusted("web", "trustd").__enter__(), "trusted, unverified, untrusted"),  # type: ignore[arg-type]
-    "resting on": (lambda s: s.trust.resting_on("trustd"), "trusted, unverified, untrusted"),
+    "resting on": (lambda s: s.trust.taint(trust="trustd"), "trusted, unverified, untrusted"),
     "file": (lambda s: s.files.record("a", "edited"), "created, modified, deleted"),
     "touch": (lambda s: s.context.touch("a", "db"), "file, app, data_source"),
     "flag": (lambda s: s.monitors.flag("a", severity="bad"), "info, warning, error"),

@@ -75,7 +75,7 @@ def test_a_diff_works_across_forks_and_across_sessions(store: Store) -> None:
     session = store.session("s")
     with session.turn(user="go"):
         session.fact("a", 1)
-    fork = store.fork(session, "@1", name="f")
+    fork = session.fork("@1", name="f")
     fork.fact("a", 2, why="other way")
     session.fact("b", 3)
     found = {c.pointer: (c.before, c.after) for c in session.diff(other=fork).of("facts")}
@@ -235,9 +235,9 @@ def test_follow_sees_each_event_once_and_in_order(store: Store) -> None:
 
 def test_names_are_bound_once_and_prefixes_must_be_unambiguous(store: Store) -> None:
     session = store.session("s")
-    fork = store.fork(session, name="f")
+    fork = session.fork(name="f")
     with pytest.raises(ConflictError, match="taken"):
-        store.fork(session, name="f")
+        session.fork(name="f")
     assert store.resume("f").id == fork.id
     assert store.resume(session.id[:12]).id == session.id
     with pytest.raises(NotFoundError):

@@ -51,8 +51,8 @@ def test_outcomes_name_their_request(store: Store) -> None:
 def test_numbers_beyond_a_fork_point_are_not_confused(store: Store) -> None:
     parent = store.session("parent")
     said = parent.message("user", "x")
-    left = store.fork(parent, name="left")
-    right = store.fork(parent, name="right")
+    left = parent.fork(name="left")
+    right = parent.fork(name="right")
     a = left.message("user", "only left")
     right.message("user", "only right")  # the same number as a, another event
     right_after = _flow(right, a)
@@ -66,9 +66,9 @@ def test_numbers_beyond_a_fork_point_are_not_confused(store: Store) -> None:
 def test_forks_of_forks_know_what_came_in_between(store: Store) -> None:
     root = store.session("root")
     said = root.message("user", "x")
-    child = store.fork(root, name="child")
+    child = root.fork(name="child")
     middle = _flow(child, said)
-    grandchild = store.fork(child, name="grandchild")
+    grandchild = child.fork(name="grandchild")
     last = _flow(grandchild, middle)
     assert set(_found(root, said)) == {(child.id, middle), (grandchild.id, last)}
     store.delete(child)

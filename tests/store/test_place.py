@@ -24,7 +24,7 @@ def test_a_name_or_commit_id_that_is_too_long_is_refused_before_anything_is_stor
         before = session.head.seq
         for refused in (
             lambda: store.session(longest + "n"),
-            lambda: store.fork(session, name=longest + "n"),
+            lambda: session.fork(name=longest + "n"),
             lambda: session.append(ev.NoteAdded(text="a"), commit_id=longest + "n"),
         ):
             with pytest.raises(InvalidInputError) as caught:

@@ -208,19 +208,19 @@ def test_the_start_of_several_ids_names_none_of_them(store: Store) -> None:
 
 def test_a_fork_gets_the_name_it_was_given(store: Store) -> None:
     session = store.session("checkout")
-    fork = store.fork(session, name="other way")
+    fork = session.fork(name="other way")
     assert store.resume("other way").id == fork.id
     assert root_of(fork.id) == session.id
     with pytest.raises(ConflictError):
-        store.fork(session, name="checkout")
+        session.fork(name="checkout")
     with pytest.raises(InvalidInputError):
-        store.fork(session, name="a@b")
+        session.fork(name="a@b")
 
 
 def test_a_fork_that_came_to_nothing_leaves_its_name_free(store: Store) -> None:
     session = store.session("checkout")
     with pytest.raises(NotFoundError):
-        store.fork(session, 99, name="other way")
+        session.fork(99, name="other way")
     fresh = store.session("other way")
     assert root_of(fresh.id) == fresh.id
     assert fresh.log.head().seq == 1

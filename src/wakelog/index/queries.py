@@ -8,7 +8,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Concatenate, ParamSpec, TypeVar, cast
 
-from wakelog.index import questions as q
+from wakelog.index.questions import (
+    AskCosts,
+    AskDecisions,
+    AskErrors,
+    AskEvents,
+    AskFilesModified,
+    AskSearch,
+    AskSessionCounts,
+    AskSessions,
+    AskTools,
+    AskTurns,
+)
 from wakelog.index.statements import IndexMoment
 
 A = TypeVar("A")
@@ -30,13 +41,13 @@ class Queries(ABC):
     def ask(self, question: Callable[[IndexMoment], A]) -> A:
         """Answers a question about the present moment."""
 
-    files_modified = _asks(q.AskFilesModified)
-    decisions = _asks(q.AskDecisions)
-    errors = _asks(q.AskErrors)
-    tools = _asks(q.AskTools)
-    turns = _asks(q.AskTurns)
-    events = _asks(q.AskEvents)
-    sessions = _asks(q.AskSessions)
-    session_counts = _asks(q.AskSessionCounts)
-    costs = _asks(q.AskCosts)
-    search = _asks(q.AskSearch)
+    files_modified = _asks(AskFilesModified)
+    decisions = _asks(AskDecisions)
+    errors = _asks(AskErrors)
+    tools = _asks(AskTools)
+    turns = _asks(AskTurns)
+    events = _asks(AskEvents)
+    sessions = _asks(AskSessions)
+    session_counts = _asks(AskSessionCounts)
+    costs = _asks(AskCosts)
+    search = _asks(AskSearch)

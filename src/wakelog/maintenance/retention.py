@@ -27,6 +27,7 @@ from wakelog.maintenance.archive import archive_session
 from wakelog.maintenance.measures import session_bytes
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Head
+from wakelog.store.erasure import scrub_index
 
 if TYPE_CHECKING:
     from wakelog.store import Store
@@ -117,7 +118,7 @@ def _do(store: Store, log: Log, each: Planned, keep_totals: bool) -> None:
         store.delete(session, why=why, keep_totals=keep_totals)
     else:
         prune(log, each.seq, why=why)
-        store.scrub_index()
+        scrub_index(store)
 
 
 def _reason(policy: RetentionPolicy, head: Head, now: int, total: int) -> str:

@@ -130,7 +130,7 @@ class Tools(ReadTools):
     @told
     def fork(self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = "") -> str:
         """Creates a new session that shares the history up to a position, to try another way."""
-        return self._stands(self._place.store.fork(self._session(session_id), at or None, name=name))
+        return self._stands(self._session(session_id).fork(at or None, name=name))
 
     @told
     def reconcile(

@@ -133,7 +133,7 @@ def taint(
     return _answer(graph, trusts, target, frozenset(), parts, items)
 
 
-def resting_on(
+def taint_by_trust(
     log: Log,
     trust: Trust = "unverified",
     *,

@@ -116,7 +116,6 @@ class AwaitedMonitors(AwaitedVerbs):
 class AwaitedTrust(AwaitedVerbs):
     taint = Awaited(SessionTrust.taint)
     picture = Awaited(SessionTrust.picture)
-    resting_on = Awaited(SessionTrust.resting_on)
     endorse = Awaited(SessionTrust.endorse)
     invalidate = Awaited(SessionTrust.invalidate)
 

@@ -107,7 +107,7 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def trust(self) -> SessionTrust:
-        """Traces what was influenced by which source: taint, resting_on, endorse, invalidate."""
+        """Traces what was influenced by which source: taint, picture, endorse, invalidate."""
         return SessionTrust(self)
 
     # Turns

@@ -25,18 +25,24 @@ class SessionTrust:
 
     def taint(
         self,
-        source: What,
+        source: What | None = None,
         *,
+        trust: Trust = "unverified",
         at: Where = None,
         parts: Iterable[Part] | None = None,
         items: int = 100,
         wide: bool = False,
     ) -> Taint:
         """Shows everything influenced by a source ("web:*"), or by anything that `Session.why` accepts: decisions,
-        facts, data, files and calls with effects, each with its path. `items` limits the list (0: all)."""
-        from wakelog.provenance.taint import taint
+        facts, data, files and calls with effects, each with its path. Without a source: by input that is trusted no
+        more than `trust`; endorsed events, and what depends only on them, are left out. `items` limits the list (0:
+        all)."""
+        from wakelog.provenance.taint import taint, taint_by_trust
 
-        return taint(self._session.log, source, at=self._session._upto(at), parts=parts, items=items, wide=wide)
+        log, upto = self._session.log, self._session._upto(at)
+        if source is None:
+            return taint_by_trust(log, TrustMark(trust).trust, at=upto, parts=parts, items=items, wide=wide)
+        return taint(log, source, at=upto, parts=parts, items=items, wide=wide)
 
     def picture(
         self,
@@ -54,23 +60,6 @@ class SessionTrust:
 
         upto = self._session._upto(at)
         return picture(self._session.log, what, effects=effects, at=upto, hops=hops, boxes=boxes, wide=wide)
-
-    def resting_on(
-        self,
-        trust: Trust = "unverified",
-        *,
-        at: Where = None,
-        parts: Iterable[Part] | None = None,
-        items: int = 100,
-        wide: bool = False,
-    ) -> Taint:
-        """Shows everything influenced by input that is trusted no more than `trust`; `.decisions`, `.facts` and
-        `.effects` are parts of it. Endorsed events, and what depends only on them, are left out."""
-        from wakelog.provenance.taint import resting_on
-
-        return resting_on(
-            self._session.log, TrustMark(trust).trust, at=self._session._upto(at), parts=parts, items=items, wide=wide
-        )
 
     def endorse(
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 PAGE = 1000
 """How many sessions are asked for at once."""
-REWRITE_MAX = 64 << 20
-"""An engine's tables of so many bytes are written anew right after an erasure; larger ones by a scrub."""
 
 
 def open(
@@ -238,12 +236,6 @@ class Store(StoreQuestions):
         page = self.engine.sessions(after=full[:-1] + chr(ord(full[-1]) - 1), limit=1000)
         return [h for h in page if h.session.startswith(full)]
 
-    def fork(self, session: Session[S], at: int | str | None = None, *, name: str = "", why: str = "") -> Session[S]:
-        """Forks a session; `name` must be free. The same as `Session.fork`."""
-        forked = session.fork(at, name=name, why=why)
-        forked.store = self
-        return forked
-
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
         """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. Without limits
         of its own, it may spend what its parent has left."""
@@ -288,8 +280,10 @@ class Store(StoreQuestions):
         """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
         too. With `keep_totals`, the tombstone has what the session came to, in numbers only; `rollup` tells them summed
         up, and only of five deleted sessions and more."""
+        from wakelog.store.erasure import scrub_index
+
         head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else None)
-        self.scrub_index()
+        scrub_index(self)
         return head
 
     def erase(
@@ -382,20 +376,6 @@ class Store(StoreQuestions):
         from wakelog.config.settings import guards, load
 
         return guards(load()) if self.has_settings else Guards()
-
-    def scrub_index(self) -> None:
-        """Removes deleted and erased content from the index, if there is one."""
-        from wakelog.store.index_place import has_index
-
-        if "index" in self.__dict__ or has_index(self.engine):
-            self.index.scrub()
-
-    def scrub_removed(self) -> None:
-        """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
-        (`scrub-pending`) when that has to wait."""
-        self.scrub_index()
-        if (rewrite := self.engine.abilities.rewrite) is not None:
-            rewrite(most=REWRITE_MAX)
 
     @functools.cached_property
     def index(self) -> Index:

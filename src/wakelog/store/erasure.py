@@ -28,10 +28,13 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.redaction import redact_event
 from wakelog.state.patch import tokens_of
+from wakelog.store.index_place import has_index
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
+REWRITE_MAX = 64 << 20
+"""A table of more bytes than this is not rewritten within an erasure; `store scrub` does it."""
 Finder = Callable[[ev.Event], Iterable[str]]
 Events = dict[SessionId, tuple[Seq, ...]]
 """Events, by the session of the fork tree that holds them."""
@@ -93,8 +96,22 @@ def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, b
             removal.erase(_reader(log, part), mine, why=why, by=by)
     log.forget()
     with _noting(waits):
-        store.scrub_removed()
+        scrub_removed(store)
     return msgspec.structs.replace(done, pending="; ".join(dict.fromkeys(waits)))
+
+
+def scrub_index(store: Store) -> None:
+    """Removes deleted and erased content from the index of a store, if it has one."""
+    if "index" in store.__dict__ or has_index(store.engine):
+        store.index.scrub()
+
+
+def scrub_removed(store: Store) -> None:
+    """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
+    (`scrub-pending`) when that has to wait."""
+    scrub_index(store)
+    if (rewrite := store.engine.abilities.rewrite) is not None:
+        rewrite(most=REWRITE_MAX)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ def _spender(store: Store, clock: Clock) -> None:
     with s.turn(user="rewrite it all"):
         think(s, clock, "Here is a first part.", tokens=1500, usd_micros=700_000)
         think(s, clock, "Here is the rest.", tokens=2000, usd_micros=320_000)
-    fork = store.fork(s, name="thrifty", why="with a smaller model")
+    fork = s.fork(name="thrifty", why="with a smaller model")
     fork.budget.set(usd="2.00")
     with fork.turn(user="once more"):
         think(fork, clock, "Shorter.", tokens=100, usd_micros=40_000)

@@ -25,7 +25,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
                         action="m", tool="m", effect="model", cost=wakelog.events.Cost(usd_micros=n)
                     )
                 )
-        fork = store.fork(store.resume("s11"), name="forked")
+        fork = store.resume("s11").fork(name="forked")
         fork.fact("a", 1)
         store.resume("s10").end("failed")
     return tmp_path

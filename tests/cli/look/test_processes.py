@@ -82,7 +82,7 @@ def test_tail_follows_and_flushes_each_record(
         if scope == ("--all",):
             store.session("another")
             assert json.loads(_read(process))["seq"] == 1
-            store.fork(session, name="child")
+            session.fork(name="child")
             assert json.loads(_read(process))["kind"] == "session.forked"
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=180) == 130

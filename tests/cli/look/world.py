@@ -188,7 +188,7 @@ def _migrate(s: Session[Any], clock: Clock, *, fails: bool) -> None:
 
 def _try_redis(store: Store, fix: Session[Any], clock: Clock) -> None:
     clock.skip(60)
-    s = store.fork(fix, "@3", name="try-redis", why="maybe sessions should not be in the database at all")
+    s = fix.fork("@3", name="try-redis", why="maybe sessions should not be in the database at all")
     with s.turn(user="try redis instead") as turn:
         s.decide("redis", because="expiry is built in", alternatives=["a database migration"])
         turn.data["risk"] = 0.4

@@ -24,7 +24,7 @@ def test_cascade_erases_what_came_of_it(move: Cli, store: Store) -> None:
 def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
     parent = store.session("parent")
     said = parent.message("user", "the secret")
-    fork = store.fork(parent, name="child")
+    fork = parent.fork(name="child")
     copied = fork.append(EventDraft(ev.FactRecorded(key="k", value="the secret"), derived_from=((said, said),))).seq
     data = move("erase", "-s", "parent", f"e{said}", "--why", "t", "--cascade", "--yes", "--json").data
     assert [(f["session"], f["seq"]) for f in data["cascade"]] == [(fork.id, copied)]
@@ -36,7 +36,7 @@ def test_cascade_reaches_into_forks(move: Cli, store: Store) -> None:
 def test_what_a_deleted_parent_left_is_erased_through_its_fork(move: Cli, store: Store) -> None:
     parent = store.session("parent")
     said = parent.message("user", "the secret")
-    fork = store.fork(parent, name="child")
+    fork = parent.fork(name="child")
     store.delete(parent)
     assert move("erase", "-s", "child", f"e{said}", "--why", "t", "--cascade", "--yes").code == 0
     assert not store.resume(fork.id).log.entry(said).is_intact

@@ -84,7 +84,7 @@ def test_what_a_held_fork_shares_cannot_be_erased_through_its_parent(store: Stor
 def test_a_fork_of_a_held_session_is_held(store: Store) -> None:
     session = store.resume("crash")
     place_hold(session, "case 17")
-    fork = store.fork(session, name="crash-2")
+    fork = session.fork(name="crash-2")
     with pytest.raises(NotAllowedError):
         store.delete(fork)
 

@@ -56,7 +56,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> Non
         raise InvalidInputError(
             "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
         )
-    fork = ctx.store.fork(session, at, name=name or _free_name(ctx.store, session.name), why=why)
+    fork = session.fork(at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.log.state()["turn"]["number"]
     place = f"@{turn} (e{at})" if turn else f"e{at}"
     said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"

@@ -144,10 +144,7 @@ def taint_command(
     parts: list[Part] | None = None
     if sinks or decisions:
         parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
-    if source:
-        found = session.trust.taint(source, at=point, parts=parts, items=items, wide=wide)
-    else:
-        found = session.trust.resting_on(trust, at=point, parts=parts, items=items, wide=wide)
+    found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
     ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")

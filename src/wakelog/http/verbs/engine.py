@@ -20,6 +20,7 @@ from wakelog.maintenance.scrub import LAST, POSITION
 from wakelog.model.ids import SessionId, parse_session_id
 from wakelog.model.names import check_name
 from wakelog.model.records import Commit, Head
+from wakelog.store.erasure import scrub_index, scrub_removed
 
 PAGE_COMMITS = 256
 PAGE_BYTES = 4 << 20
@@ -138,9 +139,9 @@ def operate(call: VerbRequest, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, new content is refused, and a hold forbids it."""
     head = take_surgery(call.space.admission, body.surgery)
     if body.surgery.stale_from:  # an erasure: it must be out of the files too
-        call.space.store.scrub_removed()
+        scrub_removed(call.space.store)
     else:
-        call.space.store.scrub_index()
+        scrub_index(call.space.store)
     return head
 
 
@@ -149,7 +150,7 @@ def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
     """Deletes a session by its last commit."""
     head = take_deletion(call.space.admission, body.commit)
     call.space.forget(body.commit.session)
-    call.space.store.scrub_index()
+    scrub_index(call.space.store)
     return head
 
 

@@ -100,7 +100,7 @@ def redo(call: VerbRequest) -> UndoAnswer:
 def fork(call: VerbRequest, body: Fork) -> HeadAnswer:
     """Creates a new session that shares the history up to a point. The cost does not depend on its length."""
     session = call.session()
-    return HeadAnswer.of(call.space.store.fork(session, body.at or None, name=body.name, why=body.why).head)
+    return HeadAnswer.of(session.fork(body.at or None, name=body.name, why=body.why).head)
 
 
 @route("POST", "/sessions/{session}/pause", scope="write")

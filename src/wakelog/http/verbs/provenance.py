@@ -96,8 +96,8 @@ def taint(call: VerbRequest, query: TaintQuery) -> Taint:
 @route("GET", "/sessions/{session}/resting-on", by_head=True)
 def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
     """Shows everything influenced by input of at most this trust."""
-    return call.session().trust.resting_on(
-        query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
+    return call.session().trust.taint(
+        trust=query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
 
 

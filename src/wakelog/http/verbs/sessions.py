@@ -14,6 +14,7 @@ from wakelog.index.results import Page, SessionInfo
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
+from wakelog.store.erasure import scrub_index
 
 BUNDLE = "application/x-ndjson"
 SPOOL_MAX = 8 << 20
@@ -184,7 +185,7 @@ def erase(call: VerbRequest, body: Erase) -> EraseAnswer:
 def prune(call: VerbRequest, body: Prune) -> HeadAnswer:
     """Prunes a session: removes the bodies of its events up to a point. Headers and the state at that point stay."""
     head = prune_events(call.session().log, body.upto, why=body.why)
-    call.space.store.scrub_index()
+    scrub_index(call.space.store)
     return HeadAnswer.of(head)
 
 
