@@ -125,7 +125,7 @@ def _pair(one: Extent, other: Extent) -> Pair:
     parted = _parted(one, other)
     if parted >= max(one.last, other.last):
         parted = 0  # they are the same events: that is told by comparing them
-    a, b = (read_course(_after(extent, parted)) for extent in (one, other))
+    a, b = (read_course(_rest_of(extent, parted)) for extent in (one, other))
     rows = list(align(one.log, a.steps, other.log, b.steps))
     pairing = Pairing(one.log, a, other.log, b, _one_history(one.log, other.log))
     notes: list[str] = []
@@ -194,7 +194,7 @@ def _parted(a: Extent, b: Extent) -> Seq:
     return last if last >= a.first else 0
 
 
-def _after(extent: Extent, parted: Seq) -> Extent:
+def _rest_of(extent: Extent, parted: Seq) -> Extent:
     """What is left of a course behind what is shared."""
     return msgspec.structs.replace(extent, first=parted + 1) if parted else extent
 

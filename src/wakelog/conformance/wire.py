@@ -163,7 +163,7 @@ class WireClient:
         if body is not None:
             sent["content-type"] = "application/json"
         sent |= headers
-        told = self.last = _told(method, self.base + path, headers, content)
+        told = self.last = _request_line(method, self.base + path, headers, content)
         connection = (
             http.client.HTTPSConnection(self._host, timeout=self.timeout_s, context=ssl.create_default_context())
             if self._secure
@@ -179,7 +179,7 @@ class WireClient:
         return connection, told
 
 
-def _told(method: str, path: str, headers: Mapping[str, str], content: bytes | None) -> str:
+def _request_line(method: str, path: str, headers: Mapping[str, str], content: bytes | None) -> str:
     """A request in one line; never its key."""
     shown = "".join(f" {name}: {value}" for name, value in headers.items() if name.lower() != "authorization")
     text = (content or b"").decode(errors="replace")

@@ -64,7 +64,7 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
     is_recent = bool(state["last_error"]) and _turn_at(log, state["last_error"]["seq"]) == state["turn"]["number"]
     parts = [
         teller.pending(),
-        _standing(teller, at),
+        _state_part(teller, at),
         *(error if is_recent else ()),
         teller.flags(),
         teller.decisions(),
@@ -144,7 +144,7 @@ def _turn_at(log: Log, seq: Seq) -> int:
         return 0
 
 
-def _standing(teller: Teller, at: Seq) -> Part:
+def _state_part(teller: Teller, at: Seq) -> Part:
     lines = list(_last_words(teller, at))
     rest = f"`wakelog log {teller.handle}`"
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)

@@ -68,7 +68,7 @@ def _settled(read: Read, outcome: Entry) -> CallAnswer:
         case "action.succeeded":
             return _output(read, outcome, "succeeded")
         case "action.recorded" | "action.reconciled":
-            return _told(read, outcome, str(body.get("outcome", "succeeded")))
+            return _named_outcome(read, outcome, str(body.get("outcome", "succeeded")))
         case "action.failed":
             return _failure(read, outcome, "failed")
         case "action.timed_out":
@@ -85,7 +85,7 @@ def _settled(read: Read, outcome: Entry) -> CallAnswer:
             return error("uncertain", _OPEN["uncertain"] + (f" ({why})" if why else ""))
 
 
-def _told(read: Read, outcome: Entry, how: str) -> CallAnswer:
+def _named_outcome(read: Read, outcome: Entry, how: str) -> CallAnswer:
     """A call whose outcome is named in the event itself."""
     if how == "succeeded":
         return _output(read, outcome, how)

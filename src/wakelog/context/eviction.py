@@ -82,7 +82,7 @@ def _named(window: Window, key: str) -> dict[str, int]:
 
 def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted | None:
     """What is listed under a key, or holds what it names."""
-    first, last = _meant(window, key)
+    first, last = _place_of(window, key)
     for each in evicted:
         if (each.key == key and (each.what != "any" or not first)) or (
             each.what == "range" and first and each.first <= first and last <= each.last
@@ -93,7 +93,7 @@ def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted |
     return next((e for e in evicted if whole and e.key == whole), None)
 
 
-def _meant(window: Window, key: str) -> tuple[Seq, Seq]:
+def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
     """Where the thing stands that a key names; a summary stands where its range began. Zeros for other keys."""
     named = parse_item(key)
     if named is None:
@@ -112,9 +112,9 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredCon
     if holder.what == "compaction":
         expand(log, holder.handle)
         return RestoredContent(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
-    after = _without(log, window, holder, key, count)
+    after = _still_out(log, window, holder, key, count)
     back = _brought(window, read_window(log, window.at, count=count, evicted=after))
-    gone = tuple(_gone(log, holder, back))
+    gone = tuple(_cannot_return(log, holder, back))
     if not back:
         return RestoredContent(key, (), gone or (Gone(holder.handle, "not in view"),))
     others = [d for d in changes(window.evicted, after) if getattr(d.event, "key", "") != key]
@@ -122,14 +122,14 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredCon
     return RestoredContent(key, tuple(back), gone)
 
 
-def _without(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
+def _still_out(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
     """What is still out when `key` is back. One item of a range leaves the others as two ranges."""
     rest = [e for e in window.evicted if e.key != holder.key]
     if holder.what in ("item", "any"):
         rest = [e for e in rest if not (e.what == "output" and e.handle == holder.handle)]
     if holder.key == key or holder.what != "range":
         return by_place(rest)
-    first, last = _meant(window, key)
+    first, last = _place_of(window, key)
     inside = _brought(window, read_window(log, window.at, count=count, evicted=rest))
     wanted = {i.key for i in inside if first <= i.seq <= last or any(first <= s <= last for s in i.events)}
     run: list[Item] = []
@@ -160,7 +160,7 @@ def _inside(window: Window, first: Seq, last: Seq) -> list[Item]:
     return [i for i in window.items if first <= i.seq <= last]
 
 
-def _gone(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
+def _cannot_return(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
     """What of it cannot come back. An item whose content is gone is not brought back for that."""
     found = []
     for item in list(back):

@@ -155,13 +155,13 @@ def _beyond(
             _note_file(files, entry)
             if not with_file_changes:
                 by_file.add(str(entry.body.get("action", "")))
-    told = (_told(call) for call in calls.by_request.values())
+    told = (_beyond_of(call) for call in calls.by_request.values())
     # A call that wrote a file and says so is told by the file.
     ran = tuple(c for c in told if c is not None and not (c.effect == "write" and c.action in by_file))
     return tuple(files.values()), ran
 
 
-def _told(call: Call) -> Beyond | None:
+def _beyond_of(call: Call) -> Beyond | None:
     """A call that had, or may have had, an effect on the world."""
     if call.effect not in ("write", "external") or not call.tries or call.outcome == "never_ran":
         return None

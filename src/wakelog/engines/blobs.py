@@ -51,9 +51,9 @@ class BlobEngine:
     # Out of the commit, and back
 
     def submit(self, *commits: Commit) -> Pending:
-        return self.engine.submit(*map(self._without, commits))
+        return self.engine.submit(*map(self._with_marks, commits))
 
-    def _without(self, commit: Commit) -> Commit:
+    def _with_marks(self, commit: Commit) -> Commit:
         """The commit with marks for what is big, which is stored by then. Stored for nothing, it is swept later."""
         if not any(len(content) > self.limit for _, content in commit.payloads):
             return commit
@@ -65,12 +65,12 @@ class BlobEngine:
             slim.append((digest, content))
         return msgspec.structs.replace(commit, payloads=tuple(slim))
 
-    def _with(self, commit: Commit) -> Commit:
+    def _with_payloads(self, commit: Commit) -> Commit:
         if not any(content == _MARK for _, content in commit.payloads):
             return commit
-        return msgspec.structs.replace(commit, payloads=tuple(self._whole(commit, p) for p in commit.payloads))
+        return msgspec.structs.replace(commit, payloads=tuple(self._fetched(commit, p) for p in commit.payloads))
 
-    def _whole(self, commit: Commit, payload: Payload) -> Payload:
+    def _fetched(self, commit: Commit, payload: Payload) -> Payload:
         digest, content = payload
         if content != _MARK or hashlib.sha256(content).digest() == digest:
             return payload
@@ -150,8 +150,8 @@ class BlobEngine:
         }
         slim = msgspec.structs.replace(
             surgery,
-            commits=tuple(map(self._without, surgery.commits)),
-            rewritten=tuple(map(self._without, surgery.rewritten)),
+            commits=tuple(map(self._with_marks, surgery.commits)),
+            rewritten=tuple(map(self._with_marks, surgery.rewritten)),
         )
         head = self.engine.operate(slim)
         for new in slim.rewritten:
@@ -174,7 +174,7 @@ class BlobEngine:
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
         commits = self.engine.read(session, after=after, upto=upto, payloads=payloads)
-        return map(self._with, commits) if payloads else commits
+        return map(self._with_payloads, commits) if payloads else commits
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         content = self.engine.payload(session, seq, digest)

@@ -41,7 +41,7 @@ class Objects:
         from obstore.exceptions import AlreadyExistsError
 
         try:
-            with _told(self.url):
+            with _translated_errors(self.url):
                 obstore.put(self._store, key, content, mode="create", use_multipart=False)
         except AlreadyExistsError:
             return False
@@ -51,14 +51,14 @@ class Objects:
         """FileNotFoundError when there is none."""
         import obstore
 
-        with _told(self.url):
+        with _translated_errors(self.url):
             return bytes(obstore.get(self._store, key).bytes())
 
     def chunks(self, key: str) -> Iterator[bytes]:
         """The same, bit by bit, for what may be large."""
         import obstore
 
-        with _told(self.url):
+        with _translated_errors(self.url):
             for chunk in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
                 yield bytes(chunk)
 
@@ -66,14 +66,14 @@ class Objects:
         """Removes an object, if it is there."""
         import obstore
 
-        with contextlib.suppress(FileNotFoundError), _told(self.url):
+        with contextlib.suppress(FileNotFoundError), _translated_errors(self.url):
             obstore.delete(self._store, key)
 
     def list(self, prefix: str = "") -> Iterator[Object]:
         """All objects below a prefix, in no order."""
         import obstore
 
-        with _told(self.url):
+        with _translated_errors(self.url):
             for batch in obstore.list(self._store, prefix or None):
                 for meta in batch:
                     yield Object(meta["path"], meta["size"], meta["last_modified"])
@@ -124,7 +124,7 @@ def _open(url: str, options: dict[str, Any], create: bool) -> Any:
 
 
 @contextlib.contextmanager
-def _told(url: str) -> Iterator[None]:
+def _translated_errors(url: str) -> Iterator[None]:
     """A blob store that cannot be reached is an error the caller can act on."""
     from obstore.exceptions import AlreadyExistsError, BaseError
 

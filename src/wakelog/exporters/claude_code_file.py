@@ -195,11 +195,13 @@ class _Transcript:
                     actions[block["id"]] = _take(calls, block)
                 number += 1
                 id = str(uuid.uuid5(_HOME, f"{self._session.id}/{self._at}/{number}"))
-                more = self._told(message["role"], block, is_last=block is blocks[-1], answer=id, actions=actions)
+                more = self._record(message["role"], block, is_last=block is blocks[-1], answer=id, actions=actions)
                 yield {**self._front(id, message["role"]), **more}
                 self._last = id
 
-    def _told(self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, str]) -> dict[str, Any]:
+    def _record(
+        self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, str]
+    ) -> dict[str, Any]:
         if role == "assistant":
             stop = ("tool_use" if block["type"] == "tool_use" else "end_turn") if is_last else None
             message = {"id": f"msg_{answer}", "type": "message", "role": role, "model": self._model}

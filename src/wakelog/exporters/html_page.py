@@ -127,8 +127,8 @@ class _Page:
         again = f", attempt {attempt}" if attempt > 1 else ""
         asked = " ".join(_words(self._read(entry, "input")).split()) if entry.body.get("input") is not None else ""
         point = f"@{number}.{attempt}" if attempt > 1 else f"@{number}"
-        self._turns.append((f"t{number}-{attempt}", point, asked[:80] or _when(entry)))
-        yield f'<h2 id="t{number}-{attempt}">Turn {number}{again}<small>{_when(entry)}</small></h2>\n'
+        self._turns.append((f"t{number}-{attempt}", point, asked[:80] or _time(entry)))
+        yield f'<h2 id="t{number}-{attempt}">Turn {number}{again}<small>{_time(entry)}</small></h2>\n'
         if entry.body.get("input") is not None and not is_input_said(self._log, entry):
             yield self._said(entry, "user", "You", _words(self._read(entry, "input")))
         yield from self._derived(number)
@@ -334,6 +334,6 @@ def _place(entry: Entry) -> str:
     return f' <a class="place" href="#e{entry.seq}">e{entry.seq}</a>'
 
 
-def _when(entry: Entry) -> str:
+def _time(entry: Entry) -> str:
     at = datetime.datetime.fromtimestamp(entry.happened_at / 1e6, datetime.UTC)
     return at.strftime("%Y-%m-%d %H:%M UTC")

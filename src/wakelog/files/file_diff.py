@@ -78,7 +78,7 @@ def step_diff(log: Log, step: FileStep) -> FileDiff | None:
     after, _ = content_of(log, step.then) if step.then.exists else (b"", "")
     change: Change = "created" if not step.disk.exists else "modified" if step.then.exists else "deleted"
     mode = f"{step.disk.mode:o}" if step.disk.exists else ""
-    return _between(step.path, change, before, after, mode, step.then.mode)
+    return _text_diff(step.path, change, before, after, mode, step.then.mode)
 
 
 def diff_sides(path: str, log_a: Log, old: Side, log_b: Log, new: Side) -> FileDiff | None:
@@ -95,10 +95,10 @@ def diff_sides(path: str, log_a: Log, old: Side, log_b: Log, new: Side) -> FileD
         sides = [f"{side}: {why}" for side, why in (("before", old_missing), ("after", new_missing)) if why]
         note = old_missing if old_missing == new_missing else ", ".join(sides)
         return FileDiff(path, change, 0, 0, "", note, old.mode, new.mode)
-    return _between(path, change, before, after, old.mode, new.mode)
+    return _text_diff(path, change, before, after, old.mode, new.mode)
 
 
-def _between(path: str, change: Change, before: bytes, after: bytes, old_mode: str, new_mode: str) -> FileDiff:
+def _text_diff(path: str, change: Change, before: bytes, after: bytes, old_mode: str, new_mode: str) -> FileDiff:
     if _is_binary(before) or _is_binary(after):
         note = f"binary, {len(before):,} → {len(after):,} bytes"
         return FileDiff(path, change, 0, 0, "", note, old_mode, new_mode)

@@ -143,7 +143,7 @@ class Scanner:
                 with os.scandir(folder) as found:
                     entries = [entry for entry in found if entry.name[0] != "." or not _is_ours(entry.name)]
             except OSError as exc:
-                out[prefix or "./"] = _closed(exc)
+                out[prefix or "./"] = _unreadable(exc)
                 continue
             has_git = os.path.lexists(f"{folder}/.git")
             if has_git or any(entry.name == ".gitignore" for entry in entries):
@@ -301,7 +301,7 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
-def _closed(exc: OSError) -> ManifestEntry:
+def _unreadable(exc: OSError) -> ManifestEntry:
     return ManifestEntry(
         "other", (0, 0, 0, 0, stat.S_IFDIR), missing=f"unreadable, {exc.strerror or exc}", settled=False
     )

@@ -94,7 +94,7 @@ def _plan(
     what = tuple(each for each in ("hooks", "mcp") if each in wanted or (old is not None and each in old.what))
     insertions: list[Insertion] = []
     made: Made = ()
-    with _telling(file):
+    with _naming(file):
         base = _without(before, old, agent, wanted)
         after = base or ""
         for each in what:
@@ -133,7 +133,7 @@ def plan_disable(agents: Iterable[HookedAgent], project: Path, scope: Scope | No
         files += [Path(each.file) for each in known.values() if each.agent == agent.name and each.scope in scopes]
         for file in dict.fromkeys(files):
             before, old = _read(file), known.get(str(file))
-            with _telling(file):
+            with _naming(file):
                 changes.append(FileChange(agent.name, file, before, _without(before, old, agent, ["hooks"]), old))
     return [each for each in changes if each.is_change or each.receipt is not None]
 
@@ -208,7 +208,7 @@ def _read(file: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _telling(file: Path) -> Iterator[None]:
+def _naming(file: Path) -> Iterator[None]:
     try:
         yield
     except BadJsonError as exc:

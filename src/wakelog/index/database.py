@@ -83,7 +83,7 @@ class Database:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Lite]:
-        with forking.gate.inside(), self._told(), self._borrowed(self._readers, self._connect) as db:
+        with forking.gate.inside(), self._translated_errors(), self._borrowed(self._readers, self._connect) as db:
             db.execute("begin")
             try:
                 yield Lite(db)
@@ -92,7 +92,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Lite]:
-        with forking.gate.inside(), self._lock, self._told(), transaction(self._write_connection()) as db:
+        with forking.gate.inside(), self._lock, self._translated_errors(), transaction(self._write_connection()) as db:
             yield Lite(db)
 
     @contextlib.contextmanager
@@ -101,7 +101,7 @@ class Database:
         as they are: they are about what was asked."""
 
         def connect() -> apsw.Connection:
-            with self._told():
+            with self._translated_errors():
                 db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
                 db.set_busy_handler(Patience())
                 prepare(db)
@@ -111,7 +111,7 @@ class Database:
             yield db
 
     def reset(self) -> None:
-        with forking.gate.inside(), self._lock, self._told():
+        with forking.gate.inside(), self._lock, self._translated_errors():
             self._check_open()
             db = self._write_connection()
             try:
@@ -128,7 +128,7 @@ class Database:
     def scrub(self) -> None:
         """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
         somebody is reading, is tried again at the next question."""
-        with forking.gate.inside(), self._lock, self._told():
+        with forking.gate.inside(), self._lock, self._translated_errors():
             db = self._write_connection()
             row: Any = db.execute("select made, removed from wl_meta").fetchone()
             if row != self._rewritten:
@@ -139,7 +139,7 @@ class Database:
 
     def empty_wal(self) -> bool:
         """Moves everything into the file and empties the write-ahead log; False when somebody is reading from it."""
-        with forking.gate.inside(), self._lock, self._told():
+        with forking.gate.inside(), self._lock, self._translated_errors():
             db = self._write_connection()
             if self.path is None:
                 return True
@@ -193,7 +193,7 @@ class Database:
                 pool.append(db)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Tells SQLite's errors in our words; damage is for the index to cure."""
         with translated(self.place):
             try:

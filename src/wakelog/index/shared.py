@@ -130,13 +130,17 @@ class SharedDatabase:
     @contextlib.contextmanager
     def reading(self) -> Iterator[SharedConnection]:
         self._check()
-        with self._readers, self._told(), self._transaction(isolation="repeatable_read", readonly=True) as db:
+        with (
+            self._readers,
+            self._translated_errors(),
+            self._transaction(isolation="repeatable_read", readonly=True) as db,
+        ):
             yield db
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[SharedConnection]:
         self._check()
-        with self._writing, self._told(), self._transaction() as db:
+        with self._writing, self._translated_errors(), self._transaction() as db:
             yield db
 
     def reset(self) -> None:
@@ -153,10 +157,10 @@ class SharedDatabase:
         with self.reading() as db:
             made, removed = db.execute("select m.made, m.removed from wl_meta m").fetchone()
         for table in dialect.TABLES:
-            with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
+            with contextlib.suppress(UnavailableError), self._translated_errors(), self._connection() as connection:
                 self.run(connection.execute(f"vacuum {dialect.here(table)}"))
         # A GIN index keeps every word it ever had, so that only one that is rebuilt has forgotten the removed ones.
-        with contextlib.suppress(UnavailableError), self._told(), self._connection() as connection:
+        with contextlib.suppress(UnavailableError), self._translated_errors(), self._connection() as connection:
             self.run(connection.execute(f"reindex index {dialect.WORDS_INDEX}"))
         with self.writing() as db:
             db.execute(_SCRUBBED, (made, removed))
@@ -224,7 +228,7 @@ class SharedDatabase:
             self.run(transaction.commit())
 
     def _prepare(self) -> None:
-        with self._told(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             self.run(self._make(db))
 
     async def _make(self, db: Any) -> None:
@@ -246,13 +250,13 @@ class SharedDatabase:
 
     def _open(self) -> None:
         """Looks whether the tables are there and of this version, and has a row for this namespace in them."""
-        with self._told(), self._connection() as db:
+        with self._translated_errors(), self._connection() as db:
             if self.run(_version(db)) != SCHEMA_VERSION:
                 self.run(self._make(db))
             SharedConnection(self, db).execute(_FIRST_META, _fresh())
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _translated_errors(self) -> Iterator[None]:
         """Tells the driver's errors in our words; damage is for the index to cure."""
         try:
             yield

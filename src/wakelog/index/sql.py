@@ -78,7 +78,7 @@ def run(
         try:
             return _collect(cursor, as_of, sql, params, max_rows)
         except apsw.Error as exc:
-            raise _told(exc, guard) from exc
+            raise _refusal(exc, guard) from exc
         finally:
             db.set_progress_handler(None)
             cursor.close(True)
@@ -193,7 +193,7 @@ def _is_refusal(exc: apsw.Error) -> bool:
     return not isinstance(exc, apsw.SQLError) or any(words in str(exc) for words in _REFUSALS)
 
 
-def _told(exc: apsw.Error, guard: _Guard) -> WakelogError:
+def _refusal(exc: apsw.Error, guard: _Guard) -> WakelogError:
     """A refusal in our words, with what to do about it. Damage is not for the asker to deal with."""
     views = f"the views are {', '.join(VIEWS)}"
     match exc:

@@ -60,9 +60,9 @@ class StepRows:
             if body.get("role") == "user":
                 self._carried.phase = NO_PHASE
         elif kind in _TOLD:
-            self._tell(header, body, said, occurred)
+            self._take_other(header, body, said, occurred)
 
-    def _tell(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
+    def _take_other(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
         """Kinds that tell of something besides calls."""
         kind, seq = header.kind, header.seq
         place = (seq, occurred, distrust(header.trust))

@@ -56,9 +56,9 @@ def shared_commits(log: Log, ancestry: list[Head], head: Head, beyond: bool) -> 
         if cut > shared or over or not all(_is_about(e, shared) for c in tail for e in open_commit(c)):
             raise _refusal(log, ancestor, shared)
         for commit in commits:
-            yield _carried(_cut(log, commit, cut), used)
+            yield _with_used_payloads(_cut(log, commit, cut), used)
         for commit in tail:
-            yield _carried(commit, used | {(e.seq, d) for e in open_commit(commit) for d, _ in mentions(e)})
+            yield _with_used_payloads(commit, used | {(e.seq, d) for e in open_commit(commit) for d, _ in mentions(e)})
 
 
 def _tail(engine: Engine, session: SessionId, cut: Seq) -> list[Commit]:
@@ -132,7 +132,7 @@ def _part(commit: Commit, entries: list[Entry], *, status: str, epoch: int, turn
     )
 
 
-def _carried(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
+def _with_used_payloads(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
     """A commit with those of its payloads that somebody mentions who goes along."""
     wanted = {digest for seq, digest in used if commit.first <= seq <= commit.last}
     payloads = tuple(p for p in commit.payloads if p[0] in wanted)
@@ -176,8 +176,8 @@ def fit(engine: Engine, commits: list[Commit]) -> tuple[list[Commit], list[Commi
                 out += rest
                 _refuse_if_lost(commit, [*here, *rest], commits)
             for each in here:
-                gone |= _gone(each, commit) if _is_same(each, commit) else {}
-        emptied += [_without(c, gone, stored) for c in stored if any(c.first <= seq <= c.last for seq in gone)]
+                gone |= _removed_bodies(each, commit) if _is_same(each, commit) else {}
+        emptied += [_without_bodies(c, gone, stored) for c in stored if any(c.first <= seq <= c.last for seq in gone)]
     return out, emptied
 
 
@@ -217,14 +217,14 @@ def _rest(commit: Commit, after: Seq) -> Commit:
     return msgspec.structs.replace(rest, fork=None)
 
 
-def _gone(here: Commit, commit: Commit) -> dict[Seq, Record]:
+def _removed_bodies(here: Commit, commit: Commit) -> dict[Seq, Record]:
     """What stands for those bodies that are stored here and no longer in the commit."""
     both = range(max(here.first, commit.first), min(here.last, commit.last) + 1)
     pairs = ((seq, here.records[seq - here.first], commit.records[seq - commit.first]) for seq in both)
     return {seq: theirs for seq, mine, theirs in pairs if mine.salt and not theirs.salt}
 
 
-def _without(here: Commit, gone: dict[Seq, Record], stored: list[Commit]) -> Commit:
+def _without_bodies(here: Commit, gone: dict[Seq, Record], stored: list[Commit]) -> Commit:
     """A stored commit without what has gone; payloads stay while something that is left mentions them."""
     left = [e for c in stored for e in open_commit(c) if e.seq not in gone]
     used = {digest for e in left for digest, at in mentions(e) if here.first <= (at or e.seq) <= here.last}

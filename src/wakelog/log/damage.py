@@ -98,12 +98,12 @@ def entries_around(
             engine.head(own)
         except CorruptLogError as exc:
             end = Hole(own, upto + 1, max(exc.upto, upto + 1), exc.message)
-    yield from _around(engine, segments, after, upto, told, payloads)
+    yield from _entries_around_damage(engine, segments, after, upto, told, payloads)
     if end is not None:
         told(end)
 
 
-def _around(
+def _entries_around_damage(
     engine: Engine, segments: list[Segment], after: Seq, upto: Seq, told: Told, payloads: bool
 ) -> Iterator[Entry]:
     prev: bytes | None = None

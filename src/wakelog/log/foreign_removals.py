@@ -31,7 +31,7 @@ _KEPT = ("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch",
 
 def take_deletion(admission: Admission, commit: Commit) -> Head:
     """Deletes a session by a commit that was sealed elsewhere."""
-    if [entry.kind for entry in _opened(commit)] != ["session.deleted"]:
+    if [entry.kind for entry in _entries_of(commit)] != ["session.deleted"]:
         refuse(commit, "a deletion is one session.deleted and nothing else")
     _refuse_if_held(admission, commit.session)
     [checked] = admission.check_all([commit], frozenset({"session.deleted"}))
@@ -51,7 +51,7 @@ def take_surgery(admission: Admission, surgery: Surgery) -> Head:
     return admission.engine.operate(msgspec.structs.replace(surgery, commits=tuple(commits), rewritten=rewritten))
 
 
-def _opened(commit: Commit) -> list[Entry]:
+def _entries_of(commit: Commit) -> list[Entry]:
     """The events of a commit that was given: its bytes must be what its hash says, stored or not."""
     try:
         return open_commit(commit)
@@ -70,7 +70,7 @@ def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionI
     out: dict[tuple[SessionId, Seq], bytes] = {}
     for commit in commits:
         log = Log(admission.engine, commit.session)
-        for entry in _opened(commit):
+        for entry in _entries_of(commit):
             event = entry.event
             if isinstance(event, ev.RangePruned):
                 _check_prune(log, commit, event)

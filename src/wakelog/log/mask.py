@@ -47,7 +47,7 @@ class ErasedValues:
     def note(self, before: Delta, masked: Delta) -> None:
         """Takes in what masking took out of a delta."""
         for op, after in zip(before, masked, strict=True):
-            for pointer, value in _taken(op.get("value"), after.get("value"), op["path"]):
+            for pointer, value in _erased_places(op.get("value"), after.get("value"), op["path"]):
                 self._values.setdefault(_anywhere(pointer), []).append(value)
 
     def masked(self, delta: Delta, seq: Seq) -> Delta:
@@ -67,16 +67,16 @@ class ErasedValues:
         return before
 
 
-def _taken(before: Value, after: Value, pointer: str) -> Iterator[tuple[str, Value]]:
+def _erased_places(before: Value, after: Value, pointer: str) -> Iterator[tuple[str, Value]]:
     if is_erased(after):
         if not is_erased(before):
             yield pointer, before
     elif type(before) is dict:
         for key, value in before.items():
-            yield from _taken(value, after[key], f"{pointer}/{escape(key)}")
+            yield from _erased_places(value, after[key], f"{pointer}/{escape(key)}")
     elif type(before) is list:
         for n, value in enumerate(before):
-            yield from _taken(value, after[n], f"{pointer}/{n}")
+            yield from _erased_places(value, after[n], f"{pointer}/{n}")
 
 
 def _anywhere(pointer: str) -> str:

@@ -72,7 +72,7 @@ class _Erased(msgspec.Struct, frozen=True):
     said_at: Seq
 
 
-def _opened(commit: Commit) -> list[Entry]:
+def _entries_of(commit: Commit) -> list[Entry]:
     """The events of a commit; none when it is damaged, which is told where the walk comes to it."""
     try:
         return open_commit(commit)
@@ -205,7 +205,7 @@ class _Walk:
         for commit in commits_around(self.engine, segment.session, after=segment.first - 1, upto=upto):
             if isinstance(commit, Hole) or {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue
-            for entry in _opened(commit):
+            for entry in _entries_of(commit):
                 event = entry.event
                 if not entry.is_intact:
                     # No hash covers what it says, unless a later erase event vouches for it in turn.

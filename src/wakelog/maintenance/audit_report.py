@@ -218,7 +218,7 @@ def _record(store: Store, session: Session[Any]) -> tuple[tuple[AuditEntry, ...]
 def _influences(session: Session[Any]) -> tuple[tuple[Influence, ...], tuple[str, ...]]:
     """Effects that rest on untrusted or unverified input; none of a session that cannot be walked."""
     try:
-        found = session.trust.resting_on("unverified", parts=["effect"], items=0)
+        found = session.trust.taint(trust="unverified", parts=["effect"], items=0)
     except CorruptLogError as exc:
         return (), (f"influence could not be traced: {exc.message}",)
     return tuple(_influence(session, each) for each in found.effects), found.limits

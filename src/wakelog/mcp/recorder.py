@@ -129,17 +129,17 @@ class TrafficRecorder:
 
     def ended(self, scope: str) -> None:
         """A conversation is over: what it was not answered, it never will be."""
-        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="ended"))
+        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="ended"))
 
     def left(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
         """The client went away; `lost` are the requests whose answers could not be handed on."""
-        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
+        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
 
     def renamed(self, scope: str, name: str) -> None:
         """A conversation got its name from the server: whoever began it is still the client."""
-        self._tell(Passed("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
+        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
 
-    def _tell(self, passed: Passed) -> None:
+    def _enqueue(self, passed: Passed) -> None:
         with contextlib.suppress(queue.Full):
             self._queue.put_nowait(passed)
 

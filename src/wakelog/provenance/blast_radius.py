@@ -107,8 +107,8 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
 
 def _sorted_out(graph: Graph, walk: Walk, now: Now) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
     resting, safe, unknown = [], [], []
-    for part, name, seqs in _held(graph, now):
-        kept = Kept(part, name, max(seqs), _known(graph, seqs))
+    for part, name, seqs in _held_things(graph, now):
+        kept = Kept(part, name, max(seqs), _least_known(graph, seqs))
         if any(seq in walk.reached for seq in seqs):
             resting.append(kept)
         elif 0 in seqs:
@@ -118,7 +118,7 @@ def _sorted_out(graph: Graph, walk: Walk, now: Now) -> tuple[tuple[Kept, ...], t
     return tuple(resting), tuple(safe), tuple(unknown)
 
 
-def _held(graph: Graph, now: Now) -> list[tuple[Held, str, frozenset[Seq]]]:
+def _held_things(graph: Graph, now: Now) -> list[tuple[Held, str, frozenset[Seq]]]:
     """What the state holds, and the events each thing is made of."""
     state = now.state
     held: list[tuple[Held, str, frozenset[Seq]]] = []
@@ -133,7 +133,7 @@ def _held(graph: Graph, now: Now) -> list[tuple[Held, str, frozenset[Seq]]]:
     return held
 
 
-def _known(graph: Graph, seqs: frozenset[Seq]) -> Known:
+def _least_known(graph: Graph, seqs: frozenset[Seq]) -> Known:
     """The least that is known of any of them."""
     found: Known = "recorded"
     for seq in seqs:

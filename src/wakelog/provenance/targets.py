@@ -88,12 +88,12 @@ def telling(graph: Graph, target: Target) -> Target:
         return msgspec.structs.replace(target, seqs=target.seqs[:CHANGES], note=note)
     if target.kind != "events":
         return target
-    chosen = [s for s in target.seqs if _tells(graph, s) or graph.effect(s) in ("write", "external")]
+    chosen = [s for s in target.seqs if _is_telling(graph, s) or graph.effect(s) in ("write", "external")]
     said = [s for s in target.seqs if graph.tracks.roles[s] == Role.SAID][-1:]
     return msgspec.structs.replace(target, seqs=tuple(chosen or said or target.seqs[-1:]))
 
 
-def _tells(graph: Graph, seq: Seq) -> bool:
+def _is_telling(graph: Graph, seq: Seq) -> bool:
     kind = graph.tracks.kinds[seq]
     return kind in _TOLD and (kind != "state.patched" or bool(told_ops(graph.log.entry(seq).delta)))
 

@@ -208,11 +208,11 @@ def _choose(below: dict[Seq, list[Reach]], depth: int, steps: int) -> set[Seq]:
         chosen.add(reach.seq)
         if level < depth:
             children = below.get(reach.seq, [])
-            waiting += [(child, level + 1) for child in (_some(children) if steps else children)]
+            waiting += [(child, level + 1) for child in (_few(children) if steps else children)]
     return chosen
 
 
-def _some(children: list[Reach]) -> Iterator[Reach]:
+def _few(children: list[Reach]) -> Iterator[Reach]:
     left = FAN
     for child in children:
         is_one_of_many = child.edge is not None and child.edge.first != child.edge.last

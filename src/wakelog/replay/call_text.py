@@ -36,14 +36,14 @@ def call_text(tool: str, given: Value, beside: Value = None) -> str:
 def value_text(value: Any, other: Any = None) -> str:
     """A value on one line; a text beside another is shown where they part."""
     if isinstance(value, str) and isinstance(other, str):
-        return _around(value, other)
+        return _excerpt(value, other)
     if isinstance(value, str):
         return repr(value) if len(value) <= SHORT else repr(value[:SHORT]) + "…"
     text = repr(value)
     return text if len(text) <= SHORT else text[: SHORT - 1] + "…"
 
 
-def _around(text: str, other: str) -> str:
+def _excerpt(text: str, other: str) -> str:
     """The part of a long text where it leaves the other."""
     if len(text) <= SHORT:
         return repr(text)

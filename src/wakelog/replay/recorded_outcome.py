@@ -56,7 +56,7 @@ def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
     output = log.value(told, told.body.get("output"))
     if is_erased(output):
         raise NotFoundError(f"the output of event {told.seq} was erased", kind="result-gone")
-    status, error = _told(step, entries[0], told)
+    status, error = _status_and_error(step, entries[0], told)
     exception = _exception(error, status, tool, told.seq) if error is not None and tool is not None else None
     return Recalled(
         status,
@@ -72,7 +72,7 @@ def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
     )
 
 
-def _told(step: RecordedCall, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
+def _status_and_error(step: RecordedCall, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
     """Status and error as the agent got them."""
     policy = request.body.get("policy")
     limit = policy.get("timeout_s") if type(policy) is dict else None
@@ -109,7 +109,7 @@ def record_again(
     if not whole:
         return log.record(flow.draft(_in_one(step, recalled, origin), mark=recalled.mark))
     entries = (*_relabelled(origin, step.seqs[0]), *recalled.entries)
-    drafts = [_again(flow, given, entry, origin) for entry in entries]
+    drafts = [_copied_draft(flow, given, entry, origin) for entry in entries]
     first = log.record(drafts[0], *drafts[1:])
     return first + next((i for i, e in enumerate(entries) if e.seq == step.outcome), 0)
 
@@ -125,7 +125,7 @@ def _relabelled(origin: Log, request: Seq) -> list[Entry]:
     return found
 
 
-def _again(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:
+def _copied_draft(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:
     """An event as it was recorded. What it depends on is what it depends on now."""
     event, mark = entry.event, TrustMark(entry.header.trust, entry.header.source)
     values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}

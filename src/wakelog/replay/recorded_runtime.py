@@ -145,11 +145,11 @@ class ReplayRuntime(Runtime):
     def _answer(self, given: CallRequest, made: Made, step: RecordedCall) -> Outcome:
         tool, matcher = given.tool, self.matcher
         if step.gone or not step.outcome:
-            self._stop(self._gone(step) if step.gone else self._cut(step))
+            self._stop(self._gone_error(step) if step.gone else self._cut(step))
         try:
             recalled = recall(matcher.recording.log, step, tool)
         except NotFoundError:
-            self._stop(self._gone(step))
+            self._stop(self._gone_error(step))
         made.how = "recorded"
         if self._is_scratch:
             self._now = max(self._now, recalled.at)
@@ -228,13 +228,13 @@ class ReplayRuntime(Runtime):
         self.failed = self.failed or error
         raise error
 
-    def _placed(self, step: RecordedCall) -> str:
+    def _name_of(self, step: RecordedCall) -> str:
         total = len(self.matcher.recording.steps)
         return f"{self.matcher.text(step)}, step {step.number} of {total} (e{step.seq})"
 
-    def _gone(self, step: RecordedCall) -> NotFoundError:
+    def _gone_error(self, step: RecordedCall) -> NotFoundError:
         return NotFoundError(
-            f"{self._placed(step)} cannot be answered: its record was {step.gone or 'erased'}",
+            f"{self._name_of(step)} cannot be answered: its record was {step.gone or 'erased'}",
             kind="result-gone",
             hint='replay(mode="fill") runs such a call live',
         )
@@ -242,7 +242,7 @@ class ReplayRuntime(Runtime):
     def _cut(self, step: RecordedCall) -> DivergenceError:
         why = step.cut or "it was still open"
         return DivergenceError(
-            f"{self._placed(step)} has no recorded outcome: {why}. The recording ends here.",
+            f"{self._name_of(step)} has no recorded outcome: {why}. The recording ends here.",
             kind="no-recorded-outcome",
             hint='replay(mode="fill") runs such a call live',
             step=step.number,

@@ -171,10 +171,14 @@ def _differing(a: dict[str, Value], b: dict[str, Value]) -> Iterator[str]:
         yield "/goal"
     for part in _BY_NAME:
         for name in dict.fromkeys((*a[part], *b[part])):
-            if name not in a[part] or name not in b[part] or not _same(_said(a[part][name]), _said(b[part][name])):
+            if (
+                name not in a[part]
+                or name not in b[part]
+                or not _same(_without_places(a[part][name]), _without_places(b[part][name]))
+            ):
                 yield f"/{part}/{escape(name)}"
     for part in _IN_ORDER:
-        one, two = (list(map(_said, state[part].values())) for state in (a, b))
+        one, two = (list(map(_without_places, state[part].values())) for state in (a, b))
         for n in range(max(len(one), len(two))):
             if n >= len(one) or n >= len(two) or not _same(one[n], two[n]):
                 keys = list(b[part]) if n < len(two) else list(a[part])
@@ -184,7 +188,7 @@ def _differing(a: dict[str, Value], b: dict[str, Value]) -> Iterator[str]:
             yield op["path"]
 
 
-def _said(entry: Value) -> Value:
+def _without_places(entry: Value) -> Value:
     return {k: v for k, v in entry.items() if k not in _PLACES} if type(entry) is dict else entry
 
 

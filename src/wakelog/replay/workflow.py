@@ -110,7 +110,7 @@ class _Store:
         value = known.value
         if is_telling(value):
             self._exact[msgspec.json.encode(value)] = known
-        written = _written(value)
+        written = _as_written(value)
         if written is not None and _is_special(written):
             self.pieces[written] = known
 
@@ -118,7 +118,7 @@ class _Store:
         """The value itself, or the number that a text is, or the other way round."""
         if not is_telling(value):
             return None
-        written = _written(value)
+        written = _as_written(value)
         forms = [msgspec.json.encode(value)]
         if written is not None:
             forms.append(written.encode() if isinstance(value, str) else msgspec.json.encode(written))
@@ -338,8 +338,8 @@ class _Making:
             return [self._spread(item) for item in value]
         if not isinstance(value, str):
             return value
-        for parameter in sorted(self._parameters, key=lambda p: -len(_written(p.value) or "")):
-            piece = _written(parameter.value)
+        for parameter in sorted(self._parameters, key=lambda p: -len(_as_written(p.value) or "")):
+            piece = _as_written(parameter.value)
             at = _place_of(piece, value) if piece and parameter.known == "matched" else -1
             if piece and at >= 0:
                 around = (self._spread(value[:at]), self._spread(value[at + len(piece) :]))
@@ -378,7 +378,7 @@ def _type_name(value: Value) -> str:
     return {str: "text", int: "int", float: "float"}.get(type(value), "")
 
 
-def _written(value: Value) -> str | None:
+def _as_written(value: Value) -> str | None:
     """A value as it would stand in a text."""
     if isinstance(value, str):
         return value

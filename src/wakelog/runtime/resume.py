@@ -67,7 +67,7 @@ def settle_pending(
         if closes and pending["status"] in ("waiting", "requested"):
             event = ev.ActionAbandoned(action=action, why=why)
         else:
-            event = None if action in at_work else _settled(log, action, pending, why, resumes)
+            event = None if action in at_work else _settling_event(log, action, pending, why, resumes)
         if event is not None:
             events.append(event)
     if log.part("turn")["status"] == "open":
@@ -79,14 +79,14 @@ def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) 
     """The same for a turn that ends in this process: calls of it that ran, but whose outcome could not be recorded."""
     why = "its outcome could not be recorded"
     events = [
-        _settled(log, action, pending, why, resumes)
+        _settling_event(log, action, pending, why, resumes)
         for action, pending in log.part("pending_actions").items()
         if pending["status"] == "running" and pending["turn"] == turn and action not in at_work
     ]
     return [EventDraft(event, actor="runtime") for event in events if event is not None]
 
 
-def _settled(log: Log, action: str, pending: dict[str, Value], why: str, resumes: bool) -> ev.Event | None:
+def _settling_event(log: Log, action: str, pending: dict[str, Value], why: str, resumes: bool) -> ev.Event | None:
     status = pending["status"]
     if pending["tool"] == "input" or status in ("waiting", "uncertain"):
         return None

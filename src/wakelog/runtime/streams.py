@@ -84,26 +84,26 @@ class StreamRecord:
         assembly = self._assembly or Items()
         is_marked = self.is_provider if self._assembly is None else assembly.shape not in ("text", "items")
         if assembly.error is not None:
-            return self._over(End("failed", error=assembly.error))
+            return self._finish(End("failed", error=assembly.error))
         if is_marked and not assembly.is_whole:
             why = f"it stopped after {self.parts} parts without saying that it was over"
-            return self._over(End("failed", error=Failure(INCOMPLETE, why)))
-        return self._over(End("succeeded"))
+            return self._finish(End("failed", error=Failure(INCOMPLETE, why)))
+        return self._finish(End("succeeded"))
 
     def broke(self, error: BaseException) -> Callable[[], None]:
-        return self._over(self._ended_by(error))
+        return self._finish(self._ended_by(error))
 
     def left(self, error: BaseException | None = None) -> Callable[[], None]:
         """Its reader has gone. One that goes on with its work got what it wanted; one that was cut off did not."""
         if self._assembly is not None and self._assembly.is_whole:
-            return self._over(End("succeeded"))
+            return self._finish(End("succeeded"))
         why = f"its reader left it after {self.parts} parts"
         is_cut = not isinstance(error, Exception | GeneratorExit) if error is not None else not self._goes_on()
         if is_cut:
-            return self._over(End("failed", error=Failure("interrupted", why, retryable=True)))
-        return self._over(End("failed", error=Failure(ABANDONED, why)))
+            return self._finish(End("failed", error=Failure("interrupted", why, retryable=True)))
+        return self._finish(End("failed", error=Failure(ABANDONED, why)))
 
-    def _over(self, end: End) -> Callable[[], None]:
+    def _finish(self, end: End) -> Callable[[], None]:
         """What records the end; nothing, when it is recorded."""
         with self._lock:
             if self._is_over:

@@ -57,10 +57,10 @@ def _from_row(row: FindingRow) -> Finding:
 
 
 def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insight:
-    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=_kept(session))
+    return make_insight(session.log, turns_at(session.log, where), everything=everything, kept=_kept_findings(session))
 
 
-def _kept(session: Session[Any]) -> KeptFindings | None:
+def _kept_findings(session: Session[Any]) -> KeptFindings | None:
     """Where findings are kept; None for a session without a store, or one whose index cannot be had."""
     try:
         return KeptFindings(session.store.index, session.id) if session.store is not None else None

@@ -43,7 +43,7 @@ def adopted_parts(
         for entry in out[part].values():
             entry[field] = here(entry[field])
     for part in ("facts", "artefacts"):
-        out[part] = _kept(base[part], out[part], places)
+        out[part] = _base_kept(base[part], out[part], places)
         for entry in out[part].values():
             entry["seq"] = here(entry["seq"])
     out["facts"] = _unmarked(out["facts"], here)
@@ -64,7 +64,7 @@ def _is_shared(key: str, left: Doc, shared: Seq, places: Mapping[Seq, Seq]) -> b
     return left["handle"] <= shared and last <= shared and left["seq"] not in places
 
 
-def _kept(base: Doc, part: Doc, places: Mapping[Seq, Seq]) -> Doc:
+def _base_kept(base: Doc, part: Doc, places: Mapping[Seq, Seq]) -> Doc:
     """A part without what copies will write: there, what was in the base stays for the moment."""
     out: Doc = {}
     for key, entry in part.items():

@@ -92,10 +92,10 @@ def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, b
     done = preview(log, chosen)
     waits: list[str] = []
     for part, mine in _by_holder(log, chosen).items():
-        with _noting(waits):
+        with _noting_pending(waits):
             removal.erase(_reader(log, part), mine, why=why, by=by)
     log.forget()
-    with _noting(waits):
+    with _noting_pending(waits):
         scrub_removed(store)
     return msgspec.structs.replace(done, pending="; ".join(dict.fromkeys(waits)))
 
@@ -115,7 +115,7 @@ def scrub_removed(store: Store) -> None:
 
 
 @contextlib.contextmanager
-def _noting(waits: list[str]) -> Iterator[None]:
+def _noting_pending(waits: list[str]) -> Iterator[None]:
     """Goes on where only the files are left to be done."""
     try:
         yield

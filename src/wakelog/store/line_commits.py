@@ -53,19 +53,19 @@ def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
         changes = [e for e in session.log.entries() if e.kind == "file.changed" and e.body.get("path") == name]
         left = [e.seq for e in changes if same and e.body.get("after_hash") == same]
         if left:
-            return _found(blamed, session.id, f"{name}:{blamed.line}", left[-1])
+            return _line_commit(blamed, session.id, f"{name}:{blamed.line}", left[-1])
         turns = {link.turn for link in session.files.commits() if link.commit == blamed.commit}
         linked = [e.seq for e in changes if e.header.turn in turns]
         if linked:
-            return _found(blamed, session.id, f"e{linked[-1]}")
+            return _line_commit(blamed, session.id, f"e{linked[-1]}")
     for note in notes_of(top, blamed.commit):
         name, _, turn = note.rpartition("@")
         if turn.isdecimal() and name and store.is_open(name):
-            return _found(blamed, store.find(name), f"@{turn}")
-    return _found(blamed)
+            return _line_commit(blamed, store.find(name), f"@{turn}")
+    return _line_commit(blamed)
 
 
-def _found(blamed: BlamedLine, session: str = "", what: str = "", at: int = 0) -> LineCommit:
+def _line_commit(blamed: BlamedLine, session: str = "", what: str = "", at: int = 0) -> LineCommit:
     return LineCommit(blamed.commit, blamed.subject, session, what, at)
 
 

@@ -136,13 +136,13 @@ def _resolve(log: Log, text: str, head: Head) -> Range:
     if match := re.fullmatch(r"@(\d+)\.(\d+|best)", text):
         return _turn(log, int(match[1]), head, match[2])
     raise InvalidInputError(
-        f"{text!r} is not a valid position{_meant(text)}",
+        f"{text!r} is not a valid position{_suggestion(text)}",
         kind="bad-selector",
         hint="positions look like @5, @-1, e1042, t:2h, cp:NAME, last-error",
     )
 
 
-def _meant(text: str) -> str:
+def _suggestion(text: str) -> str:
     return f"; did you mean @{text} or e{text}?" if text.isdecimal() else ""
 
 

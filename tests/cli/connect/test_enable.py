@@ -103,7 +103,7 @@ def test_the_next_command_takes_in_what_hooks_wrote(cli: Cli, home: Path) -> Non
 def test_drain_says_what_became_of_the_spool(cli: Cli, home: Path) -> None:
     spooled(claude()[:3])
     done = cli("--store", "here", "hook", "--drain")
-    assert done.out == f"3 records taken in: {NAME}\n"
+    assert done.out == f"3 records imported: {NAME}\n"
     assert cli("--store", "here", "show", NAME, "--json").code == 0
     assert cli("hook").code == 2
 
@@ -124,7 +124,7 @@ def test_a_store_that_cannot_be_opened_does_not_stop_a_command(cli: Cli, home: P
     cli("demo", "--store", "mine")
     done = cli("ls", "--store", "mine")
     assert done.code == 0
-    assert "kept, but not taken in yet" in done.err
+    assert "could not be imported yet" in done.err
 
 
 def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path) -> None:

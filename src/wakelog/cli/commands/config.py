@@ -50,7 +50,7 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
         for each in found:
             origin = " ".join(filter(None, (each.origin, each.where))) if show_origin else ""
             about = "" if show_origin else config.SETTINGS[each.key].doc
-            rows.append((each.key, _shown(ctx, each), origin, about))
+            rows.append((each.key, _value_text(ctx, each), origin, about))
         say_table(ctx, columns, rows, titles=False)
 
     ctx.answer("config", data, human)
@@ -69,7 +69,7 @@ def get(ctx: CommandContext, key: str) -> None:
     if key not in config.SETTINGS:
         config.check(key, "", "config get")
     found = config.load()[key]
-    ctx.answer("config-value", msgspec.to_builtins(found), lambda: ctx.say(_shown(ctx, found)))
+    ctx.answer("config-value", msgspec.to_builtins(found), lambda: ctx.say(_value_text(ctx, found)))
 
 
 @config_command.command("set")
@@ -127,7 +127,7 @@ def path(ctx: CommandContext) -> None:
     ctx.answer("config-path", data, human)
 
 
-def _shown(ctx: CommandContext, found: config.SettingValue) -> str:
+def _value_text(ctx: CommandContext, found: config.SettingValue) -> str:
     if found.key == "store.path" and not found.value:
         return ctx.url
     return str(found.value).lower() if isinstance(found.value, bool) else str(found.value)

@@ -71,7 +71,7 @@ shape_of(
 def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> None:
     """Says a window: what it is, its items in order, and what is not in it."""
     seen = look.seen
-    ctx.say(f"  {fit(_what(seen), ctx.columns - 2)}")
+    ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
     facts = f" {glyph('dot')} ".join([f"{len(seen.items)} items", f"{count(look.tokens)}{of} tokens (estimate)"])
     ctx.say(f"  {facts}")
@@ -96,7 +96,7 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     _say_evicted(ctx, session, seen)
 
 
-def _what(seen: RecordedWindow) -> str:
+def _headline(seen: RecordedWindow) -> str:
     if not seen.call:
         return f"what a model would be shown at e{seen.at}"
     who = fit(seen.model, 40) or "the model"

@@ -230,11 +230,11 @@ def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, pro
     if takeover is not None:
         report = takeover.take_over(store, str(each.path), again=again)
         progress(each.size)
-        return _told(report)
+        return _taken(report)
     before = progress.count
     report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run, again=again)
     progress(max(0, each.size - (progress.count - before)))
-    told = _told(report)
+    told = _taken(report)
     if (framework := FRAMEWORKS.get(each.format)) and not dry_run:
         why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
         told = msgspec.structs.replace(told, warning=f"for reading; {why}: pip install {framework.install}")
@@ -249,10 +249,10 @@ def _take_over(store: Store, url: str, dry_run: bool, again: bool) -> Taken:
     shown = hide_password(url)
     if dry_run:
         return Taken(shown, True, format=format, warning=f"a database of {FRAMEWORKS[format].title}")
-    return msgspec.structs.replace(_told(takeover.take_over(store, url, again=again)), file=shown)
+    return msgspec.structs.replace(_taken(takeover.take_over(store, url, again=again)), file=shown)
 
 
-def _told(report: ImportReport) -> Taken:
+def _taken(report: ImportReport) -> Taken:
     first = report.sessions[0] if report.sessions else None
     return Taken(
         report.file,

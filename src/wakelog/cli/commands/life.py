@@ -214,7 +214,7 @@ def resume_command(
         )
     if is_lifted:
         found.unpause(host=socket.gethostname(), why=why)
-    data = _standing(found, is_lifted or is_left)
+    data = _standing_data(found, is_lifted or is_left)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
@@ -236,7 +236,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
     run(found)
 
 
-def _standing(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
+def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
     messages = [m for m in session.messages() if m.role != "user" or m.name not in ASIDES]
     said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}

@@ -113,7 +113,7 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
 def _answer_turns(
     ctx: CommandContext, session: Session[Any], stand: Standing, span: Range, limit: int, look: TurnsLook
 ) -> None:
-    span = _whole(session, span)
+    span = _whole_turns(session, span)
     rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
     first = None
     if older and older[0] == 1 and older[1] > 1 and ctx.is_for_people:
@@ -160,7 +160,7 @@ def _newest(
     return rows, (max(1, low), oldest - 1) if oldest > max(1, low) else None
 
 
-def _whole(session: Session[Any], span: Range) -> Range:
+def _whole_turns(session: Session[Any], span: Range) -> Range:
     """The span from the beginning of the turn it begins in: half a turn would be told with half its numbers."""
     if not 1 < span.first <= span.last:
         return span

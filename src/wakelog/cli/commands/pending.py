@@ -174,7 +174,7 @@ def reconcile_command(
         found.action, "" if is_told else outcome, output=_value(output), by=by or ("" if is_told else _me()), why=why
     )
     said = found.session.log.entry(seq).body["outcome"]
-    _tell(ctx, found, seq, f"{found.action} is reconciled: {said.replace('_', ' ')}")
+    _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {said.replace('_', ' ')}")
     return 0
 
 
@@ -225,7 +225,7 @@ def answer_command(ctx: CommandContext, session: str, request: str, given: str, 
     """
     found = _find(ctx.session(session), request)
     seq = found.session.calls.answer(found.action, given, by=_me(), why=why)
-    _tell(ctx, found, seq, f"{found.action} is answered: {given}")
+    _answer_settled(ctx, found, seq, f"{found.action} is answered: {given}")
 
 
 def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
@@ -242,7 +242,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
         seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
         has_begun = found.entry["status"] in ("running", "uncertain")
         more = ("; it is not run again" if has_begun else "; it never ran") if verb == "abandon" else ""
-        _tell(ctx, found, seq, f"{found.action} is {done}{more}")
+        _answer_settled(ctx, found, seq, f"{found.action} is {done}{more}")
 
     return command
 
@@ -283,7 +283,7 @@ abandon_command = _settling(
 )
 
 
-def _tell(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
+def _answer_settled(ctx: CommandContext, found: _Pending, seq: Seq, text: str) -> None:
     ctx.done("settled", found.session, f"{inert_line(text)}  (e{seq})", action=found.action, seq=seq)
 
 

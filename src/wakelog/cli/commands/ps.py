@@ -62,19 +62,19 @@ def ps_command(
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
     is_first_look = not (wanted or everything or not ctx.is_for_people) and ctx.store.is_index_behind
-    live = _tell(ctx, wanted, everything, MOST if is_first_look else 0)
+    live = _say_live(ctx, wanted, everything, MOST if is_first_look else 0)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
         if ctx.is_for_people:
             click.clear()
-        _tell(ctx, wanted, everything, MOST if is_first_look else 0)
+        _say_live(ctx, wanted, everything, MOST if is_first_look else 0)
     if live:
         name = handle(live[0].session)
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _tell(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[LiveSession, ...]:
+def _say_live(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[LiveSession, ...]:
     # Who only looks is not shown thousands that rest; programs are.
     is_all = everything or not ctx.is_for_people
     fleet = find_live(ctx.store, wanted, everything=everything, idle=None if is_all else MOST, newest=most)
@@ -115,11 +115,11 @@ def _row(ctx: CommandContext, each: LiveSession) -> Row:
         place,
         Cell(f"{sign} {stand.status}", {"fg": color}),
         stand.holder,
-        _what(stand),
+        _headline(stand),
     )
 
 
-def _what(stand: Standing) -> str:
+def _headline(stand: Standing) -> str:
     """The thing to know about a session, in a line: what it waits for, else what was flagged, else its goal."""
     order = ("waiting", "uncertain", "running", "requested")
     pending = sorted(stand.pending.items(), key=lambda item: order.index(item[1].get("status", "requested")))

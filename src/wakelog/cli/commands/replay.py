@@ -60,7 +60,7 @@ def _plain(row: Compared) -> dict[str, Any]:
 
 def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: str) -> None:
     """What would be run again, and how to pass the code."""
-    ctx.say(f"{ctx.style(inert_line(recording.name), bold=True)}  {_counted(recording)}, from e{recording.start} on")
+    ctx.say(f"{ctx.style(inert_line(recording.name), bold=True)}  {_summary(recording)}, from e{recording.start} on")
     ctx.say(f"  {mode}: {_MODES[mode]}")
     for number, begun in enumerate(recording.turns, 1):
         ctx.say(fit(f"  @{begun.turn}  {begun.words}  ({begun.outcome})", ctx.columns))
@@ -89,7 +89,7 @@ def _recorded(recording: Recording, step: RecordedCall) -> Row:
     )
 
 
-def _counted(recording: Recording) -> str:
+def _summary(recording: Recording) -> str:
     turns, steps = len(recording.turns), len(recording.steps)
     return f"{turns} turn{'s' * (turns != 1)}, {steps} step{'s' * (steps != 1)}"
 
@@ -258,7 +258,7 @@ def replay_command(
       wakelog replay fix-bug@4 --plan
     """
     place = ctx.place(selector)
-    session, where = place.session, _where(ctx, place, start)
+    session, where = place.session, _range_of(ctx, place, start)
     sets = dict(_sets(changes))
     if as_plan:
         return _show_plan(ctx, session, where, sets)
@@ -276,7 +276,7 @@ def replay_command(
     return _run(ctx, session, where, agent, sets, mode=mode, **how)
 
 
-def _where(ctx: CommandContext, place: Place, start: str) -> str:
+def _range_of(ctx: CommandContext, place: Place, start: str) -> str:
     """The range that SEL and --from name together."""
     first, _, last = place.text.partition("..")
     last = last or first

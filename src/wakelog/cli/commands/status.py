@@ -36,7 +36,7 @@ def status_command(ctx: CommandContext, session: str, at: str) -> None:
     chosen = where.session
     stand = standing(chosen, where.at if at else where.seq)
     ctx.answer("status", plain_session(chosen, stand), lambda: _show(ctx, chosen, stand))
-    ctx.suggest(*_next(chosen, stand))
+    ctx.suggest(*_next_commands(chosen, stand))
 
 
 def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
@@ -141,7 +141,7 @@ def _error_text(error: dict[str, Value]) -> str:
     )
 
 
-def _next(session: Session[Any], stand: Standing) -> list[str]:
+def _next_commands(session: Session[Any], stand: Standing) -> list[str]:
     name = handle(session)
     commands = [f"wakelog log {name}"]
     if stand.document["turn"]["number"]:

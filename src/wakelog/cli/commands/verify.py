@@ -203,9 +203,7 @@ def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead |
         since = f", {later:,} event{'s' * (later != 1)} came after it" if later else ", which is the head"
         ctx.say(f"    {'anchor':<13}holds: e{signed.anchor.seq} is the one it names{since}")
     if signed and signed.signer:
-        ctx.say(
-            f"    {'signed':<13}by {inert_line(signed.signer)} at {clock(signed.at, utc=ctx.utc, long=True)}"
-        )
+        ctx.say(f"    {'signed':<13}by {inert_line(signed.signer)} at {clock(signed.at, utc=ctx.utc, long=True)}")
 
 
 def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> SignedHead:

@@ -78,7 +78,7 @@ def watch_command(
 
 
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
-    raised = [*_told(ctx, watcher.look()), *_told(ctx, watcher.tick())]
+    raised = [*_raised(ctx, watcher.look()), *_raised(ctx, watcher.tick())]
     new = {(each.session, each.finding.flag) for each in raised}
     found = {(s.id, flag.name): (s, flag) for s in _flagged(ctx, chosen, everything) for flag in flags_of(s)}
     for each in raised if dry_run else ():
@@ -121,12 +121,12 @@ def _follow(ctx: CommandContext, watcher: Watcher) -> None:
     due = 0.0
     while True:
         try:
-            for each in _told(ctx, watcher.look()):
-                _tell(ctx, each)
+            for each in _raised(ctx, watcher.look()):
+                _say_raised(ctx, each)
             if time.monotonic() >= due:
                 ctx.take_in_hooks()
-                for each in _told(ctx, watcher.tick()):
-                    _tell(ctx, each)
+                for each in _raised(ctx, watcher.tick()):
+                    _say_raised(ctx, each)
                 due = time.monotonic() + TICK_S
             watcher.wait(NEWS_S)
         except (UnavailableError, CorruptLogError, NotFoundError) as exc:
@@ -134,7 +134,7 @@ def _follow(ctx: CommandContext, watcher: Watcher) -> None:
             time.sleep(PATIENCE_S)
 
 
-def _told(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
+def _raised(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
     for each in found:
         if isinstance(each, Raised):
             yield each
@@ -142,7 +142,7 @@ def _told(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Ra
             ctx.warn(f"{inert_line(ctx.name_of(each.session))} cannot be watched: {inert(each.message)}")
 
 
-def _tell(ctx: CommandContext, each: Raised) -> None:
+def _say_raised(ctx: CommandContext, each: Raised) -> None:
     finding, name = each.finding, ctx.name_of(each.session)
     if not ctx.is_for_people:
         session = ctx.store.resume(each.session)

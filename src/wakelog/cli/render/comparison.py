@@ -169,11 +169,11 @@ def divergence_lines(
         yield ctx.style("no difference", bold=True) + fit(f" in {pair.same} steps{_but(pair)}", ctx.columns - 13)
     else:
         yield ctx.style("first difference", bold=True)
-        yield "  " + fit(f"{_where(found, names)}{_but(pair)}", ctx.columns - 2)
-        yield from _both(ctx, pair, logs, found, names)
+        yield "  " + fit(f"{_place(found, names)}{_but(pair)}", ctx.columns - 2)
+        yield from _both_sides(ctx, pair, logs, found, names)
         yield from _details(ctx, found, everything)
         yield from _behind(ctx, found, everything)
-        yield from (fit(line, ctx.columns) for line in _then(found, names))
+        yield from (fit(line, ctx.columns) for line in _consequences(found, names))
         if pair.first_call is not None and pair.first_call.row != found.row:
             yield from first_call_lines(ctx, pair, logs, names)
     for note in pair.notes:
@@ -198,7 +198,7 @@ def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], nam
             yield " " * 5 + ctx.style(fit(f"{who:<6} {side.said}", ctx.columns - 6), dim=True)
 
 
-def _where(found: Divergence, names: str) -> str:
+def _place(found: Divergence, names: str) -> str:
     before = f"after {counted(found.same_before, 'same step')}"
     if found.same_before == 0:
         before = "at the very beginning"
@@ -216,7 +216,7 @@ def _but(pair: Pair) -> str:
     return f"  ({'; '.join(parts)})" if parts else ""
 
 
-def _both(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
+def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
     for name, log, course, place in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
         if place is None:
             yield f"  {name}  {ctx.style('had ended', dim=True)}"
@@ -255,7 +255,7 @@ def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterat
             mark, value = ("+", each.b) if each.a is None else ("-", each.a)
             yield name + ctx.style(fit(f"{mark} {where}{text_of(without_bytes(value))}", room), fg=_COLORS[mark])
         else:
-            a, b, note = _apart(text_of(without_bytes(each.a)), text_of(without_bytes(each.b)), room - 4)
+            a, b, note = _difference(text_of(without_bytes(each.a)), text_of(without_bytes(each.b)), room - 4)
             if len(where + a + b) + 6 < room and "\n" not in a + b:
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
@@ -266,7 +266,7 @@ def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterat
             yield " " * len(name) + ctx.style(fit(f"+ {b}", room), fg="green")
 
 
-def _apart(a: str, b: str, room: int) -> tuple[str, str, str]:
+def _difference(a: str, b: str, room: int) -> tuple[str, str, str]:
     """Two texts from shortly before where they part, and where that is."""
     same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     if max(len(a), len(b)) <= room or same < room // 2:
@@ -303,13 +303,13 @@ def _finding(ctx: CommandContext, finding: DivergenceFactor) -> Iterator[str]:
         for item in items:
             yield name + ctx.style(fit(f"{mark} {_item(item)}", ctx.columns - len(name)), fg=_COLORS[mark])
     for change in finding.changes:
-        values = [text_of(_told(v)) for v in (change.before, change.after) if v is not None]
+        values = [text_of(_without_place(v)) for v in (change.before, change.after) if v is not None]
         mark = {"added": "+", "removed": "-"}.get(change.how, "~")
         text = f"{mark} {change.pointer}  " + f" {glyph('arrow')} ".join(values)
         yield name + ctx.style(fit(text, ctx.columns - len(name)), fg=_COLORS.get(mark, "yellow"))
 
 
-def _told(value: Value) -> Value:
+def _without_place(value: Value) -> Value:
     """An entry of the state without its place in the log."""
     if not isinstance(value, dict) or "$erased" in value:
         return value
@@ -323,7 +323,7 @@ def _item(item: WindowItem) -> str:
     return f"e{item.seq} {item.name or item.kind}: {content[:500]}{trust}"
 
 
-def _then(found: Divergence, names: str) -> Iterator[str]:
+def _consequences(found: Divergence, names: str) -> Iterator[str]:
     for name, followed in zip(names, (found.followed_a, found.followed_b), strict=True):
         if followed:
             caused = sum(f.rests == "cause" for f in followed)

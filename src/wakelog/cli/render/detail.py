@@ -89,7 +89,7 @@ def turn_lines(
             continue
         for name in names:
             if entry.body.get(name) is not None:
-                yield from _beneath(ctx, session, entry, name, limit, one_line=not with_output)
+                yield from _value_lines(ctx, session, entry, name, limit, one_line=not with_output)
 
 
 def _limited_diff(
@@ -131,7 +131,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
     yield "  " + fit(f" {glyph('dot')} ".join(fact for fact in facts if fact), ctx.columns - 2)
 
 
-def _beneath(
+def _value_lines(
     ctx: CommandContext, session: Session[Any], entry: Entry, name: str, limit: int, *, one_line: bool
 ) -> Iterator[str]:
     """A value beneath its event's line; left out when the line already holds all of it."""

@@ -246,7 +246,7 @@ def say_spine(
         while pending and (pending[0][0] < row.first if look.reverse else pending[0][0] > row.last):
             ctx.say(pending.pop(0)[1](ctx))
         ctx.say(lines[row.turn])
-        ctx.say_all(_beneath(ctx, session, row, look))
+        ctx.say_all(_detail_lines(ctx, session, row, look))
         inside = [m for m in pending if row.first <= m[0] <= row.last]
         pending = [m for m in pending if m not in inside]
         for _, draw in inside:
@@ -291,7 +291,7 @@ def _lines(ctx: CommandContext, session: Session[Any], rows: Sequence[TurnSummar
         yield f" {glyph('line' if row.in_view else 'gone')}{line}"
 
 
-def _beneath(ctx: CommandContext, session: Session[Any], row: TurnSummary, look: TurnsLook) -> Iterator[str]:
+def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, look: TurnsLook) -> Iterator[str]:
     for text in row.changed if not look.oneline else ():
         yield ctx.style(fit(f"      {glyph('note')} {text}", ctx.columns), fg="yellow")
     if look.stat:

@@ -20,10 +20,10 @@ def verify_finds_nothing(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"))
     report = session.get("verify").ok()
-    want(([], [], 2, head["hash"]), _told(report), "integrity, completeness, events, head", bench.last)
+    want(([], [], 2, head["hash"]), _verdict(report), "integrity, completeness, events, head", bench.last)
 
 
-def _told(report: dict[str, object]) -> tuple[object, ...]:
+def _verdict(report: dict[str, object]) -> tuple[object, ...]:
     return report["integrity"], report["completeness"], report["events"], report["head_hash"]
 
 

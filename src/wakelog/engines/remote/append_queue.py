@@ -95,7 +95,7 @@ class SendQueue:
                 each.settle(answer)
         except BaseException as exc:
             for each in batch:
-                each.head, each.error = None, _told(exc)
+                each.head, each.error = None, _own_error(exc)
             if not isinstance(exc, Exception):
                 raise
         finally:
@@ -122,7 +122,7 @@ def _size(commit: Commit) -> int:
     return sum(len(r.header) + len(r.body) for r in commit.records) + sum(len(p) for _, p in commit.payloads)
 
 
-def _told(exc: BaseException) -> WakelogError:
+def _own_error(exc: BaseException) -> WakelogError:
     """Each of a batch gets an error of its own: they are raised in different threads."""
     if isinstance(exc, UnavailableError):
         return UnavailableError(exc.message, kind=exc.kind, hint=exc.hint)
