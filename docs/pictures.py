@@ -1,9 +1,11 @@
-"""The pictures of the README: a recording of a real run, and the architecture.
+"""The pictures of the README: recordings of real runs, and the architecture.
 
     .venv/bin/python docs/pictures.py
+    .venv-adapters/together/bin/python docs/pictures.py three-frameworks
 
-The recording runs `examples/demo.py`, which kills an agent inside a call and runs it again, and keeps what it printed.
-Both pictures are plain SVG: text, rectangles and one style sheet; no script, no font and no address to load from.
+The first recording runs `examples/demo.py`, which kills an agent inside a call and runs it again, and keeps what it
+printed. The other runs `examples/three_frameworks.py`, which needs the environment of `make test-adapters
+ONLY=together`. All are plain SVG: text, rectangles and one style sheet; no script, no font and no address to load from.
 """
 
 from __future__ import annotations
@@ -36,13 +38,37 @@ INK, PAPER, FAINT, GREEN, RED, BLUE, YELLOW = (
 
 def record() -> list[str]:
     """What the demo prints up to the first question, with what differs from run to run made steady."""
-    env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
-    done = subprocess.run([sys.executable, ROOT / "examples" / "demo.py"], env=env, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"the demo failed:\n{done.stderr}")
-    lines = done.stdout.strip().split("\n")
+    lines = printed("demo.py")
     end = next(place for place, line in enumerate(lines) if line.startswith("── wakelog log"))
     return [re.sub(r"post-[0-9a-f]{12}", "post-863606a99a8e", line).rstrip() for line in lines[: end - 1]]
+
+
+def record_comparison() -> list[str]:
+    """What `wakelog compare` says of three frameworks, without what differs from run to run."""
+    lines = printed("three_frameworks.py")
+    start = next(place for place, line in enumerate(lines) if line.startswith("$ wakelog compare"))
+    kept = [line.rstrip() for line in lines[start:] if not line.startswith(("time ", "tokens "))]
+    return [re.sub(r"^(  [A-C]  )e\d+ +", r"\1", line) for line in kept]
+
+
+def printed(example: str) -> list[str]:
+    env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+    done = subprocess.run([sys.executable, ROOT / "examples" / example], env=env, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{example} failed:\n{done.stderr}")
+    return done.stdout.strip().split("\n")
+
+
+def colour_of_comparison(line: str) -> str:
+    if line.startswith("$ "):
+        return YELLOW
+    if line.startswith(("A by", "first")):
+        return BLUE
+    if line.startswith("no difference"):
+        return GREEN
+    if " refund {" in line:
+        return RED
+    return FAINT if line.startswith(("outcome", "steps", "calls", "untrusted", "  then", "  unknown")) else INK
 
 
 def colour(line: str) -> str:
@@ -78,6 +104,19 @@ def draw_recording(lines: list[str]) -> str:
     )
     title = "An agent is killed inside a call, run again, and goes on without doing anything twice"
     return svg(width, height, style, [f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>', *texts], title)
+
+
+def draw_comparison(lines: list[str]) -> str:
+    """The lines as a terminal that stands still."""
+    texts = [
+        f'<text x="{PAD}" y="{PAD + LINE * (row + 0.75):.0f}" fill="{colour_of_comparison(line)}">{escape(line)}</text>'
+        for row, line in enumerate(lines)
+        if line
+    ]
+    style = f"text{{font:13px {FONT};white-space:pre}}"
+    title = "The same task done by three frameworks in one store: what they did differently first, and what was said"
+    back = f'<rect width="100%" height="100%" rx="8" fill="{PAPER}"/>'
+    return svg(max(map(len, lines)) * CHAR + 2 * PAD, len(lines) * LINE + 2 * PAD, style, [back, *texts], title)
 
 
 # The architecture
@@ -123,7 +162,13 @@ def svg(width: float, height: float, style: str, shapes: list[str], title: str) 
 
 def main() -> None:
     PICTURES.mkdir(exist_ok=True)
-    for name, drawn in (("crash-and-resume", draw_recording(record())), ("architecture", draw_architecture())):
+    pictures = {
+        "crash-and-resume": lambda: draw_recording(record()),
+        "architecture": draw_architecture,
+        "three-frameworks": lambda: draw_comparison(record_comparison()),
+    }
+    for name in sys.argv[1:] or ("crash-and-resume", "architecture"):
+        drawn = pictures[name]()
         (PICTURES / f"{name}.svg").write_text(drawn, encoding="utf-8")
         print(f"docs/pictures/{name}.svg: {len(drawn)} bytes")
 

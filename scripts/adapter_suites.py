@@ -2,9 +2,10 @@
 
 Frameworks disagree about the versions of what they share, so each folder of `tests/adapters` that holds a
 `constraints.txt` gets its own environment under `.venv-adapters`, with the extra of the same name. A constraints
-file pins the framework; its first line may name further packages that only the tests need:
+file pins the framework. Its first lines may name further packages that only the tests need, and other extras than that:
 
     # also: langgraph-checkpoint-conformance
+    # extras: langgraph openai-agents
     langgraph==1.2.3
 
     python scripts/adapter_suites.py                    every framework
@@ -51,17 +52,18 @@ def environment(name: str) -> str:
     wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        wakelog = f"{ROOT}[{name.replace('_', '-')},adapter-suites]"
+        extras = told(constraints, "extras") or [name.replace("_", "-")]
+        wakelog = f"{ROOT}[{','.join([*extras, 'adapter-suites'])}]"
         install = [str(python), "-m", "pip", "install", "-qq", "-c", str(constraints), "-e", wakelog]
-        subprocess.run([*install, *also(constraints)], env={**os.environ, "WAKELOG_PAGE": "skip"}, check=True)
+        subprocess.run([*install, *told(constraints, "also")], env={**os.environ, "WAKELOG_PAGE": "skip"}, check=True)
         stamp.write_text(wanted, "utf-8")
     return str(python)
 
 
-def also(constraints: Path) -> list[str]:
-    """The packages that the first line of a constraints file asks for."""
-    first = constraints.read_text("utf-8").split("\n", 1)[0]
-    return first.removeprefix("# also:").split() if first.startswith("# also:") else []
+def told(constraints: Path, what: str) -> list[str]:
+    """What a comment of a constraints file asks for."""
+    lines = constraints.read_text("utf-8").splitlines()
+    return next((line.partition(":")[2].split() for line in lines if line.startswith(f"# {what}:")), [])
 
 
 if __name__ == "__main__":

@@ -129,3 +129,35 @@ def test_thousands_of_steps_are_compared_in_full(count: int) -> None:
     assert pair.divergence.same_before == changed
     assert pair.same == count - 1
     assert pair.notes == ()
+
+
+def said_by(model: str, *blocks: dict[str, object]) -> Log:
+    log = Log.create(MemoryEngine(), new_session(), events.SessionOpened())
+    answer = {"type": "message", "role": "assistant", "content": list(blocks)}
+    params = {"model": model} if model else {}
+    log.append(events.ActionRecorded(action="r1", tool="model", effect="model", output=answer, params=params))
+    return log
+
+
+def test_the_same_words_in_the_shape_of_another_program_are_the_same() -> None:
+    ours = said_by("m", {"type": "text", "text": "hello"}, {"type": "tool_use", "id": "c", "name": "look"})
+    theirs = said_by("", {"type": "output_text", "text": "hello", "annotations": []})
+    other = said_by("n", {"type": "output_text", "text": "good bye", "annotations": []})
+    (same,) = compare(select_extent(ours), select_extent(theirs)).pairs
+    assert [(row.verdict, row.minor) for row in same.rows] == [("same", ("shape",))]
+    (apart,) = compare(select_extent(ours), select_extent(other)).pairs
+    assert apart.rows[0].what == ("model", "output")
+    assert apart.divergence is not None
+    shown = [(each.pointer, each.a, each.b) for each in apart.divergence.differences if each.what == "output"]
+    assert shown == [("/said", "hello", "good bye")]
+
+
+def test_messages_that_an_adapter_keeps_are_no_steps_and_other_data_is() -> None:
+    log = Log.create(MemoryEngine(), new_session(), events.SessionOpened(data={"$langgraph": {}, "messages": []}))
+    message = {"type": "human", "content": "hello"}
+    home = {"op": "add", "path": "/data/$langgraph/x", "value": 1}
+    log.append(events.StatePatched(patch=[home, {"op": "add", "path": "/data/messages/0", "value": message}]))
+    log.append(events.StatePatched(patch=[{"op": "add", "path": "/data/messages/1", "value": message}]))
+    log.append(events.StatePatched(patch=[home, {"op": "add", "path": "/data/count", "value": 2}]))
+    course = compare(select_extent(log), select_extent(log)).courses[0]
+    assert [step.seq for step in course.steps] == [3, 4]

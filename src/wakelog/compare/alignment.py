@@ -21,6 +21,7 @@ from wakelog.compare.normal_form import digest, exact, steady
 from wakelog.compare.step_values import whole
 from wakelog.compare.steps import Step
 from wakelog.log import Log
+from wakelog.model.parts import Asked, Text, parts_of
 from wakelog.model.values import Value
 
 Verdict = Literal["same", "differs", "only a", "only b", "unknown"]
@@ -35,7 +36,8 @@ class AlignedStep(msgspec.Struct, frozen=True):
     what: tuple[str, ...] = ()
     """What differs: prompt, model, parameters, context, input, content, outcome, error, output, reason, trust."""
     minor: tuple[str, ...] = ()
-    """What differs and does not count: `ids or times`, `tries`, `reused`."""
+    """What differs and does not count: `ids or times`, `shape` (the same words, as two programs write them), `tries`,
+    `reused`."""
 
 
 def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> Iterator[AlignedStep]:
@@ -87,6 +89,8 @@ def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, .
     if a.exact_result != b.exact_result:
         if a.result == b.result or _same_inside(log_a, _result(a), log_b, _result(b)):
             minor.append("ids or times")
+        elif a.kind == "model" and _says_the_same(log_a, a, log_b, b):
+            minor.append("shape")
         else:
             what += _compare_results(a, b)
     if a.trust != b.trust:
@@ -100,7 +104,7 @@ def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, .
 
 def _compare_calls(log_a: Log, a: Step, log_b: Log, b: Step, what: list[str]) -> None:
     """What two model calls were told; it is no part of what they are."""
-    if model_of(a) != model_of(b):
+    if model_of(a) != model_of(b) and UNNAMED not in (model_of(a), model_of(b)):
         what.append("model")
     if exact(parameters_of(a)) != exact(parameters_of(b)):
         what.append("parameters")
@@ -109,6 +113,10 @@ def _compare_calls(log_a: Log, a: Step, log_b: Log, b: Step, what: list[str]) ->
     told_a, told_b = told(a), told(b)
     if digest(steady(told_a)) != digest(steady(told_b)) and not _same_inside(log_a, told_a, log_b, told_b):
         what.append("input")
+
+
+UNNAMED = "model"
+"""A model call of which nobody said the model."""
 
 
 def model_of(step: Step) -> str:
@@ -135,6 +143,32 @@ def _compare_results(a: Step, b: Step) -> list[str]:
     if digest(steady(a.error)) != digest(steady(b.error)):
         return ["error"]
     return ["output"]
+
+
+def _says_the_same(log_a: Log, a: Step, log_b: Log, b: Step) -> bool:
+    """Whether two answers say the same in the words of two providers or frameworks. Some keep the calls that were asked
+    for beside the answer; these are steps of their own."""
+    if (a.outcome, a.error) != (b.outcome, b.error) or a.output is None or b.output is None:
+        return False
+    parts_a, parts_b = (parts_of(whole(log, step.output)) for log, step in ((log_a, a), (log_b, b)))
+    asked_a, asked_b = ([part.name for part in parts if isinstance(part, Asked)] for parts in (parts_a, parts_b))
+    said_a, said_b = ([part for part in parts if not isinstance(part, Asked)] for parts in (parts_a, parts_b))
+    return said_a == said_b and (asked_a == asked_b or not asked_a or not asked_b)
+
+
+def in_one_shape(step: Step, a: Value, b: Value) -> tuple[Value, Value]:
+    """Two results to be shown against each other: answers that two programs write differently, as what they say."""
+    if step.kind != "model" or _first_block(a) == _first_block(b):
+        return a, b
+    said_a, said_b = ([part.text for part in parts_of(value) if isinstance(part, Text)] for value in (a, b))
+    return {"said": " ".join(said_a)}, {"said": " ".join(said_b)}
+
+
+def _first_block(answer: Value) -> tuple[object, ...]:
+    """By what the answer of one program is told from that of another."""
+    content = answer.get("content") if type(answer) is dict else None
+    first = content[0] if type(content) is list and content else content
+    return (type(answer), *sorted(first)) if type(first) is dict else (type(answer), type(first))
 
 
 def _result(step: Step) -> dict[str, object]:

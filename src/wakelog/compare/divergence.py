@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.compare.alignment import AlignedStep, enumerate_said, model_of, parameters_of, told
+from wakelog.compare.alignment import UNNAMED, AlignedStep, enumerate_said, in_one_shape, model_of, parameters_of, told
 from wakelog.compare.model_windows import WindowItem, Windows
 from wakelog.compare.normal_form import digest, steady
 from wakelog.compare.step_values import is_whole, whole
@@ -125,7 +125,7 @@ class Pairing:
             elif word == "error" and "outcome" not in what:
                 out += differences(word, a.error, b.error)
             elif word in ("output", "reason"):
-                out += differences(word, whole(self.log_a, a.output), whole(self.log_b, b.output))
+                out += differences(word, *in_one_shape(a, whole(self.log_a, a.output), whole(self.log_b, b.output)))
                 said = (dict(enumerate_said(s)) for s in (a, b))
                 said_a, said_b = (whole(log, s) for log, s in zip((self.log_a, self.log_b), said, strict=True))
                 out += differences("said", said_a, said_b)
@@ -158,6 +158,8 @@ class Pairing:
         return DivergenceFactor("prompt", "differs", differences=tuple(found))
 
     def _model(self, a: Step, b: Step) -> DivergenceFactor:
+        if UNNAMED in (model_of(a), model_of(b)):
+            return DivergenceFactor("model", "unknown", "not recorded")
         if model_of(a) == model_of(b):
             return DivergenceFactor("model", "same", model_of(a))
         return DivergenceFactor("model", "differs", differences=(Difference("model", "", model_of(a), model_of(b)),))
@@ -287,6 +289,9 @@ def state_changes(log_a: Log, a: Seq, log_b: Log, b: Seq) -> tuple[Change, ...]:
     return telling(turn_diff(log_a, a, log_b, b))
 
 
+_PROGRAM = frozenset({"/labels/origin", "/labels/agent", "/labels/framework", "/labels/thread"})
+
+
 def telling(found: TurnDiff) -> tuple[Change, ...]:
     """The changes that are not only about where in the log something stands, or what was spent."""
     files = {c.key for c in found.of("files")}
@@ -300,12 +305,12 @@ def telling(found: TurnDiff) -> tuple[Change, ...]:
 
 def _is_bookkeeping(change: Change, files: set[str]) -> bool:
     """Counts of calls and money, which the courses sum up themselves; files that are told as such; that a fork begins
-    as `open`; and which transcript a session was made from."""
+    as `open`; and which program's session it is, under which id."""
     if change.part == "status":
         return {change.before, change.after} == {"open", "active"}
     if change.pointer.startswith("/working_set/files/"):
         return change.key in files
-    return change.part == "tools" or change.pointer.startswith("/budget/spent") or change.pointer == "/labels/origin"
+    return change.part == "tools" or change.pointer.startswith("/budget/spent") or change.pointer in _PROGRAM
 
 
 def _take(moved: dict[str, Counter[tuple[str, bytes]]], change: Change) -> bool:

@@ -134,6 +134,7 @@ _SHAPES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "history.compacted": ("compaction", "", ("summary",), ()),
     "history.adopted": ("adoption", "session", ("hash",), ()),
 }
+_SPEAKERS = frozenset({"user", "human", "assistant", "ai", "tool", "system"})
 _AMOUNTS = tuple(name for name in Cost.__struct_fields__ if name != "price")
 _DEFAULTS: dict[str, dict[str, Value]] = {
     "turn.ended": {"outcome": "completed"},
@@ -318,7 +319,17 @@ def _asked(entry: Entry) -> tuple[str, str]:
 
 
 def _is_bookkeeping(entry: Entry) -> bool:
-    return bool(entry.delta) and not told_ops(entry.delta)
+    """Whether a patch is an adapter's own: what a framework keeps for itself, and beside it at most messages, which
+    events of their own tell."""
+    told = told_ops(entry.delta)
+    return len(told) < len(entry.delta) and all(op["op"] != "remove" and _is_said(op.get("value")) for op in told)
+
+
+def _is_said(value: Value) -> bool:
+    """Whether a value is a message of a conversation, or a list of them."""
+    if type(value) is list:
+        return all(map(_is_said, value))
+    return type(value) is dict and "content" in value and (value.get("role") or value.get("type")) in _SPEAKERS
 
 
 def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
