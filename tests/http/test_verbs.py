@@ -42,7 +42,7 @@ NOT_ROUTED = {
         ("files.capture", "files.plan", "files.plan_diff", "files.restore", "monitors.add", "monitors.guards"),
         IN_PROCESS,
     ),
-    **dict.fromkeys(("bisect", "start_bisect", "end_bisect", "files.checkout"), IN_PROCESS),
+    **dict.fromkeys(("bisect", "start_bisect", "end_bisect", "files.checkout", "files.worktree"), IN_PROCESS),
     **dict.fromkeys(("attempts", "files.link_commits", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),

@@ -1,4 +1,4 @@
-"""Files as they were at a point, written to a folder of their own.
+"""Files as they were at a point, written to a folder of their own; also over a git worktree, as a whole project.
 
 Only files that the session changed are in its log, so only those can be written, and of those only what was captured.
 What cannot be written is told with the reason. Nothing outside the folder is touched: a path that leads out of it, and
@@ -12,8 +12,10 @@ from pathlib import Path, PurePosixPath
 
 import msgspec
 
-from wakelog.errors import NotAllowedError
+from wakelog.errors import NotAllowedError, NotFoundError
+from wakelog.files.commit_links import repository_folder
 from wakelog.files.file_history import FilePast, content_of, recorded_changes
+from wakelog.files.git_commits import find_commit, run_git
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 
@@ -54,6 +56,37 @@ def check_out(log: Log, at: Seq, folder: Path) -> Checkout:
             _write(target, content, mode)
             written.append(path)
     return Checkout(str(folder), at, tuple(written), tuple(removed), tuple(missing))
+
+
+class Worktree(msgspec.Struct, frozen=True):
+    """A folder of its own with the project as it was."""
+
+    folder: str
+    repository: str
+    commit: str
+    is_recorded: bool
+    """Whether the session says that it began at this commit; else it is what HEAD is now."""
+    files: Checkout
+
+
+def make_worktree(log: Log, at: Seq, folder: Path, repository: str = "") -> Worktree:
+    """See `Files.worktree`. If the files cannot be written, the worktree is removed again."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise NotAllowedError(f"{folder} already exists", kind="file-exists", hint="name a new folder")
+    labels = log.state(at)["labels"] if at else {}
+    place = repository_folder(labels, repository)
+    named = str(labels.get("commit") or "")
+    try:
+        commit, is_recorded = find_commit(place, named or "HEAD").hash, bool(named)
+    except NotFoundError:
+        commit, is_recorded = find_commit(place, "HEAD").hash, False  # another clone, or it was rebased away
+    run_git(place, "worktree", "add", "--detach", "--quiet", str(folder.absolute()), commit)
+    try:
+        files = check_out(log, at, folder)
+    except BaseException:
+        run_git(place, "worktree", "remove", "--force", str(folder.absolute()), check=False)
+        raise
+    return Worktree(str(folder), place, commit, is_recorded, files)
 
 
 def _content(log: Log, past: FilePast) -> tuple[str, bytes | None, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 RECENT_S = 3600
 """An idle session without a flag leaves the list after so long."""
+FAILED = ("failed", "interrupted")
 MOST = 200
 """So many idle sessions are shown."""
 
@@ -40,11 +41,19 @@ class Fleet(msgspec.Struct, frozen=True):
 
 
 def find_live(
-    store: Store, needs: Collection[str] = (), *, everything: bool = False, idle: int | None = MOST, newest: int = 0
+    store: Store,
+    needs: Collection[str] = (),
+    *,
+    everything: bool = False,
+    idle: int | None = MOST,
+    newest: int = 0,
+    failed: bool = False,
 ) -> Fleet:
     """The sessions that are not closed. With `needs` only those that need one of these; with `everything` idle ones of
     any age too. At most `idle` idle ones are listed (None: all). With `newest` only so many are looked at, the last
-    written: for a first look while the index is far behind."""
+    written: for a first look while the index is far behind. With `failed` only those whose last turn failed or was
+    interrupted, of any age."""
+    everything, idle = everything or failed, None if failed else idle
     found: list[LiveSession] = []
     unreadable: list[tuple[SessionInfo, str]] = []
     wanted = frozenset(needs)
@@ -52,6 +61,8 @@ def find_live(
     most = 0 if wanted else idle
     oldest = store.clock() - RECENT_S * 1_000_000
     for info in _not_closed(store, newest):
+        if failed and info.outcome not in FAILED:
+            continue
         # What was spent is in no index: who asks for that has every session looked at.
         is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
         is_enough = most is not None and at_rest >= most and "over-budget" not in wanted

@@ -19,7 +19,7 @@ from wakelog.timeline.selectors import resolve_change
 if TYPE_CHECKING:
     # Loaded by the verbs below: most sessions never touch a file.
     from wakelog.files.capture import Capture
-    from wakelog.files.checkout import Checkout
+    from wakelog.files.checkout import Checkout, Worktree
     from wakelog.files.commit_links import CommitLink
     from wakelog.files.file_diff import FileDiff
     from wakelog.files.restore import RestoredFiles
@@ -177,6 +177,14 @@ class Files:
         from wakelog.files.checkout import check_out
 
         return check_out(self._session.log, self._session.seq(at), Path(folder))
+
+    def worktree(self, at: Where, folder: str | os.PathLike[str], *, repository: str = "") -> Worktree:
+        """Makes a new folder with the project as it was at a point: a detached git worktree of the commit that the
+        session began at, and over it the files that it changed, as far as they were captured. No branch, index or HEAD
+        of the repository is touched. `repository` is by default where the session worked."""
+        from wakelog.files.checkout import make_worktree
+
+        return make_worktree(self._session.log, self._session.seq(at), Path(folder), repository)
 
     def restore(
         self,

@@ -359,6 +359,13 @@ class Session(Records[S], SessionReads[S]):
         settled = settle_pending(self.log, "the session was closed", closes=True)
         return self.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
 
+    def cancel(self, *, why: str) -> Head:
+        """Stops a session that must not go on, for a reason: ends it with the outcome `cancelled`. The agent is refused
+        at its next call; calls that run become uncertain."""
+        if not why.strip():
+            raise InvalidInputError("cancelling needs a reason", kind="no-reason", hint="say why it must not go on")
+        return self.end("cancelled", why=why)
+
     def reopen(self, *, why: str = "") -> Head:
         """Reopens an ended or archived session."""
         return self.append(EventDraft(ev.SessionReopened(why=why), actor="user"))

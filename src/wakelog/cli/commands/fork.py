@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from wakelog.cli.text import counted, glyph, inert_line
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
+from wakelog.files.checkout import Worktree
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -36,9 +38,10 @@ _WORDS = {
 @click.command("fork")
 @click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
 @click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
+@click.option("--worktree", default=None, metavar="DIR", help="Also make a git worktree with the files as they were.")
 @why_option
 @common
-def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> None:
+def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | None, why: str) -> int:
     """Create a new session that shares the history up to a point. This is free, however long the history is, and does
     not change the old session. Calls that are open at the point are not inherited.
 
@@ -46,6 +49,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> Non
     Examples:
       wakelog fork fix-bug@4 -n try-redis
       wakelog fork                        the newest session, as it is now
+      wakelog fork fix-bug@4 -n try-redis --worktree ../try-redis
     """
     where = ctx.place(selector)
     session = where.session
@@ -56,13 +60,29 @@ def fork_command(ctx: CommandContext, selector: str, name: str, why: str) -> Non
         raise InvalidInputError(
             "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
         )
+    made = session.files.worktree(at, worktree) if worktree is not None else None
     fork = session.fork(at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.log.state()["turn"]["number"]
     place = f"@{turn} (e{at})" if turn else f"e{at}"
     said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
     parent = {"parent": session.id, "parent_name": session.name}
-    ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq)
+    if made is not None:
+        said += "\n" + "\n".join(_worktree_lines(made))
+    placed = {"worktree": msgspec.to_builtins(made)} if made is not None else {}
+    ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq, **placed)
     ctx.suggest(f"wakelog log {fork}", f"wakelog diff {session.name}@ {fork.name}@")
+    return PARTIAL if made is not None and made.files.missing else 0
+
+
+def _worktree_lines(made: Worktree) -> Iterator[str]:
+    began = "" if made.is_recorded else ", which is HEAD now: the session does not say where it began"
+    yield f"  worktree  {inert_line(made.folder)} at {made.commit[:10]}{began}"
+    written, removed = len(made.files.written), len(made.files.removed)
+    yield f"  files     {written} as they were, {removed} removed"
+    for path, why in made.files.missing[:SHOWN]:
+        yield f"  not there {inert_line(path)}: {inert_line(why)}"
+    if (more := len(made.files.missing) - SHOWN) > 0:
+        yield f"            and {more} more"
 
 
 def _free_name(store: Store, name: str) -> str:

@@ -1,4 +1,4 @@
-"""`wakelog resume`, `pause`, `close`, `reopen`, `archive`, `delete`: a session's life."""
+"""`wakelog resume`, `pause`, `close`, `cancel`, `reopen`, `archive`, `delete`: a session's life."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from wakelog.cli.session_picker import picked_session
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
+from wakelog.maintenance.cancel import cancel_session
 from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
 from wakelog.session.left_session import was_left
@@ -66,6 +67,39 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
     pending = found.log.state()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
     _move(ctx, session, lambda s: s.end(outcome, why=why), "wakelog reopen {}", settled=settled)
+
+
+@click.command("cancel")
+@_session
+@click.option("-m", "--message", "why", required=True, metavar="TEXT", help="The reason; kept in the log.")
+@click.option("--alone", is_flag=True, help="Leave the sub-agents that work for it alone.")
+@common
+def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> None:
+    """Stop a session that must not go on: one that loops, or spends too much. It is closed as cancelled, with the live
+    sub-agents below it.
+
+    Calls that never started are abandoned. Calls that run are not stopped; they become uncertain. The agent is refused
+    at its next call. `wakelog reopen` takes it back.
+
+    \b
+    Examples:
+      wakelog cancel fix-bug -m "it loops"
+      wakelog cancel nightly --alone -m "over budget"
+    """
+    if not session and not ctx.names_session:
+        raise click.UsageError("cancel needs the name of the session: there is no default")
+    stopped = cancel_session(ctx.store, ctx.session(session), why=why, subagents=not alone)
+
+    def human() -> None:
+        for each in stopped:
+            ctx.say(f"{inert_line(each.name or each.session)}: {each.was} {glyph('arrow')} cancelled")
+            for title, calls in (("given up", each.abandoned), ("uncertain", each.uncertain)):
+                if calls:
+                    ctx.row(title, inert_line(", ".join(calls)))
+
+    ctx.answer("cancel", [msgspec.to_builtins(each) for each in stopped], human)
+    if any(each.uncertain for each in stopped):
+        ctx.suggest("wakelog pending", "wakelog reconcile ACTION")
 
 
 @click.command("reopen")

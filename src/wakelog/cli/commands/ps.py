@@ -41,11 +41,12 @@ _COLORS = {
     "--stuck", "stuck", is_flag=True, help="List only sessions without news, or with a call of unknown outcome."
 )
 @click.option("--over-budget", "over_budget", is_flag=True, help="List only sessions that reached their budget.")
+@click.option("--failed", "failed", is_flag=True, help="List only sessions whose last turn failed or was cut off.")
 @click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
 @click.option("--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C.")
 @common
 def ps_command(
-    ctx: CommandContext, waiting: bool, stuck: bool, over_budget: bool, everything: bool, watch: bool
+    ctx: CommandContext, waiting: bool, stuck: bool, over_budget: bool, failed: bool, everything: bool, watch: bool
 ) -> None:
     """List live sessions, those that need you first: who writes, what is pending, and when something last happened.
 
@@ -57,32 +58,36 @@ def ps_command(
       wakelog ps
       wakelog ps --stuck
       wakelog ps --over-budget --json
+      wakelog ps --failed
     """
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
-    is_first_look = not (wanted or everything or not ctx.is_for_people) and ctx.store.is_index_behind
-    live = _say_live(ctx, wanted, everything, MOST if is_first_look else 0)
+    is_first_look = not (wanted or failed or everything or not ctx.is_for_people) and ctx.store.is_index_behind
+    live = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
         if ctx.is_for_people:
             click.clear()
-        _say_live(ctx, wanted, everything, MOST if is_first_look else 0)
+        _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed)
     if live:
         name = handle(live[0].session)
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _say_live(ctx: CommandContext, wanted: set[str], everything: bool, most: int) -> tuple[LiveSession, ...]:
+def _say_live(
+    ctx: CommandContext, wanted: set[str], everything: bool, most: int, failed: bool
+) -> tuple[LiveSession, ...]:
     # Who only looks is not shown thousands that rest; programs are.
     is_all = everything or not ctx.is_for_people
-    fleet = find_live(ctx.store, wanted, everything=everything, idle=None if is_all else MOST, newest=most)
+    idle = None if is_all else MOST
+    fleet = find_live(ctx.store, wanted, everything=everything, idle=idle, newest=most, failed=failed)
     for info, problem in fleet.unreadable:
         ctx.warn(f"{label(info)} cannot be read: {inert(problem)}")
 
     def human() -> None:
-        _show(ctx, fleet.found)
+        _show(ctx, fleet.found, failed)
         if most:
             note = f"  of the {most} sessions written last; many are not indexed yet: -A looks at all"
             ctx.say(ctx.style(note, dim=True))
@@ -93,14 +98,14 @@ def _say_live(ctx: CommandContext, wanted: set[str], everything: bool, most: int
     return fleet.found
 
 
-def _show(ctx: CommandContext, live: Sequence[LiveSession]) -> None:
+def _show(ctx: CommandContext, live: Sequence[LiveSession], failed: bool) -> None:
     if not live:
-        ctx.say("nothing is live")
+        ctx.say("nothing failed" if failed else "nothing is live")
         return
-    say_table(ctx, _COLUMNS, [_row(ctx, each) for each in live])
+    say_table(ctx, _COLUMNS, [_row(ctx, each, failed) for each in live])
 
 
-def _row(ctx: CommandContext, each: LiveSession) -> Row:
+def _row(ctx: CommandContext, each: LiveSession, failed: bool) -> Row:
     stand, turn = each.stand, each.stand.document["turn"]
     sign, color = status_sign(stand.status)
     urgent = [need for need in stand.needs if need in URGENT]
@@ -115,7 +120,7 @@ def _row(ctx: CommandContext, each: LiveSession) -> Row:
         place,
         Cell(f"{sign} {stand.status}", {"fg": color}),
         stand.holder,
-        _headline(stand),
+        each.info.last_error or each.info.outcome if failed else _headline(stand),
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 from wakelog.engines.remote.wire import Acknowledged, Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import HeadAnswer, NotEmpty, Position
+from wakelog.maintenance.cancel import CancelledSession, cancel_session
 
 Ttl = Annotated[float, msgspec.Meta(gt=0, le=86400)]
 
@@ -47,6 +48,16 @@ class Resume(Question, frozen=True):
 class Close(Question, frozen=True):
     outcome: str = "completed"
     why: str = ""
+
+
+class Cancel(Question, frozen=True):
+    why: NotEmpty
+    subagents: bool = True
+    """The live sub-agents below it too."""
+
+
+class CancelAnswer(msgspec.Struct, frozen=True):
+    cancelled: tuple[CancelledSession, ...]
 
 
 class TakeLease(Question, frozen=True):
@@ -119,6 +130,14 @@ def resume(call: VerbRequest, body: Resume) -> HeadAnswer:
 def close(call: VerbRequest, body: Close) -> HeadAnswer:
     """Ends a session; open calls are settled first."""
     return HeadAnswer.of(call.session().end(body.outcome, why=body.why))
+
+
+@route("POST", "/sessions/{session}/cancel", scope="write")
+def cancel(call: VerbRequest, body: Cancel) -> CancelAnswer:
+    """Stops a session that must not go on, and the live sub-agents below it. Calls that run become uncertain."""
+    return CancelAnswer(
+        cancel_session(call.space.store, call.session(), why=body.why, subagents=body.subagents),
+    )
 
 
 @route("POST", "/sessions/{session}/reopen", scope="write")

@@ -26,6 +26,8 @@ class LiveQuery(Query, frozen=True):
     """Idle sessions of any age too."""
     idle: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 200
     """At most so many idle ones."""
+    failed: bool = False
+    """Only sessions whose last turn failed or was interrupted, of any age."""
 
 
 class LiveAnswer(msgspec.Struct, frozen=True):
@@ -108,7 +110,7 @@ class StoreChecks(msgspec.Struct, frozen=True):
 @route("GET", "/live")
 def live(call: VerbRequest, query: LiveQuery) -> LiveList:
     """Lists live sessions, those that need somebody first: who writes, what is pending, what was spent."""
-    fleet = find_live(call.space.store, query.needs, everything=query.everything, idle=query.idle)
+    fleet = find_live(call.space.store, query.needs, everything=query.everything, idle=query.idle, failed=query.failed)
     return LiveList(
         tuple(map(LiveAnswer.of, fleet.found)),
         fleet.resting,
