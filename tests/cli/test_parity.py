@@ -103,6 +103,7 @@ DONE_BY = {
     "Store.git": "git",
     "Store.known": "known",
     "Store.patterns": "patterns",
+    "Store.plans": "plans",
     "Store.import_bundle": "import",
     "Store.index": "search",
     "Store.is_index_behind": "ls",

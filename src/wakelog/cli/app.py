@@ -38,6 +38,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
         "known": ("known", "Ask what earlier sessions knew about a thing."),
         "patterns": ("patterns", "Show what sessions do again and again."),
+        "plans": ("plans", "List, endorse and remove plans made from proven chains."),
         "compare-cohorts": ("patterns", "Compare two sets of sessions: what differs."),
         "search": ("search", "Find words in everything said, done and decided."),
         "query": ("search", "Run read-only SQL over the documented views."),

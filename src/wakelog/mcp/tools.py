@@ -165,6 +165,8 @@ LOOKING = (
     "insight",
     "search",
     "recall",
+    "known",
+    "plans",
     "brief",
     "pending",
 )

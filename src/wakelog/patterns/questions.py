@@ -21,6 +21,7 @@ from wakelog.patterns.findings import (
     pattern_places,
 )
 from wakelog.patterns.follows_map import FollowsMap, draw_map
+from wakelog.patterns.instances import ChainInstance, PlanRuns, chain_instances, plan_runs
 from wakelog.patterns.traces import traced_sessions
 
 
@@ -69,6 +70,32 @@ class AskPattern(IndexQuestion, frozen=True):
         return pattern
 
 
+class AskInstances(IndexQuestion, frozen=True):
+    """Where a chain was carried through, one place a fork tree, the newest first: what a plan can be made from."""
+
+    id: str
+    project: str | None = None
+
+    def __call__(self, reading: IndexMoment) -> tuple[ChainInstance, ...]:
+        pattern = AskPattern(self.id, self.project)(reading)
+        if pattern.kind != "chain":
+            raise InvalidInputError(
+                f"{self.id} is a {pattern.kind.replace('_', ' ')}; only a chain can become a plan",
+                kind="bad-kind",
+                hint="wakelog patterns list --kind chain",
+            )
+        return chain_instances(reading.db, pattern.steps, self.project)
+
+
+class AskPlanRuns(IndexQuestion, frozen=True):
+    """How often promoted plans were run, and how that ended."""
+
+    plans: tuple[str, ...]
+
+    def __call__(self, reading: IndexMoment) -> tuple[PlanRuns, ...]:
+        return tuple(plan_runs(reading.db, plan) for plan in self.plans)
+
+
 class AskMap(IndexQuestion, frozen=True):
     """What follows what: the steps of sessions as a graph."""
 
@@ -95,6 +122,8 @@ class AskCohorts(IndexQuestion, frozen=True):
 PATTERNS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "patterns": (AskPatterns, FoundPatterns),
     "pattern": (AskPattern, WorkPattern),
+    "instances": (AskInstances, tuple[ChainInstance, ...]),
+    "plan-runs": (AskPlanRuns, tuple[PlanRuns, ...]),
     "map": (AskMap, FollowsMap),
     "cohorts": (AskCohorts, CohortComparison),
 }

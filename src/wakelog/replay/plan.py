@@ -7,6 +7,7 @@ A plan is JSON. Arguments are kept as they were recorded, except for
     {"$use": "step:2", "between": ["ticket ", " for"]}   text in a text, between two others
     {"$use": "step:2", "line": 3}             the third line of a text, empty ones not counted
     {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
+    {"$use": "item/name"}                     in a step over a list: a value in its present item
     {"$value": …}                             a value that only looks like one of these
 
 A reference also has its recorded value (`recorded`), the type it is converted to (`as`: text, int or float), and how it
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SCHEMA: Literal["wakelog.plan/1"] = "wakelog.plan/1"
 Known = Literal["matched", "given", "unknown"]
 FORMS = ("$use", "$text", "$value")
+ITEM = "item"
+"""What a step over a list calls its present item."""
 
 
 class Parameter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,6 +71,9 @@ class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
     items: dict[str, int] = {}
     """Lists in its result that later steps went through item by item: by pointer, how many items there were. A run that
     meets another number stops."""
+    over: Value = None
+    """A reference to a list, or a text of lines: the call is made for each item, and its result is the list of
+    results."""
 
 
 class LeftOut(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -87,6 +93,10 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     turns: tuple[PlanTurn, ...]
     steps: tuple[PlanStep, ...]
     left_out: tuple[LeftOut, ...] = ()
+    id: str = ""
+    """Of a plan that was promoted: runs record it."""
+    sources: tuple[str, ...] = ()
+    """Of a promoted plan: the calls it was made from, each by its first event as `session@seq`."""
     schema: Literal["wakelog.plan/1"] = SCHEMA
 
     def run(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> PlanProgress:
@@ -194,7 +204,10 @@ def check(plan: Plan) -> None:
     seen: set[int] = set()
     turns = {turn.turn for turn in plan.turns}
     for step in plan.steps:
+        known = [*names, ITEM] if step.over is not None else names
         for reference in references(step.input):
+            _check(reference, known, seen, f"step {step.number}")
+        for reference in references(step.over):
             _check(reference, names, seen, f"step {step.number}")
         if step.turn and step.turn not in turns:
             raise InvalidInputError(f"step {step.number} is in turn {step.turn}, which is not there", kind="bad-plan")
@@ -205,7 +218,8 @@ def check(plan: Plan) -> None:
 
 
 def _check(reference: Reference, names: list[str], seen: set[int], where: str) -> None:
-    if reference.use not in names and reference.step not in seen:
+    is_item = ITEM in names and reference.use.startswith(f"{ITEM}/")
+    if reference.use not in names and reference.step not in seen and not is_item:
         raise InvalidInputError(
             f"{where} uses {reference.use}, which is neither a parameter nor an earlier step",
             kind="bad-plan",
@@ -231,7 +245,7 @@ def fill(template: Value, values: Mapping[str, Value], results: Mapping[int, Val
 
 
 def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
-    value = values[reference.use] if reference.use in values else _looked_up(reference, results)
+    value = values[reference.use] if reference.use in values else _looked_up(reference, values, results)
     if reference.line:
         value = _line_of(reference, _as_text(value))
     if reference.between is not None:
@@ -248,12 +262,14 @@ def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[
         ) from exc
 
 
-def _looked_up(reference: Reference, results: Mapping[int, Value]) -> Value:
-    node = results[reference.step]
+def _looked_up(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
+    is_item = reference.use.startswith(f"{ITEM}/")
+    node = values[ITEM] if is_item else results[reference.step]
     for token in tokens_of(reference.pointer):
         if (node := child_of(node, token)) is MISSING:
             raise InvalidInputError(
-                f"the result of step {reference.step} has nothing at {reference.pointer}",
+                f"{'the item' if is_item else f'the result of step {reference.step}'} has nothing at"
+                f" {reference.pointer}",
                 kind="reference-not-found",
                 hint="check the call's result, and change the reference in the plan",
             )

@@ -12,10 +12,11 @@ from typing import Any, NoReturn
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
-from wakelog.replay.plan import Plan, PlanStep, check, count_items, fill
+from wakelog.replay.plan import ITEM, Plan, PlanStep, check, count_items, fill, lines_of
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.values import plain
 
@@ -85,20 +86,44 @@ class _Run:
     def steps(self, steps: list[PlanStep]) -> Generator[tuple[Any, dict[str, Value]], Outcome, None]:
         """Asks for each call in turn, and is sent its outcome."""
         for step in steps:
-            try:
-                given = fill(step.input, self.values, self.results)
-            except InvalidInputError as exc:
-                self._stop(step, exc.message)
-            outcome = yield self.tools[step.tool], given
-            text = call_text(step.tool, given)
-            note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
-            self.done.append(PlanCall(step.number, step.tool, text, outcome.status, outcome.seq, note))
-            if outcome.error is not None and outcome.error.type == "bad-arguments":
-                self._stop(step, f"its arguments do not fit: {outcome.error.message}")
-            if not outcome.ok:
-                self._stop(step, f"it {outcome.status.replace('_', ' ')}, where the recording succeeded ({note})")
-            self.results[step.number] = plain(outcome.result)
+            if step.over is None:
+                self.results[step.number] = yield from self._call(step, self.values)
+            else:
+                gone: list[Value] = []
+                for item in self._items(step):
+                    gone.append((yield from self._call(step, {**self.values, ITEM: item})))
+                self.results[step.number] = gone
             self._count(step)
+
+    def _call(
+        self, step: PlanStep, values: Mapping[str, Value]
+    ) -> Generator[tuple[Any, dict[str, Value]], Outcome, Value]:
+        """Asks for one call, and returns its result."""
+        try:
+            given = fill(step.input, values, self.results)
+        except InvalidInputError as exc:
+            self._stop(step, exc.message)
+        outcome = yield self.tools[step.tool], given
+        text = call_text(step.tool, given)
+        note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
+        self.done.append(PlanCall(step.number, step.tool, text, outcome.status, outcome.seq, note))
+        if outcome.error is not None and outcome.error.type == "bad-arguments":
+            self._stop(step, f"its arguments do not fit: {outcome.error.message}")
+        if not outcome.ok:
+            self._stop(step, f"it {outcome.status.replace('_', ' ')}, where the recording succeeded ({note})")
+        return plain(outcome.result)
+
+    def _items(self, step: PlanStep) -> list[Value]:
+        """The list that a step goes through."""
+        try:
+            found = fill(step.over, self.values, self.results)
+        except InvalidInputError as exc:
+            self._stop(step, exc.message)
+        if isinstance(found, str):
+            return list(lines_of(found))
+        if type(found) is not list:
+            self._stop(step, "what it goes through is no list")
+        return found
 
     def _count(self, step: PlanStep) -> None:
         """Stops where a list that was gone through item by item has another length than it had."""
@@ -117,6 +142,11 @@ class _Run:
         self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
         raise _StopError(self.stopped)
 
+    def note(self) -> None:
+        """Records in the turn which plan it follows, so that its runs can be counted."""
+        if self.plan.id:
+            self.session.append(ev.ResourceTouched(resource=f"plan:{self.plan.id}"))
+
     def report(self) -> PlanProgress:
         return PlanProgress(self.plan.name, len(self.plan.steps), tuple(self.done), self.stopped, self.results)
 
@@ -133,6 +163,7 @@ def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tool
         for given, steps in run.turns():
             if steps[0].turn:
                 with session.turn(user=given):
+                    run.note()
                     _walk(run, steps)
             else:
                 _walk(run, steps)
@@ -159,6 +190,7 @@ async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value],
         for given, steps in run.turns():
             if steps[0].turn:
                 async with session.turn(user=given):
+                    run.note()
                     await _walk_async(run, steps)
             else:
                 await _walk_async(run, steps)

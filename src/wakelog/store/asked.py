@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wakelog.store.insight_search import DerivedHit
     from wakelog.store.known import StoreKnown
     from wakelog.store.patterns import StorePatterns
+    from wakelog.store.plans import StorePlans
 
 
 class StoreQuestions:
@@ -98,6 +99,13 @@ class StoreQuestions:
         from wakelog.store.known import StoreKnown
 
         return StoreKnown(self._store)
+
+    @property
+    def plans(self) -> StorePlans:
+        """Promotes proven chains to plans that run on new inputs: promote, all, get, endorse, run, remove."""
+        from wakelog.store.plans import StorePlans
+
+        return StorePlans(self._store)
 
     @property
     def patterns(self) -> StorePatterns:

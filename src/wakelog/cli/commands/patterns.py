@@ -5,11 +5,13 @@ from __future__ import annotations
 import click
 
 from wakelog.cli.commands.known import all_option
-from wakelog.cli.context import CommandContext, common
+from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines
 from wakelog.cli.text import fit, inert_line
+from wakelog.cli.render.plans import plan_lines
+from wakelog.cli.text import fit, inert
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -18,7 +20,7 @@ def _project(ctx: CommandContext, everything: bool) -> str | None:
     return None if everything else ctx.store.known.here()[1]
 
 
-class _WithList(click.Group):
+class WithList(click.Group):
     """A group that lists when it is told nothing else."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -27,7 +29,7 @@ class _WithList(click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group("patterns", cls=_WithList)
+@click.group("patterns", cls=WithList)
 def patterns_command() -> None:
     """Show what sessions do again and again, and where. Without a command, `list`.
 
@@ -125,6 +127,28 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
     """
     found = ctx.store.patterns.map(project=_project(ctx, everything), since=find_time(ctx, since) or None)
     ctx.answer("map", found, (found.svg() if form == "svg" else found.dot()).splitlines())
+
+
+@patterns_command.command("promote")
+@click.argument("id")
+@click.option("--name", "name", required=True, metavar="NAME", help="What the plan is to be called.")
+@why_option
+@all_option
+@common
+def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everything: bool) -> None:
+    """Make a plan from a chain that at least three independent sessions carried through.
+
+    What is the same in all of them stays, and what varies becomes a parameter, if it came from the input. A run over a
+    list becomes a step over a list. Where a value came from nowhere that the log knows, it is refused. Agents are
+    offered the plan once a person has endorsed it.
+
+    \b
+    Examples:
+      wakelog patterns promote c764836e8 --name refund
+    """
+    made = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
+    ctx.answer("plan", made, lambda: ctx.say_all(plan_lines(ctx, made)))
+    ctx.suggest(f"wakelog plans show {name}", f"wakelog plans endorse {name}")
 
 
 @click.command("compare-cohorts")

@@ -13,6 +13,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     index,
     knowledge,
     patterns,
+    plans,
     rollups,
     tail,
     server,

@@ -1,0 +1,70 @@
+"""Plans made from proven chains: promote, list, endorse, remove. They are run by a program that has the tools."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.engines.remote.wire import Acknowledged, Question
+from wakelog.http.routes import VerbRequest, route
+from wakelog.http.shapes import NotEmpty, Query
+from wakelog.store.plans import PromotedPlan
+
+
+class PlansQuery(Query, frozen=True):
+    endorsed: bool = False
+    """Only those that agents may be offered."""
+
+
+class PromoteBody(Question, frozen=True):
+    """A chain, and what the plan is to be called."""
+
+    pattern: NotEmpty
+    name: NotEmpty
+    project: str | None = None
+    why: str = ""
+
+
+class PlanList(msgspec.Struct, frozen=True):
+    """The plans, by name."""
+
+    plans: tuple[PromotedPlan, ...]
+
+
+class EndorsePlan(Question, frozen=True):
+    by: str = ""
+    why: str = ""
+
+
+class RemovePlanQuery(Query, frozen=True):
+    why: str = ""
+
+
+@route("GET", "/plans")
+def plans(call: VerbRequest, query: PlansQuery) -> PlanList:
+    """Lists the plans, each with its sources and how its runs ended."""
+    return PlanList(call.space.store.plans.all(endorsed=query.endorsed))
+
+
+@route("GET", "/plans/{name}")
+def plan(call: VerbRequest) -> PromotedPlan:
+    """Shows one plan."""
+    return call.space.store.plans.get(call.path["name"])
+
+
+@route("POST", "/plans", scope="write")
+def promote(call: VerbRequest, body: PromoteBody) -> PromotedPlan:
+    """Makes a plan from a chain that three independent sessions carried through, or says why it cannot be one."""
+    return call.space.store.plans.promote(body.pattern, body.name, project=body.project, why=body.why)
+
+
+@route("POST", "/plans/{name}/endorse", scope="write")
+def endorse_plan(call: VerbRequest, body: EndorsePlan) -> PromotedPlan:
+    """Records that a person stands for a plan: agents are offered it from now on."""
+    return call.space.store.plans.endorse(call.path["name"], by=body.by or call.key.name, why=body.why)
+
+
+@route("DELETE", "/plans/{name}", scope="write")
+def remove_plan(call: VerbRequest, query: RemovePlanQuery) -> Acknowledged:
+    """Takes a plan off the list."""
+    call.space.store.plans.remove(call.path["name"], by=call.key.name, why=query.why)
+    return Acknowledged()

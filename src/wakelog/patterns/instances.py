@@ -1,0 +1,107 @@
+"""Instances of a chain, from which a plan can be made, and the runs of plans that were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.index.connection import Connection, as_key
+from wakelog.model.ids import Seq, SessionId
+from wakelog.patterns.outcomes import success_of
+from wakelog.patterns.traces import TracedStep, traced_sessions
+
+INSTANCES_MAX = 20
+UNTRUSTED = 2
+RUNS_MAX = 1000
+
+_TURN = "select t.outcome from wl_turn t where t.session = ? and t.turn = ? and t.attempt = ?"
+_RUNS = """
+select s.id, e.seq, coalesce(t.outcome, ''), e.occurred from wl_touch x
+join wl_session s on s.no = x.session and s.hidden = 0
+cross join wl_event e on e.session = x.session and e.seq between x.first and x.last
+    and e.kind = 'resource.touched' and e.key = :name
+left join wl_turn t on t.session = e.session and t.turn = e.turn and t.attempt = e.attempt
+where x.key = :key and x.kind = 'resource' order by e.occurred desc, s.id, e.seq limit :limit
+"""
+
+
+class ChainInstance(msgspec.Struct, frozen=True):
+    """One time that a chain was carried through: its turn, and its first and last event."""
+
+    session: SessionId
+    root: str
+    turn: int
+    attempt: int
+    first: Seq
+    last: Seq
+    at: int
+    has_succeeded: bool
+    """Whether all its calls worked, its turn was completed, and nothing says that its session failed."""
+    is_untrusted: bool
+
+
+class PlanRuns(msgspec.Struct, frozen=True):
+    """How often a plan was run, how often to its end, and where last."""
+
+    plan: str
+    runs: int
+    succeeded: int
+    failed: int
+    last: str = ""
+    """The newest run as `session@seq`."""
+    at: int = 0
+
+
+def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -> tuple[ChainInstance, ...]:
+    """The newest instance of each fork tree, those that succeeded first."""
+    best: dict[str, ChainInstance] = {}
+    for session in traced_sessions(db, project):
+        good = success_of(session) is not False
+        for turn in session.turns():
+            for first, last, run in _matches(turn, steps):
+                outcome: Any = db.execute(_TURN, (session.no, turn[0].turn, turn[0].attempt)).fetchone()
+                worked = all(step.outcome == "succeeded" for step in run)
+                found = ChainInstance(
+                    session.id,
+                    session.root,
+                    turn[0].turn,
+                    turn[0].attempt,
+                    first,
+                    last,
+                    run[-1].at,
+                    good and worked and outcome is not None and outcome[0] == "completed",
+                    max(step.distrust for step in run) >= UNTRUSTED,
+                )
+                known = best.get(session.root)
+                if known is None or _rank(found) > _rank(known):
+                    best[session.root] = found
+    return tuple(sorted(best.values(), key=lambda each: (*_rank(each), each.session), reverse=True)[:INSTANCES_MAX])
+
+
+def _rank(instance: ChainInstance) -> tuple[bool, bool, int]:
+    return instance.has_succeeded, not instance.is_untrusted, instance.at
+
+
+def _matches(turn: Sequence[TracedStep], steps: Sequence[str]) -> list[tuple[Seq, Seq, list[TracedStep]]]:
+    """First and last event and the calls of each place in a turn where a chain stands; runs of one step count once."""
+    starts = [at for at, step in enumerate(turn) if not at or turn[at - 1].label != step.label]
+    labels = [turn[at].label for at in starts]
+    out = []
+    for place in range(len(starts) - len(steps) + 1):
+        if labels[place : place + len(steps)] == list(steps):
+            end = starts[place + len(steps)] if place + len(steps) < len(starts) else len(turn)
+            run = list(turn[starts[place] : end])
+            out.append((min(step.asked for step in run), max(step.seq for step in run), run))
+    return out
+
+
+def plan_runs(db: Connection, plan: str) -> PlanRuns:
+    name = f"plan:{plan}"
+    rows = db.execute(_RUNS, {"name": name, "key": as_key(name), "limit": RUNS_MAX}).fetchall()
+    outcomes = [row[2] for row in rows]
+    good = outcomes.count("completed")
+    bad = sum(outcome in ("failed", "interrupted", "cancelled") for outcome in outcomes)
+    newest = f"{rows[0][0]}@{rows[0][1]}" if rows else ""
+    return PlanRuns(plan, len(rows), good, bad, newest, rows[0][3] if rows else 0)
