@@ -104,6 +104,7 @@ DONE_BY = {
     "Store.known": "known",
     "Store.patterns": "patterns",
     "Store.plans": "plans",
+    "Store.preferences": "preferences",
     "Store.import_bundle": "import",
     "Store.index": "search",
     "Store.is_index_behind": "ls",
@@ -124,6 +125,7 @@ NOT_DONE = {
     "Store.reserve": "for links to a session that is opened later, which a person has no use for",
     "Store.is_open": "for importers; a person sees it in ls",
     **dict.fromkeys(["Session.files.capture"], "files are captured around the calls of a program"),
+    "Store.wanted_by": "part of every brief; `preferences` lists them",
     **dict.fromkeys(
         [
             *(

@@ -37,6 +37,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "context": ("context", "Show what the model saw at a point, or would see now."),
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
         "known": ("known", "Ask what earlier sessions knew about a thing."),
+        "preferences": ("preferences", "Show, add and remove what people want, for all sessions."),
         "patterns": ("patterns", "Show what sessions do again and again."),
         "plans": ("plans", "List, endorse and remove plans made from proven chains."),
         "compare-cohorts": ("patterns", "Compare two sets of sessions: what differs."),

@@ -7,7 +7,7 @@ same point gives the same text. What does not fit is counted, with the command t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -55,8 +55,16 @@ class Brief(msgspec.Struct, frozen=True):
         return self.text
 
 
-def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None, count: Count = estimate) -> Brief:
-    """The brief of a session at a point, or now, in at most `budget` tokens."""
+def make_brief(
+    log: Log,
+    budget: int = DEFAULT_BUDGET,
+    *,
+    at: Seq | None = None,
+    count: Count = estimate,
+    wanted: Sequence[tuple[str, str]] = (),
+) -> Brief:
+    """The brief of a session at a point, or now, in at most `budget` tokens. `wanted` are preferences that hold for it,
+    each with its source."""
     head = log.head()
     at, state = log.now() if at is None else (at, log.state(at))
     teller = Teller(log, state)
@@ -67,6 +75,7 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
         _state_part(teller, at),
         *(error if is_recent else ()),
         teller.flags(),
+        _preferences(wanted),
         teller.decisions(),
         teller.facts(),
         teller.dead_ends(),
@@ -103,6 +112,11 @@ def make_brief(log: Log, budget: int = DEFAULT_BUDGET, *, at: Seq | None = None,
         exposure=least_trusted((line.trust, line.source) for line in [*lines, *_goal_lines(teller)])[0],
         sections=fitted.sections,
     )
+
+
+def _preferences(wanted: Sequence[tuple[str, str]]) -> Part:
+    lines = (SectionLine(f"- {one_line(text, 300)} ({source})") for text, source in wanted)
+    return Part("preferences", "Preferences", len(wanted), lines, "`wakelog preferences`")
 
 
 def _head(teller: Teller, at: Seq, budget: int) -> str:

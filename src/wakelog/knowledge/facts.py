@@ -43,7 +43,7 @@ order by t.at desc, s.id limit :limit
 """
 _KEYS = """
 select f.session, f.key from wl_fact f join wl_session s on s.no = f.session
-where (:project is null or s.project = :project)
+where f.key not like 'preference:%' and (:project is null or s.project = :project)
 group by f.session, f.key, s.last_at, s.id order by s.last_at desc, s.id, f.key limit :limit
 """
 _SESSIONS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
@@ -39,6 +39,10 @@ class Keeper(Protocol):
     @property
     def on_effect(self) -> str:
         """What an effect with untrusted content in the window leads to: `flag`, or `ask`."""
+        ...
+
+    def wanted_by(self, session: Any) -> list[tuple[str, str]]:
+        """The preferences that hold for a session: the words, and where they come from."""
         ...
 
 

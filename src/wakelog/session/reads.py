@@ -108,7 +108,8 @@ class SessionReads(Base[S]):
         from wakelog.context.brief import make_brief
         from wakelog.context.token_count import estimate
 
-        return make_brief(self.log, budget, at=self._upto(at), count=count or estimate)
+        wanted = self.store.wanted_by(self) if self.store is not None else []
+        return make_brief(self.log, budget, at=self._upto(at), count=count or estimate, wanted=wanted)
 
     def insight(self, where: Where = None, *, all: bool = False) -> Insight:
         """What the agent decided, changed and gave up in some turns, derived from its own words and calls by rules; by

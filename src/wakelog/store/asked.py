@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wakelog.store.known import StoreKnown
     from wakelog.store.patterns import StorePatterns
     from wakelog.store.plans import StorePlans
+    from wakelog.store.preferences import StorePreferences
 
 
 class StoreQuestions:
@@ -99,6 +100,17 @@ class StoreQuestions:
         from wakelog.store.known import StoreKnown
 
         return StoreKnown(self._store)
+
+    @property
+    def preferences(self) -> StorePreferences:
+        """Keeps what people want, shown in briefs: add, accept, all, of, derived, remove."""
+        from wakelog.store.preferences import StorePreferences
+
+        return StorePreferences(self._store)
+
+    def wanted_by(self, session: Session[Any]) -> list[tuple[str, str]]:
+        """The preferences that hold for a session, each with where it was said: for its brief."""
+        return [(each.text, each.source.replace("@", "@e")) for each in self.preferences.of(session)]
 
     @property
     def plans(self) -> StorePlans:

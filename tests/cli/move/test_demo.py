@@ -105,3 +105,18 @@ def test_the_ordinary_demo_has_at_most_one_flag_above_info_and_the_injection_its
     assert grave.count(("fix-bug", "warning")) <= 1
     assert ("fix-bug", "alarm") not in grave
     assert ("injection", "alarm") in grave
+
+
+def test_learning_is_what_it_says(store: Store) -> None:
+    today = store.resume("export-today")
+    shown = [e.body["lines"] for e in today.events() if e.kind == "knowledge.recalled"]
+    assert "dead_end" in shown[0]
+    assert shown[1] == ["recipe"]
+    told = [e for e in today.events() if e.kind == "message.added" and e.body["role"] == "system"]
+    assert "a lock around the export" in str(today.log.value(told[0], told[0].body["content"]))
+    assert "mostly after pip install" in str(today.log.value(told[1], told[1].body["content"]))
+    plan = store.plans.get("refund")
+    assert (plan.endorsed, plan.runs, plan.succeeded, plan.sources_left) == (True, 1, 1, 3)
+    given = [e.body["input"] for e in store.resume("refund-5000").events() if e.kind == "action.requested"]
+    assert given[0] == {"order": "order-5000", "shop": "main"}
+    assert given[1] == {"ticket": "ticket-9000", "note": "refund of order-5000"}

@@ -177,7 +177,10 @@ def _say_plan_steps(ctx: CommandContext, plan: Plan, turn: int) -> None:
     for step in plan.steps:
         if step.turn != turn:
             continue
-        ctx.say(fit(f"  {step.number}  {step.tool}  ({step.effect}, e{step.seq})", ctx.columns))
+        notes = [step.effect, *([f"e{step.seq}"] if step.seq else []), *(["for each item"] if step.over else [])]
+        ctx.say(fit(f"  {step.number}  {step.tool}  ({', '.join(notes)})", ctx.columns))
+        if step.over is not None:
+            ctx.say(fit(f"       over  {_template(step.over)}", ctx.columns))
         rows: list[Row] = [(f"       {name}", _template(value)) for name, value in step.input.items()]
         say_table(ctx, (Column(least=12), Column(least=24)), rows, titles=False)
 

@@ -81,6 +81,19 @@ DEMOS: dict[str, Demo] = {
             first="claude-5a1e7c02",
         ),
         Demo(
+            "learning",
+            "a session is warned of yesterday's dead end, uses yesterday's recipe; three refunds become a plan",
+            "lessons",
+            (
+                "show export-today@1",
+                "known about src/export.py -A",
+                "known failed src/export.py -A",
+                "plans show refund",
+                "rollup -A --by phase",
+            ),
+            first="export-today",
+        ),
+        Demo(
             "fleet",
             "40 sessions: working, waiting, stuck, over budget, paused, done",
             "fleet",

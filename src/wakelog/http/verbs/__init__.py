@@ -14,6 +14,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     knowledge,
     patterns,
     plans,
+    preferences,
     rollups,
     tail,
     server,

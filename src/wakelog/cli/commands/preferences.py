@@ -1,0 +1,153 @@
+"""`wakelog preferences`: what people want, for one project or all."""
+
+from __future__ import annotations
+
+import click
+
+from wakelog.cli.commands.known import all_option
+from wakelog.cli.commands.patterns import WithList
+from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.errors import NO
+from wakelog.cli.render.results import shape
+from wakelog.cli.text import fit, inert_line
+from wakelog.store.preferences import PossiblePreference, Preference
+
+_person = click.option("--person", "person", default="", metavar="WHO", help="Whose it is (default: everybody's).")
+_everywhere = click.option("--everywhere", is_flag=True, help="For all projects, not only this folder's.")
+shape(Preference, "id text project? person? known source timestamp=at:iso")
+shape(PossiblePreference, "session name? item kind text turn seq roots")
+
+
+@click.group("preferences", cls=WithList)
+def preferences_command() -> None:
+    """Show what people want: every brief of a session has those that hold for it. Without a command, `list`.
+
+    A session is a person's when its label `person` says so.
+
+    \b
+    Examples:
+      wakelog preferences
+      wakelog preferences add "run the linter before each commit"
+      wakelog preferences rm 1f0c2a
+    """
+
+
+@preferences_command.command("list")
+@all_option
+@common
+def list_preferences(ctx: CommandContext, everything: bool) -> int:
+    """List the preferences that hold in this folder's project, each with its source. The exit code is 1 when there is
+    none.
+
+    \b
+    Examples:
+      wakelog preferences list -A
+    """
+    project = None if everything else (ctx.store.known.here()[1] or "")
+    found = ctx.store.preferences.all(project=project)
+
+    def human() -> None:
+        for each in found:
+            _say(ctx, each)
+        if not found:
+            ctx.say("no preferences are kept")
+
+    ctx.answer("preferences", list(found), human, records=list(found))
+    if not found:
+        ctx.suggest('wakelog preferences add "…"', "wakelog preferences derived")
+    return 0 if found else NO
+
+
+@preferences_command.command("add")
+@click.argument("text")
+@_person
+@_everywhere
+@why_option
+@common
+def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool, why: str) -> None:
+    """Keep a preference for this folder's project, in one sentence.
+
+    \b
+    Examples:
+      wakelog preferences add "use pnpm, not npm"
+      wakelog preferences add "answer in French" --everywhere --person ann
+    """
+    project = "" if everywhere else (ctx.store.known.here()[1] or "")
+    kept = ctx.store.preferences.add(text, project=project, person=person, why=why)
+    ctx.answer("preference", kept, lambda: _say(ctx, kept))
+    ctx.suggest(f"wakelog preferences rm {kept.id}")
+
+
+@preferences_command.command("derived")
+@all_option
+@click.option("-n", "limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Show at most N.")
+@common
+def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> int:
+    """List what users said in the newest sessions that may hold beyond them. Nothing of it is kept until you accept it.
+
+    \b
+    Examples:
+      wakelog preferences derived
+    """
+    project = None if everything else ctx.store.known.here()[1]
+    found = ctx.store.preferences.derived(project=project, limit=limit)
+
+    def human() -> None:
+        for each in found:
+            times = f"  {each.roots} sessions" if each.roots > 1 else ""
+            place = f"{each.name or each.session}@{each.item}"
+            ctx.say(f"{ctx.style(inert_line(place), fg='cyan')}  {each.kind}{times}")
+            ctx.say("  " + fit(inert_line(each.text), ctx.columns - 2))
+        if not found:
+            ctx.say("nothing was said that could be a preference")
+
+    ctx.answer("possible-preferences", list(found), human, records=list(found))
+    if found:
+        first = found[0]
+        ctx.suggest(f"wakelog preferences accept {first.name or first.session}@{first.item}")
+    return 0 if found else NO
+
+
+@preferences_command.command("accept")
+@click.argument("where", metavar="SESSION@ITEM")
+@_person
+@_everywhere
+@why_option
+@common
+def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: bool, why: str) -> None:
+    """Keep what `derived` listed, by its place: when its source is erased, it is gone too.
+
+    \b
+    Examples:
+      wakelog preferences accept fix-bug@e17
+    """
+    name, sign, item = where.rpartition("@")
+    if not sign:
+        raise click.UsageError("name the session and the item, as in fix-bug@e17")
+    session = ctx.session(name)
+    project = "" if everywhere else None
+    kept = ctx.store.preferences.accept(session, item, project=project, person=person, why=why)
+    ctx.answer("preference", kept, lambda: _say(ctx, kept))
+
+
+@preferences_command.command("rm")
+@click.argument("id")
+@why_option
+@common
+def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
+    """Remove a preference: no brief shows it any more.
+
+    \b
+    Examples:
+      wakelog preferences rm 1f0c2a
+    """
+    ctx.store.preferences.remove(id, why=why)
+    ctx.answer("preference-removed", {"id": id}, lambda: ctx.say(f"the preference {id} is removed"))
+
+
+def _say(ctx: CommandContext, each: Preference) -> None:
+    scope = " and ".join(filter(None, (each.project and f"in {each.project}", each.person and f"for {each.person}")))
+    session, _, seq = each.source.rpartition("@")
+    note = f"{scope or 'everywhere'}, {each.known}, {session}@e{seq}"
+    ctx.say(f"{ctx.style(each.id, fg='cyan')}  {fit(inert_line(each.text), ctx.columns - 8)}")
+    ctx.say(ctx.style(f"        {inert_line(note)}", dim=True))
