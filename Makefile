@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo page page-check test test-all test-page test-adapters test-fuzz test-native lint check format
-.PHONY: bench bench-quick bench-docs bench-venv coverage changelog native release clean
+.PHONY: chaos bench bench-quick bench-docs bench-venv coverage changelog native release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test-page: page ## try the web page in a browser, which is installed where that 
 
 test-adapters: venv ## run each framework's suite in its own environment; `make test-adapters ONLY=langgraph` runs one
 	$(PY) scripts/adapter_suites.py $(ONLY)
+
+chaos: venv ## kill, pause and replace servers of a cluster and a PostgreSQL pair under load; `ROUNDS=10` takes longer
+	$(PY) -m tests.chaos --rounds $(or $(ROUNDS),3) --to chaos-report
 
 test-fuzz: venv ## search with a fresh seed, ten to twenty minutes; `make test-fuzz SEED=…` repeats a search
 	$(eval SEED ?= $(shell $(PY) -c 'import random; print(random.randrange(1 << 30))'))

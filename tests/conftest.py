@@ -32,7 +32,8 @@ settings.load_profile("wakelog")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.get_closest_marker("postgres") and not is_sampled(item.nodeid):
+        is_again = item.get_closest_marker("postgres") or item.get_closest_marker("nats")
+        if is_again and not is_sampled(item.nodeid):
             item.add_marker(pytest.mark.slow)
 
 

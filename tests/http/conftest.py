@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
@@ -27,6 +28,9 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield start
 
 
-@pytest.fixture(params=["sqlite", ON_POSTGRES])
+@pytest.fixture(params=["sqlite", ON_POSTGRES, ON_NATS])
 def running(request: pytest.FixtureRequest, serve: Serve, tmp_path: Path) -> RunningServer:
-    return serve(postgres_url(request, tmp_path) if request.param == "postgres" else None, rate=0)
+    url = None
+    if request.param != "sqlite":
+        url = (postgres_url if request.param == "postgres" else nats_url)(request, tmp_path)
+    return serve(url, rate=0)

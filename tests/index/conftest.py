@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
@@ -18,6 +19,7 @@ from wakelog.index import Index, Table, sql
 from wakelog.index.database import Database
 from wakelog.index.dialect import TABLES
 from wakelog.index.shared import SharedIndex
+from wakelog.store.url import open_engine
 
 ENGINES: dict[str, Callable[[Path], Engine]] = {
     "memory": lambda folder: MemoryEngine(),
@@ -53,10 +55,12 @@ class Viewed(SharedIndex):
         return copy
 
 
-@pytest.fixture(params=[*ENGINES, ON_POSTGRES])
+@pytest.fixture(params=[*ENGINES, ON_POSTGRES, ON_NATS])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     if request.param == "postgres":
         made: Engine = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=uuid.uuid4().hex)
+    elif request.param == "nats":
+        made = open_engine(nats_url(request, tmp_path), create=True)
     else:
         made = ENGINES[request.param](tmp_path)
     yield made

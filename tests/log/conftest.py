@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.http.servers import new_space, shared_server
 from wakelog.engine import Engine
@@ -16,6 +17,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.http.server import RunningServer
 from wakelog.log import Log
 from wakelog.model import events as ev
+from wakelog.store.url import open_engine
 from wakelog.testing.builders import START_US, new_session
 
 __all__ = ["shared_server"]
@@ -23,7 +25,7 @@ __all__ = ["shared_server"]
 NewLog = Callable[..., Log]
 
 
-@pytest.fixture(params=["memory", "sqlite", pytest.param("http", marks=pytest.mark.slow), ON_POSTGRES])
+@pytest.fixture(params=["memory", "sqlite", pytest.param("http", marks=pytest.mark.slow), ON_POSTGRES, ON_NATS])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
     engine: Engine = MemoryEngine()
     if request.param == "sqlite":
@@ -35,6 +37,8 @@ def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
         from wakelog.engines.postgres import PostgresEngine
 
         engine = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=tmp_path.name)
+    elif request.param == "nats":
+        engine = open_engine(nats_url(request, tmp_path), create=True)
     yield engine
     engine.close()
 

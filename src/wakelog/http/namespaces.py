@@ -1,12 +1,11 @@
 """From a namespace to its store: each has its own, and no request can get from one into another.
 
-The namespace `default` is the store that the server was started on. Every other one is a store in the folder `ns` below
-it, or a namespace of the same database. A request gets one `Space` and nothing else, so a verb cannot reach another
-namespace.
+The namespace `default` is the store that the server was started on. Every other one is a store in the folder `ns`
+below it, or a namespace of the same database or cluster. A request gets one `Space` and nothing else, so a verb cannot
+reach another namespace.
 
-A space keeps the most recently used logs open, so that an append does not have to compute the state again. All requests
-share one log object for each session; that also lets appends of one session share a sync.
-"""
+A space keeps the most recently used logs open, so that an append does not have to compute the state again. All
+requests share one log object for each session; that also lets appends of one session share a sync."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from wakelog.engine import head_or_none
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
 from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
-from wakelog.http.shared import SharedKeys, SharedNotes
+from wakelog.http.shared import SharedKeys, SharedNotes, is_cluster
 from wakelog.log import Log
 from wakelog.log.foreign_commits import Admission
 from wakelog.model.ids import SessionId
@@ -146,7 +145,7 @@ class Spaces:
 
     @property
     def _is_database(self) -> bool:
-        return self.url.startswith(("postgresql://", "postgres://"))
+        return self.url.startswith(("postgresql://", "postgres://")) or is_cluster(self.url)
 
     def find(self, name: str) -> Space | None:
         """The space of that name, if it was opened already."""

@@ -1,9 +1,8 @@
-"""What all servers on one database share: API keys, and the names of namespaces.
+"""What all servers on one database or cluster share: API keys, and the names of namespaces.
 
-They are rows of the database, so a key made through one server, or by `wakelog key new`, is valid on all. A server
-reads the keys again when it meets an unknown one, and otherwise every `FRESH_S`. So a new key works at once, and a
-revoked one is refused everywhere within that time.
-"""
+They are kept where the sessions are, so a key made through one server, or by `wakelog key new`, is valid on all. A
+server reads the keys again when it meets an unknown one, and otherwise every `FRESH_S`. So a new key works at once,
+and a revoked one is refused everywhere within that time."""
 
 from __future__ import annotations
 
@@ -18,6 +17,7 @@ from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.http.keys import PREFIX, Key, Keys
 
 if TYPE_CHECKING:
+    from wakelog.engines.nats.notes import ClusterNotes
     from wakelog.engines.postgres.notes import Notes
 
 FRESH_S = 1.0
@@ -29,19 +29,14 @@ class SharedNotes:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._found: Notes | None = None
+        self._found: Notes | ClusterNotes | None = None
         self._lock = threading.Lock()
 
     @property
-    def _notes(self) -> Notes:
-        from wakelog.engines.postgres import PostgresEngine
-        from wakelog.engines.postgres.notes import Notes
-
+    def _notes(self) -> Notes | ClusterNotes:
         with self._lock:
             if self._found is None:
-                parts = urlsplit(self._url)
-                query = "&".join(each for each in parts.query.split("&") if not each.startswith("namespace="))
-                self._found = Notes(PostgresEngine(parts._replace(query=query).geturl()))
+                self._found = _open_notes(self._url)
             return self._found
 
     def keys(self) -> dict[bytes, Key]:
@@ -76,8 +71,26 @@ class SharedNotes:
             self._found.close()
 
 
+def _open_notes(url: str) -> Notes | ClusterNotes:
+    parts = urlsplit(url)
+    if is_cluster(url):
+        from wakelog.engines.nats.notes import ClusterNotes
+        from wakelog.store.nats_url import open_nats
+
+        return ClusterNotes(open_nats(url, True))
+    from wakelog.engines.postgres import PostgresEngine
+    from wakelog.engines.postgres.notes import Notes
+
+    query = "&".join(each for each in parts.query.split("&") if not each.startswith("namespace="))
+    return Notes(PostgresEngine(parts._replace(query=query).geturl()))
+
+
+def is_cluster(url: str) -> bool:
+    return url.startswith(("nats://", "tls://"))
+
+
 class SharedKeys(Keys):
-    """The keys of a store in a database."""
+    """The keys of a store in a database or on a cluster."""
 
     def __init__(self, shared: SharedNotes, launch: tuple[Key, str] | None = None) -> None:
         super().__init__(None, launch)

@@ -345,6 +345,7 @@ class AppendPlan:
         """All messages, with the commits of each session behind the tail that it was judged by."""
         fence = 0
         if any(self.tails[c.session] is None and c.fork is None for c in self.fresh):
+            await layout.note_namespace()
             fence = await layout.fence(self.shard)
         return commit_messages(self._subjects, self.shard, self.fresh, self.tails, fence, max_bytes)
 

@@ -23,7 +23,7 @@ import msgspec
 
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
 from wakelog.engines.nats.errors import JetStreamRefusal
-from wakelog.engines.nats.subjects import Subjects
+from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.errors import InvalidInputError, UnavailableError
 from wakelog.model.ids import SessionId, root_id, root_of
 
@@ -67,6 +67,7 @@ class LayoutKeeper:
         self._connection, self._subjects = connection, subjects
         self._seq = 0
         self._fences: dict[int, int] = {}
+        self._is_noted = False
         self.layout = StreamLayout(1, (Generation("", 1),))
 
     async def load(self) -> bool:
@@ -113,6 +114,19 @@ class LayoutKeeper:
                 await self.finish()
             raise UnavailableError("the layout of the store does not settle", kind="too-busy", hint="try again")
         return self._fences[shard]
+
+    async def note_namespace(self) -> None:
+        """Notes, before the first session of this namespace is opened here, that it is in use."""
+        if not self._is_noted:
+            name = self._subjects.ns_name
+            data = msgspec.msgpack.encode((name, b""))
+            subject = self._subjects.note("used", digest_token(name))
+
+            async def attempt() -> None:
+                await self._connection.put(self._subjects.names_stream, [NewMessage(subject, data, 0)])
+
+            await self._unless_quicker(attempt)
+            self._is_noted = True
 
     def forget_fences(self) -> None:
         self._fences.clear()

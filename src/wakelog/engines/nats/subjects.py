@@ -16,6 +16,7 @@ the root itself):
     wl.STORE.SHARD.x.NS.ROOT.LEAF          the session was deleted
     wl.STORE.SHARD.layout                  which generation of the layout this shard has seen (layout.py)
     wl.STORE.names.n.NS.NAME               the session bound to a name; marks are under `m`
+    wl.STORE.names.k.KIND.NAME             what servers share: API keys, and which namespaces there are
     wl.STORE.names.layout                  the layout: how many shards there are
     wl.STORE.beats.NS.ROOT.LEAF            the last sign of life
     wlnews.STORE.SHARD.NS.ROOT.LEAF        sent by the server when a commit was stored; not kept
@@ -52,6 +53,7 @@ class Subjects:
     def __init__(self, store: str, ns: str) -> None:
         self.store = token(store)
         self.ns = token(ns)
+        self.ns_name = ns
         self.names_stream = f"wl-{self.store}-names"
         self.beats_stream = f"wl-{self.store}-beats"
         self.layout = f"wl.{self.store}.names.layout"
@@ -100,6 +102,10 @@ class Subjects:
 
     def mark(self, name: str) -> str:
         return f"wl.{self.store}.names.m.{self.ns}.{digest_token(name)}"
+
+    def note(self, kind: str, name: str) -> str:
+        """A note of the whole store; `name` is a digest, or `*` for all of a kind."""
+        return f"wl.{self.store}.names.k.{token(kind)}.{name}"
 
     def beat(self, session: SessionId) -> str:
         root, _, leaf = session.partition(".")

@@ -1,0 +1,85 @@
+"""What the servers on one cluster share besides sessions: small notes by kind and name, in no namespace.
+
+A note is added when there is none, and changed or dropped when it still is what one has seen: no locks, no lost
+changes."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from wakelog.engines.nats.connection import NewMessage, StreamMessage
+from wakelog.engines.nats.engine import NatsEngine
+from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.engines.nats.subjects import digest_token
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[str, bytes]).decode
+
+
+class ClusterNotes:
+    """The notes of the store that an engine is connected to."""
+
+    def __init__(self, engine: NatsEngine) -> None:
+        self._engine = engine
+        self._stream = engine._subjects.names_stream
+
+    def of(self, kind: str) -> dict[str, bytes]:
+        """What is noted under a kind, by name."""
+
+        async def ask() -> list[StreamMessage | None]:
+            connection = self._engine._connection
+            found = await connection.subjects(self._stream, self._engine._subjects.note(kind, "*"))
+            return list(await asyncio.gather(*(connection.last(self._stream, subject) for subject in found)))
+
+        return dict(_decode(message.data) for message in self._engine._run(ask) if message is not None)
+
+    def add(self, kind: str, name: str, content: bytes) -> bool:
+        """False when there is one of that name."""
+        if self._put(kind, name, content, 0):
+            return True
+        # Ours, if an answer was lost: what is added is never the same twice, but for what has no content.
+        found = self._last(kind, name)
+        return bool(content) and found is not None and _decode(found.data)[1] == content
+
+    def change(self, kind: str, name: str, content: bytes, was: bytes) -> bool:
+        """False when it is no longer what it was."""
+        found = self._last(kind, name)
+        if found is None or _decode(found.data)[1] != was:
+            return False
+        return self._put(kind, name, content, found.seq)
+
+    def drop(self, kind: str, name: str, was: bytes) -> bool:
+        found = self._last(kind, name)
+        if found is None or _decode(found.data)[1] != was:
+            return False
+        self._engine._run(lambda: self._engine._connection.erase(self._stream, found.seq))
+        return True
+
+    def namespaces(self) -> list[str]:
+        """The namespaces in which a session was opened."""
+        return sorted(self.of("used"))
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _subject(self, kind: str, name: str) -> str:
+        return self._engine._subjects.note(kind, digest_token(name))
+
+    def _last(self, kind: str, name: str) -> StreamMessage | None:
+        return self._engine._run(lambda: self._engine._connection.last(self._stream, self._subject(kind, name)))
+
+    def _put(self, kind: str, name: str, content: bytes, expected: int) -> bool:
+        message = NewMessage(self._subject(kind, name), _encode((name, content)), expected)
+
+        async def put() -> bool:
+            try:
+                await self._engine._connection.put_surely(self._stream, message)
+            except JetStreamRefusal as exc:
+                if not exc.is_wrong_head:
+                    raise
+                return False
+            return True
+
+        return self._engine._run(put)

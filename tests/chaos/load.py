@@ -1,0 +1,108 @@
+"""Client processes that load a store, and the verdict on what they saw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import wakelog
+from tests.chaos.history import Operation, Verdict, check
+from tests.seeds import SEED
+
+HUNG_S = 180.0
+
+
+class Load:
+    """Some clients at work."""
+
+    def __init__(self, urls: Sequence[str], folder: Path) -> None:
+        self.folder = folder
+        self.began = time.monotonic()
+        self.marks: list[tuple[float, str]] = []
+        """When something was done to the servers."""
+        self._files = [folder / f"c{i}.ndjson" for i in range(len(urls))]
+        self._clients = [self._client(i, url) for i, url in enumerate(urls)]
+
+    def _client(self, number: int, url: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.chaos.client", url, f"c{number}", str(self._files[number])]
+        with (self.folder / f"c{number}.err").open("wb") as errors:
+            return subprocess.Popen(
+                [*command, str(SEED + number)],
+                stdin=subprocess.PIPE,
+                stderr=errors,
+                cwd=Path(__file__).parents[2],
+            )
+
+    def mark(self, what: str) -> None:
+        self.marks.append((time.monotonic(), what))
+
+    def go_on(self, more: int) -> None:
+        """Waits until every client has had so many more appends answered that began after this."""
+        since = time.monotonic()
+
+        def is_there() -> bool:
+            return all(
+                sum(o.verb == "append" and o.seq > 0 and o.began > since for o in self._operations(file)) >= more
+                for file in self._files
+            )
+
+        self._until(is_there, f"{more} more appends")
+
+    def _until(self, is_there: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + HUNG_S
+        while not is_there():
+            for i, client in enumerate(self._clients):
+                assert client.poll() is None, (self.folder / f"c{i}.err").read_text()
+            assert time.monotonic() < deadline, f"the clients did not get to {what}"
+            time.sleep(0.1)
+
+    def _records(self, file: Path) -> list[dict[str, Any]]:
+        lines = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+        return [msgspec.json.decode(line) for line in lines if line.endswith(b"\n")]
+
+    def _operations(self, file: Path) -> list[Operation]:
+        return [msgspec.convert(r, Operation) for r in self._records(file) if "verb" in r]
+
+    def finish(self) -> list[Operation]:
+        """Stops the clients; what they did."""
+        for client in self._clients:
+            assert client.stdin is not None
+            client.stdin.write(b"\n")
+            client.stdin.close()
+        for i, client in enumerate(self._clients):
+            assert client.wait(HUNG_S) == 0, (self.folder / f"c{i}.err").read_text()
+        records = [r for file in self._files for r in self._records(file)]
+        assert [r["error"] for r in records if "error" in r] == []
+        return [o for file in self._files for o in self._operations(file)]
+
+    def kill(self) -> None:
+        """No child outlives its test, however that ends."""
+        for client in self._clients:
+            if client.stdin is not None:
+                client.stdin.close()
+            if client.poll() is None:
+                client.kill()
+                client.wait()
+
+
+def judge_store(url: str, history: Sequence[Operation]) -> Verdict:
+    """Reads everything that the store has, verifies it, and holds the history against it."""
+    logs: dict[str, list[tuple[int, str]]] = {}
+    broken: list[str] = []
+    with wakelog.open(url, create=False) as store:
+        for head in store.sessions():
+            session = store.resume(head.session)
+            if not session.verify().ok:
+                broken.append(f"{head.session} does not verify")
+            after = head.fork.at if head.fork is not None else 0
+            found = session.log.entries(after=after)
+            logs[head.session] = [(e.seq, str(e.body["key"])) for e in found if e.kind == "fact.recorded"]
+    verdict = check(history, logs)
+    verdict.faults += broken
+    return verdict
