@@ -15,15 +15,26 @@ COMMAND = "echo made-by-the-agent > made.txt"
 DONE = "All done by the mock."
 
 
+class MockModel(ThreadingHTTPServer):
+    """The server: the command that it asks for, and what it was asked."""
+
+    daemon_threads = True
+
+    def __init__(self, command: str) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.command = command
+        self.asked: list[dict[str, Any]] = []
+        self.url = f"http://127.0.0.1:{self.server_address[1]}"
+
+
 @contextmanager
-def mock_models() -> Iterator[str]:
-    """The address of a server, as long as it is needed."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-    server.daemon_threads = True
+def mock_models(command: str = COMMAND) -> Iterator[MockModel]:
+    """A server, as long as it is needed."""
+    server = MockModel(command)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
+        yield server
     finally:
         server.shutdown()
         server.server_close()
@@ -48,18 +59,22 @@ class _Handler(BaseHTTPRequestHandler):
             asked = json.loads(body)
         except ValueError:
             asked = {}
+        server = self.server
+        assert isinstance(server, MockModel)
+        server.asked.append(asked)
+        command = server.command
         path = self.path.partition("?")[0]
         if path.endswith("/messages"):
-            events = list(_anthropic(asked))
+            events = list(_anthropic(asked, command))
             if not asked.get("stream"):
-                self._send(json.dumps(_message(asked)).encode(), "application/json")
+                self._send(json.dumps(_message(asked, command)).encode(), "application/json")
                 return
         elif path.endswith("/responses"):
-            events = list(_openai(asked))
+            events = list(_openai(asked, command))
         elif path.endswith(":streamGenerateContent"):
-            events = [("", _gemini(asked))]
+            events = [("", _gemini(asked, command))]
         elif path.endswith(":generateContent"):
-            self._send(json.dumps(_gemini(asked, says="{}")).encode(), "application/json")
+            self._send(json.dumps(_gemini(asked, command, says="{}")).encode(), "application/json")
             return
         else:
             self._send(json.dumps({"input_tokens": 1, "totalTokens": 1}).encode(), "application/json")
@@ -83,10 +98,10 @@ def _wants_call(asked: dict[str, Any]) -> bool:
     return bool(asked.get("tools")) and not any(mark in said for mark in marks)
 
 
-def _message(asked: dict[str, Any]) -> dict[str, Any]:
+def _message(asked: dict[str, Any], command: str) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": DONE}]
     if _wants_call(asked):
-        content = [{"type": "tool_use", "id": "toolu_mock1", "name": "Bash", "input": {"command": COMMAND}}]
+        content = [{"type": "tool_use", "id": "toolu_mock1", "name": "Bash", "input": {"command": command}}]
     return {
         "id": f"msg_{'call' if content[0]['type'] == 'tool_use' else 'done'}",
         "type": "message",
@@ -99,8 +114,8 @@ def _message(asked: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _anthropic(asked: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    message = _message(asked)
+def _anthropic(asked: dict[str, Any], command: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    message = _message(asked, command)
     [block] = message["content"]
     start = {**message, "content": [], "stop_reason": None}
     yield "message_start", {"type": "message_start", "message": start}
@@ -117,7 +132,7 @@ def _anthropic(asked: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "message_stop", {"type": "message_stop"}
 
 
-def _openai(asked: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _openai(asked: dict[str, Any], command: str) -> Iterator[tuple[str, dict[str, Any]]]:
     tools = {tool.get("name") for tool in asked.get("tools") or ()}
     item: dict[str, Any] = {
         "type": "message",
@@ -129,9 +144,9 @@ def _openai(asked: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         name, given = next(
             (name, given)
             for name, given in (
-                ("exec_command", {"cmd": COMMAND}),
-                ("shell_command", {"command": COMMAND}),
-                ("shell", {"command": ["bash", "-lc", COMMAND]}),
+                ("exec_command", {"cmd": command}),
+                ("shell_command", {"command": command}),
+                ("shell", {"command": ["bash", "-lc", command]}),
             )
             if name in tools
         )
@@ -150,10 +165,10 @@ def _openai(asked: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     yield "response.completed", {"type": "response.completed", "response": response}
 
 
-def _gemini(asked: dict[str, Any], says: str = DONE) -> dict[str, Any]:
+def _gemini(asked: dict[str, Any], command: str, says: str = DONE) -> dict[str, Any]:
     part: dict[str, Any] = {"text": says}
     if says == DONE and _wants_call(asked):
-        part = {"functionCall": {"name": "run_shell_command", "args": {"command": COMMAND, "description": "make it"}}}
+        part = {"functionCall": {"name": "run_shell_command", "args": {"command": command, "description": "make it"}}}
     content = {"role": "model", "parts": [part]}
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
     return {"candidates": [{"content": content, "finishReason": "STOP", "index": 0}], "usageMetadata": usage}

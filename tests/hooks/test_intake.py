@@ -430,14 +430,16 @@ def test_the_end_of_a_turn_waits_for_the_last_words_in_the_transcript(url: str, 
     assert bodies(url, "turn.ended", "gemini-9e9e9e9e")[0].get("outcome", "completed") == "completed"
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-def test_a_call_that_ran_when_the_agent_ended_is_uncertain(url: str, tmp_path: Path, is_told: bool) -> None:
+@pytest.mark.parametrize("told", ["its end", "its next start", "nothing"])
+def test_a_call_that_ran_when_the_agent_ended_is_uncertain(url: str, tmp_path: Path, told: str) -> None:
     _gemini(tmp_path, ("BeforeAgent", {"prompt": "build it"}), ("BeforeTool", SHELL))
     assert take(url).waiting == 1
     assert "action.requested" not in kinds(url, "gemini-9e9e9e9e")
     later = max(r.at_us for r in _taken())
-    if is_told:
+    if told == "its end":
         _gemini(tmp_path, ("SessionEnd", {"reason": "exit"}))
+    elif told == "its next start":
+        _gemini(tmp_path, ("SessionStart", {"source": "resume"}), ("BeforeAgent", {"prompt": "go on"}))
     else:
         later += HELD_US  # it was killed, and nobody said so
     assert take(url, now_us=later).waiting == 0

@@ -89,6 +89,8 @@ class HookedSession:
         if event in _ENDS:
             self._end_questions()
             self._end_held(is_over=event == "SessionEnd")
+        elif event == "SessionStart":
+            self._end_held(is_over=True)  # the agent begins anew: it was killed, and no hook told of that
         make = _MAKERS.get(event)
         if make is not None:
             make(self, data, record)

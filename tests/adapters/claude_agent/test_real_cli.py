@@ -26,13 +26,13 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     home, folder = tmp_path / "home", tmp_path / "project"
     home.mkdir()
     folder.mkdir()
-    with mock_models() as url:
+    with mock_models() as model:
         for name in list(os.environ):
             if name.startswith(("CLAUDE", "ANTHROPIC")):
                 monkeypatch.delenv(name)
         for name, value in {
             "HOME": str(home),
-            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_BASE_URL": model.url,
             "ANTHROPIC_API_KEY": "sk-mock-nothing",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",

@@ -1,0 +1,114 @@
+"""Real agents, offline: a home of its own for each, with a model on loopback, and how each is started.
+
+They are not part of what is installed for tests. `WAKELOG_CLAUDE`, `WAKELOG_CODEX` and `WAKELOG_GEMINI` name the
+programs; without one its tests are skipped.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TIMEOUT_S = 180
+PROMPT = "please make the file"
+
+
+def program(name: str) -> str:
+    found = os.environ.get(f"WAKELOG_{name.upper()}", "")
+    if not found:
+        pytest.skip(f"WAKELOG_{name.upper()} does not name the real program")
+    return found
+
+
+class Machine:
+    """A home of its own, where an agent is enabled and runs."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.home, self.project, self.data = folder / "home", folder / "project", folder / "data"
+        self.url = url
+        self.home.mkdir()
+        self.project.mkdir()
+        self.env = {
+            "HOME": str(self.home),
+            "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            "WAKELOG_DATA": str(self.data),
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "sk-mock-nothing",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+            "GOOGLE_GEMINI_BASE_URL": url,
+            "GEMINI_API_KEY": "mock-nothing",
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "NO_COLOR": "1",
+            "TERM": "dumb",
+        }
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command,
+            cwd=self.project,
+            env=self.env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+        )
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return done.stdout
+
+    def wakelog(self, *args: str) -> str:
+        return self.run(sys.executable, "-m", "wakelog", *args)
+
+    def spooled(self) -> list[dict[str, Any]]:
+        lines = [line for path in (self.data / "spool").glob("*.log") for line in path.read_text().splitlines()]
+        return [json.loads(line.split(" ", 6)[6]) for line in lines if line]
+
+    # How each agent is started
+
+    def set_up(self, agent: str) -> str:
+        """Tells an agent where its model is, and turns its hooks on; its program."""
+        found = program(agent)
+        if agent == "codex":
+            (self.home / ".codex").mkdir()
+            (self.home / ".codex" / "config.toml").write_text(
+                'model = "mock"\nmodel_provider = "mock"\n\n[model_providers.mock]\nname = "mock"\n'
+                f'base_url = "{self.url}/v1"\nwire_api = "responses"\n'
+            )
+        elif agent == "gemini":
+            (self.home / ".gemini").mkdir()
+            settings = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
+            (self.home / ".gemini" / "settings.json").write_text(settings)
+        self.wakelog("enable", {"claude": "claude-code"}.get(agent, agent), "--yes")
+        return found
+
+
+CODEX_RUNS = (
+    "--skip-git-repo-check",
+    "--dangerously-bypass-approvals-and-sandbox",
+    "--dangerously-bypass-hook-trust",
+)
+CLAUDE_RUNS = ("--allowedTools", "Bash", "--model", "claude-sonnet-4-5")
+
+
+def prompted(agent: str, program: str, prompt: str) -> list[str]:
+    """The command that gives an agent one prompt, without a terminal."""
+    return {
+        "claude": [program, "-p", prompt, *CLAUDE_RUNS],
+        "codex": [program, "exec", *CODEX_RUNS, prompt],
+        "gemini": [program, "--yolo", "-p", prompt],
+    }[agent]
+
+
+def resumed(agent: str, program: str, command: list[str], prompt: str) -> list[str]:
+    """A command that `wakelog resume` printed, without a terminal and with a prompt. Codex has a command of its own for
+    that, which takes the same id."""
+    return {
+        "claude": [program, *command[1:], "-p", prompt, *CLAUDE_RUNS],
+        "codex": [program, "exec", "resume", *CODEX_RUNS, command[-1], prompt],
+        "gemini": [program, *command[1:], "--yolo", "-p", prompt],
+    }[agent]
