@@ -278,6 +278,15 @@ def test_what_was_typed_meanwhile_commands_and_hints_begin_no_turn(tmp_path: Pat
     assert [e["name"] for e in events(session, "message.added")] == ["queued", "command", "command", "meta"]
 
 
+def test_a_command_of_the_program_begins_no_turn_whatever_is_given_to_it(tmp_path: Path) -> None:
+    lines = Lines()
+    lines.prompt("Begin.")
+    lines.reply("m1", text("Yes."))
+    lines.prompt("<command-name>/compact</command-name>\n<command-args>keep the plan</command-args>")
+    session = bring_in(lines, tmp_path)
+    assert [e["input"] for e in events(session, "turn.started")] == ["Begin."]
+
+
 def test_an_interrupted_turn_ends_so_with_its_open_calls(tmp_path: Path) -> None:
     lines = Lines()
     lines.prompt("Begin.")

@@ -1,5 +1,6 @@
 """A file's format is told, or it is told that there is none: whatever stands in it."""
 
+import codecs
 import json
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import wakelog
+from tests.importers.samples import codex, gemini
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.importers.files import sample
 from wakelog.importers.formats import FORMATS, all_formats, format_of
+from wakelog.importers.transcript_import import import_transcript
 
 KEYS = (
     *("type", "uuid", "sessionId", "message", "role", "content", "payload", "timestamp", "kind", "source", "action"),
@@ -57,3 +61,19 @@ def test_a_file_of_no_format_is_refused_with_the_formats_that_there_are(tmp_path
         format_of(path)
     assert isinstance(refused.value, WakelogError)
     assert all(name in refused.value.hint for name in FORMATS)
+
+
+@pytest.mark.parametrize("kind", ["lines", "document"])
+@pytest.mark.parametrize("mark", [b"", codecs.BOM_UTF8])
+def test_a_byte_order_mark_and_foreign_line_ends_change_nothing(kind: str, mark: bytes, tmp_path: Path) -> None:
+    text = json.dumps(gemini(), indent=1) if kind == "document" else "\n".join(map(json.dumps, codex()))
+    kinds = []
+    for name, data in (("plain", text.encode()), ("odd", mark + text.replace("\n", "\r\n").encode())):
+        path = tmp_path / f"{name}.json"
+        path.write_bytes(data)
+        with wakelog.open("memory:") as store:
+            report = import_transcript(store, path)
+            assert report.broken == ()
+            kinds.append([e.kind for h in store.sessions() for e in store.resume(h.session).log.entries()])
+    assert kinds[0] == kinds[1]
+    assert "turn.started" in kinds[0]

@@ -322,9 +322,8 @@ def _typed(text: str) -> str:
 
 
 def _is_aside(text: str) -> bool:
-    """A command of the program itself, which no model sees: it asks the agent for nothing."""
-    given = _GIVEN.search(text)
-    return bool(_BUILT_IN.search(text)) and not (given and given[1])
+    """A command of the program itself, which no model sees: it asks the agent for nothing, whatever is given to it."""
+    return bool(_BUILT_IN.search(text))
 
 
 def _text(blocks: Any) -> str:

@@ -7,6 +7,7 @@ last line without its end may be half written; it is kept as it is, and read aga
 from __future__ import annotations
 
 import base64
+import codecs
 import hashlib
 import json
 import re
@@ -74,7 +75,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 def sample(path: Path) -> Sample:
     with open_source(path) as file:
-        start = file.read(SAMPLE)
+        start = file.read(SAMPLE).removeprefix(codecs.BOM_UTF8)
     lines = []
     for raw in start.splitlines()[:40]:
         try:
@@ -167,7 +168,7 @@ def document(path: Path) -> Any:
     if len(data) > DOCUMENT_MAX:
         raise UnsupportedError(f"{path} is larger than {DOCUMENT_MAX >> 30} GB", kind="file-too-large")
     try:
-        return decoded(data)
+        return decoded(data.removeprefix(codecs.BOM_UTF8))
     except ValueError as exc:
         raise InvalidInputError(
             f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file complete? it was not changed"

@@ -22,6 +22,7 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _BLOCKS = frozenset(
     {
         *("text", "input_text", "output_text", "refusal"),
+        *("image", "image_url", "input_image"),
         *("thinking", "redacted_thinking", "reasoning"),
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }
@@ -222,7 +223,7 @@ def _image(block: dict[str, Any]) -> Part:
         return Image(media=str(media), data=data)
     if isinstance(url, str) and re.fullmatch(r"https?://\S+", url):
         return Image(url=url)
-    return Text("(an image that cannot be shown)")
+    return Text("(an image)" if source.get("type") == "sha256" else "(an image that cannot be shown)")
 
 
 def _arguments(given: Value) -> Value:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.exporters.transcripts import till, written
+from tests.importers.claude import NAME, SESSION, Lines, call, text
 
 
 @pytest.fixture
@@ -92,3 +93,17 @@ def test_labels_take_the_rows_they_need(cli: Cli, shop: str) -> None:
 
 def test_resume_tells_the_prompt_and_not_the_programs_words(cli: Cli, shop: str) -> None:
     assert cli("resume", shop, "--json").data["last_user"] == "thanks, and now the tax"
+
+
+def test_a_prompt_with_a_picture_is_told_by_its_words(cli: Cli, tmp_path: Path, shop: str) -> None:
+    lines = Lines()
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    lines.prompt([text("[Image #1] why is the footer red?"), picture])
+    lines.reply("m1", call("t1", "Read", file_path="/home/ada/shop/a.png"))
+    lines.result("t1", [picture])
+    cli("import", str(lines.write(tmp_path / f"{SESSION}.jsonl")), "--yes")
+    assert cli("log", NAME, "--json").data["turns"][0]["input"] == "[Image #1] why is the footer red?\n(an image)"
+    shown = cli("show", f"{NAME}@1").out
+    assert "a.png → (an image)" in shown
+    assert "base64" not in shown
+    assert '"type"' not in shown
