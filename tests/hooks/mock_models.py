@@ -101,7 +101,9 @@ def _wants_call(asked: dict[str, Any]) -> bool:
 def _message(asked: dict[str, Any], command: str) -> dict[str, Any]:
     content: list[dict[str, Any]] = [{"type": "text", "text": DONE}]
     if _wants_call(asked):
-        content = [{"type": "tool_use", "id": "toolu_mock1", "name": "Bash", "input": {"command": command}}]
+        name = "bash" if any(tool.get("name") == "bash" for tool in asked["tools"]) else "Bash"
+        given = {"command": command, "description": "make it"}
+        content = [{"type": "tool_use", "id": "toolu_mock1", "name": name, "input": given}]
     return {
         "id": f"msg_{'call' if content[0]['type'] == 'tool_use' else 'done'}",
         "type": "message",

@@ -1,7 +1,7 @@
 """Real agents, offline: a home of its own for each, with a model on loopback, and how each is started.
 
-They are not part of what is installed for tests. `WAKELOG_CLAUDE`, `WAKELOG_CODEX` and `WAKELOG_GEMINI` name the
-programs; without one its tests are skipped.
+They are not part of what is installed for tests. `WAKELOG_CLAUDE`, `WAKELOG_CODEX`, `WAKELOG_GEMINI`,
+`WAKELOG_OPENCODE` and `WAKELOG_PI` name the programs; without one its tests are skipped.
 """
 
 import json
@@ -71,7 +71,7 @@ class Machine:
     # How each agent is started
 
     def set_up(self, agent: str) -> str:
-        """Tells an agent where its model is, and turns its hooks on; its program."""
+        """Tells an agent where its model is, and turns its hooks on where it has some; its program."""
         found = program(agent)
         if agent == "codex":
             (self.home / ".codex").mkdir()
@@ -83,6 +83,22 @@ class Machine:
             (self.home / ".gemini").mkdir()
             settings = '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'
             (self.home / ".gemini" / "settings.json").write_text(settings)
+        elif agent == "pi":
+            folder = self.home / ".pi" / "agent"
+            folder.mkdir(parents=True)
+            mock = {"baseUrl": self.url, "api": "anthropic-messages", "apiKey": "mock", "models": [{"id": "mock-1"}]}
+            (folder / "models.json").write_text(json.dumps({"providers": {"mock": mock}}))
+            return found
+        elif agent == "opencode":
+            options = {"baseURL": f"{self.url}/v1", "apiKey": "mock"}
+            config = {
+                "provider": {"anthropic": {"options": options, "models": {"claude-sonnet-4-5": {}}}},
+                "model": "anthropic/claude-sonnet-4-5",
+                "permission": {"bash": "allow"},
+            }
+            (self.project / "opencode.json").write_text(json.dumps(config))
+            self.env |= {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+            return found
         self.wakelog("enable", {"claude": "claude-code"}.get(agent, agent), "--yes")
         return found
 
@@ -101,6 +117,8 @@ def prompted(agent: str, program: str, prompt: str) -> list[str]:
         "claude": [program, "-p", prompt, *CLAUDE_RUNS],
         "codex": [program, "exec", *CODEX_RUNS, prompt],
         "gemini": [program, "--yolo", "-p", prompt],
+        "opencode": [program, "run", "--continue", prompt],
+        "pi": [program, "--provider", "mock", "--model", "mock-1", "--continue", "-p", prompt],
     }[agent]
 
 

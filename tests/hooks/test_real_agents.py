@@ -74,3 +74,26 @@ def test_gemini_is_recorded(machine: Machine) -> None:
     assert kinds.count("turn.started") == 1
     assert "records.imported" in kinds
     assert kinds[-2:] == ["turn.ended", "session.closed"]
+
+
+@pytest.mark.parametrize("agent", ["opencode", "pi"])
+def test_what_an_agent_without_hooks_wrote_is_imported_and_grows(machine: Machine, agent: str) -> None:
+    found = machine.set_up(agent)
+    for count, prompt in enumerate((PROMPT, "now the second thing"), 1):
+        machine.run(*prompted(agent, found, prompt))
+        machine.wakelog("import", "--yes")
+        [row] = json.loads(machine.wakelog("ls", "--json"))["data"]
+        assert row["turns"] == count
+    with wakelog.open(machine.data / "store") as store:
+        session = store.resume(row["name"])
+        assert session.verify().ok
+        log = session.log
+        told = [(e.kind, log.value(e, e.body)) for e in log.entries()]
+    assert [body["input"].strip('"') for kind, body in told if kind == "turn.started"] == [
+        PROMPT,
+        "now the second thing",
+    ]
+    calls = [body for kind, body in told if kind == "action.recorded" and body.get("effect") != "model"]
+    assert [(body["tool"], body["input"]["command"]) for body in calls] == [("bash", COMMAND)]
+    ends = [body.get("outcome", "completed") for kind, body in told if kind == "turn.ended"]
+    assert ends == ["completed", "completed"]
