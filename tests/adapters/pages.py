@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import ast
+import asyncio
+import inspect
 from pathlib import Path
 from typing import Any
 
 from tests.docs.pages import ROOT, read_blocks
 
 
-def run_first_block(page: str) -> dict[str, Any]:
-    """The names that the first Python block of a page leaves."""
+def run_first_block(page: str, **given: Any) -> dict[str, Any]:
+    """The names that the first Python block of a page leaves. `given` are those that a reader has: a model, say."""
     markdown = Path(ROOT / "docs" / "how-to" / page).read_text("utf-8")
     block = next(block for block in read_blocks(markdown) if block.language == "python")
-    names: dict[str, Any] = {}
-    exec(compile(block.text, page, "exec"), names)
+    names: dict[str, Any] = {"__name__": "page", **given}
+    code = compile(block.text, page, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if code.co_flags & inspect.CO_COROUTINE:
+        asyncio.run(eval(code, names))
+    else:
+        exec(code, names)
     return names
