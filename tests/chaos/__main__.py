@@ -133,10 +133,11 @@ def _page(
         "|---|---:|---:|---:|",
     ]
     for what in dict.fromkeys(w for w, _, _ in windows):
-        meanwhile = [[o for o in history if a <= o.ended <= b] for w, a, b in windows if w == what]
-        stall = max(map(longest_stall, meanwhile))
-        slowest = max((o.ended - o.began for each in meanwhile for o in each if o.verb == "append"), default=0.0)
-        lines.append(f"| {what} | {len(meanwhile)} | {stall:.1f} | {slowest:.1f} |")
+        times = [(a, b) for w, a, b in windows if w == what]
+        stall = max(longest_stall(history, a, b) for a, b in times)
+        appends = [o for o in history if o.verb == "append" and any(a <= o.ended <= b for a, b in times)]
+        slowest = max((o.ended - o.began for o in appends), default=0.0)
+        lines.append(f"| {what} | {len(times)} | {stall:.1f} | {slowest:.1f} |")
     return "\n".join([*lines, "", f"![throughput]({folder.name}/throughput.svg)"])
 
 

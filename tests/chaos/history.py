@@ -106,7 +106,7 @@ def _check_order(session: str, appends: list[Operation], heads: list[Operation],
             verdict.faults.append(f"{session}: the head {each.seq} was told before anybody appended it")
 
 
-def longest_stall(history: Iterable[Operation]) -> float:
-    """The longest time in which no append was acknowledged."""
-    times = sorted(o.ended for o in history if o.verb == "append" and o.seq)
+def longest_stall(history: Iterable[Operation], began: float, ended: float) -> float:
+    """The longest time in which no append was acknowledged, between two moments."""
+    times = [began, *sorted(o.ended for o in history if o.verb == "append" and began <= o.ended <= ended), ended]
     return max((b - a for a, b in itertools.pairwise(times)), default=0.0)

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import wakelog
 from tests.chaos.faults import FAULTS, settle
 from tests.chaos.load import Load, judge_store
 from tests.engines.nats_server import NatsCluster
-from wakelog.maintenance.shards import create_store
+from wakelog.errors import UnsupportedError
+from wakelog.maintenance.shards import create_store, placement
 
 pytestmark = pytest.mark.slow
 
@@ -39,6 +41,27 @@ def test_nothing_is_lost_and_nothing_is_stored_twice(cluster: NatsCluster, tmp_p
     verdict = judge_store(urls[0], history)
     assert verdict.faults == []
     assert verdict.appends > 60
+
+
+def test_a_store_is_opened_and_made_use_of_while_a_server_is_down(cluster: NatsCluster) -> None:
+    url = cluster.url.replace("/wakelog?", "/one-down?")
+    create_store(url, shards=2)
+    down = cluster.servers[2]
+    down.kill()
+    try:
+        with wakelog.open(url, create=False) as store:
+            session = store.session("s")
+            session.fact("k", 1)
+            assert store.resume("s").verify().ok
+            [away] = {name for each in placement(store) for name in each.away}
+            assert away == down.name
+        unseen = url.replace(f"127.0.0.1:{cluster.servers[1].monitor}", "127.0.0.1:1")
+        with pytest.raises(UnsupportedError) as told:  # one that is there has to tell
+            wakelog.open(unseen, create=False)
+        assert told.value.kind == "sync-unseen"
+        assert cluster.servers[1].name in told.value.message
+    finally:
+        down.start().wait()
 
 
 class _Named:

@@ -22,7 +22,8 @@ def test_a_history_that_one_order_explains_is_good() -> None:
     verdict = check([A, head(2, 2.5, 2.6), B, head(3, 5, 6), head(3, 3.5, 3.9, "d"), append("c", 0, 7, 0)], LOG)
     assert verdict.faults == []
     assert (verdict.appends, verdict.unknown, verdict.heads, verdict.stale) == (2, 1, 3, 0)
-    assert longest_stall([A, B]) == 2
+    assert longest_stall([A, B], 1, 5) == 2
+    assert longest_stall([A, B], 1, 9) == 5
 
 
 @pytest.mark.parametrize(

@@ -112,14 +112,14 @@ class NatsEngine:
             if not create:
                 raise NotFoundError(f"there is no store in {self._place}", kind="store-not-found")
             if not self._vouched:
-                await self._streams.check_sync(set(), self._monitors)
+                await self._streams.check_sync(0, self._monitors)
             await self._create()
         elif not await self._layout.load():
             await self._create()  # somebody began, and did not get to the end
         layout = self._layout.layout
-        servers = await self._streams.check_streams(layout.shards, self._replicas)
+        await self._streams.check_streams(layout.shards, self._replicas)
         if not self._vouched:
-            await self._streams.check_sync(servers, self._monitors)
+            await self._streams.check_sync(layout.shards, self._monitors)
         for shard in range(layout.shards):
             await self._removal.finish_all(shard)
 

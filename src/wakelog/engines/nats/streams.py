@@ -26,7 +26,10 @@ API_LEVEL = 2
 """Of JetStream's API, told by the server that leads the cluster: 2 came with 2.12."""
 MONITOR_PORT = "8222"
 _MONITOR_S = 3.0
-_PASSING_S = 10.0
+_SILENT_S = 3.0
+"""A replica that was not heard of for so long is down, or as good as that: they speak every second."""
+_NOTICED_S = 6.0
+"""How long it takes until a lost server is noticed."""
 
 
 class StoreStreams:
@@ -111,23 +114,44 @@ class StoreStreams:
         if level < API_LEVEL:
             raise _too_old(f"the cluster's leader has level {level} of JetStream's API")
 
-    async def check_streams(self, shards: int, replicas: int) -> set[str]:
-        """Checks every stream; the names of the servers that keep them."""
-        names = [self._subjects.stream(s) for s in range(shards)]
-        found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{name}") for name in names))
-        for name, each in zip(names, found, strict=True):
-            _check_shard(name, each["config"], replicas)
-        names_info = await self._connection.api(f"STREAM.INFO.{self._subjects.names_stream}")
-        _check_replicas(self._subjects.names_stream, names_info["config"], replicas)
-        return {server for each in (*found, names_info) for server in _servers_of(each)}
+    async def check_streams(self, shards: int, replicas: int) -> None:
+        """Checks that no stream drops messages or has too few replicas."""
+        for name, info in (await self._infos(shards)).items():
+            _check_replicas(name, info["config"], replicas)
+            if name != self._subjects.names_stream:
+                _check_shard(name, info["config"])
 
-    async def check_sync(self, servers: set[str], monitors: Sequence[str]) -> None:
-        """Every server that keeps a replica must say that it syncs each message."""
-        places = _places(monitors, self._connection.servers)
+    async def check_sync(self, shards: int, monitors: Sequence[str]) -> None:
+        """Every server that keeps a replica must say that it syncs each message. One that is down is not asked, if a
+        majority says so: the store is there for when a server is lost. With no shards, the connected server."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + _NOTICED_S
+        while True:
+            infos = (await self._infos(shards)).values() if shards else ()
+            wanted = {name for each in infos for name in _servers_of(each)} or {self._own_name}
+            silent = {name for each in infos for name in _silent(each)}
+            places = _places(monitors, self._connection.servers)
+            seen = await self._synced(places)
+            missing = wanted - seen
+            if missing <= silent and 2 * len(wanted & seen) > len(wanted):
+                return
+            if clock() >= deadline or not (shards and wanted & seen):
+                raise _unseen(missing, places)
+            await asyncio.sleep(0.3)  # the others have not noticed yet whether it is down
+
+    @property
+    def _own_name(self) -> str:
+        return str(self._connection.server_info.get("server_name", ""))
+
+    async def _infos(self, shards: int) -> dict[str, dict[str, Any]]:
+        names = [*(self._subjects.stream(s) for s in range(shards)), self._subjects.names_stream]
+        found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{name}") for name in names))
+        return dict(zip(names, found, strict=True))
+
+    async def _synced(self, places: Sequence[str]) -> set[str]:
+        """The names of the servers that sync each message; UnsupportedError when one says that it does not."""
         told = await asyncio.gather(*(asyncio.to_thread(_ask_monitor, place) for place in places))
         seen = {each["server_name"]: each for each in told if each is not None}
-        own = self._connection.server_info.get("server_name", "")
-        wanted = servers or {own}
         for name, each in seen.items():
             if not ((each.get("jetstream") or {}).get("config") or {}).get("sync_always"):
                 raise UnsupportedError(
@@ -135,14 +159,7 @@ class StoreStreams:
                     kind="not-synced",
                     hint="set in its configuration: jetstream { …, sync_interval: always }",
                 )
-        if missing := sorted(wanted - set(seen)):
-            raise UnsupportedError(
-                f"how {', '.join(missing)} syncs cannot be seen: no answer from its monitoring port"
-                f" (asked: {', '.join(places)})",
-                kind="sync-unseen",
-                hint="set `http: 8222` on every server, or name the ports with ?monitor=host:8222,…;"
-                " or, if you know that each has sync_interval: always, say ?sync=always",
-            )
+        return set(seen)
 
     async def placement(self, shards: int) -> list[ShardPlacement]:
         """Where each shard is, and how far its replicas have got."""
@@ -160,7 +177,7 @@ def _placement(shard: int, info: dict[str, Any]) -> ShardPlacement:
         leader=cluster.get("leader", ""),
         replicas=tuple(sorted(_servers_of(info))),
         lag={r["name"]: r.get("lag", 0) for r in replicas},
-        away=tuple(r["name"] for r in replicas if r.get("offline") or not r.get("current", True)),
+        away=tuple(sorted(_silent(info))),
         messages=state["messages"],
         bytes=state["bytes"],
     )
@@ -171,8 +188,27 @@ def _servers_of(info: dict[str, Any]) -> set[str]:
     return {n for n in (cluster.get("leader"), *(r["name"] for r in cluster.get("replicas") or [])) if n}
 
 
-def _check_shard(name: str, config: dict[str, Any], replicas: int) -> None:
-    _check_replicas(name, config, replicas)
+def _silent(info: dict[str, Any]) -> set[str]:
+    """The replicas that do not follow, or were not heard of for some seconds."""
+    replicas = (info.get("cluster") or {}).get("replicas") or []
+    return {
+        r["name"]
+        for r in replicas
+        if r.get("offline") or not r.get("current", True) or r.get("active", 0) > _SILENT_S * 1e9
+    }
+
+
+def _unseen(missing: set[str], places: Sequence[str]) -> UnsupportedError:
+    return UnsupportedError(
+        f"how {', '.join(sorted(missing))} syncs cannot be seen: no answer from its monitoring port"
+        f" (asked: {', '.join(places)})",
+        kind="sync-unseen",
+        hint="set `http: 8222` on every server, or name the ports with ?monitor=host:8222,…;"
+        " or, if you know that each has sync_interval: always, say ?sync=always",
+    )
+
+
+def _check_shard(name: str, config: dict[str, Any]) -> None:
     drops = [
         f"{key}={config[key]}"
         for key, unlimited in (
