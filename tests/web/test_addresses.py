@@ -16,7 +16,7 @@ TWINS = [
     ("s/fix-auth/@12/state/plan/2", "", "/v1/sessions/fix-auth/state?at=%4012&pointer=%2Fplan%2F2"),
     ("s/fix-auth/diff/@11..@12", "kind=state", "/v1/sessions/fix-auth/diff?a=%4011&b=%4012"),
     ("s/fix-auth/context/@9", "", "/v1/sessions/fix-auth/context?at=%409"),
-    ("s/fix-auth/files/src/auth.py", "at=@9", "/v1/sessions/fix-auth/file-diff?path=src%2Fauth.py"),
+    ("s/fix-auth/files/src/auth.py", "at=@9", "/v1/sessions/fix-auth/file-diff?a=%400&b=%409&path=src%2Fauth.py"),
     ("s/fix-auth/why", "of=e2213", "/v1/sessions/fix-auth/why?what=e2213"),
     ("s/fix-auth/verify", "", "/v1/sessions/fix-auth/verify"),
     ("search", "q=cors", "/v1/search?q=cors"),

@@ -12,6 +12,19 @@ from urllib.parse import quote, urlencode
 
 _PAGES = frozenset({"s", "x", "compare", "taint", "search", "live", "cost", "audit", "store", "help"})
 _POINT = re.compile(r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|e\d+|cp:.+|t:.+|(?:first|last)-error|last-user|last-tool")
+_SESSION_FILTERS = (
+    "text",
+    "agent",
+    "status",
+    "label",
+    "name",
+    "failed",
+    "live",
+    "pending",
+    "flagged",
+    "parent",
+    "since",
+)
 Pairs = Sequence[tuple[str, str]]
 
 
@@ -25,7 +38,7 @@ def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
     asked = dict(query)
     match list(segments):
         case [] | [""] | ["sessions"]:
-            return _route("sessions", query=_only(query, "status", "label", "agent", "name", "failed", "live", "since"))
+            return _route("sessions", query=_only(query, *_SESSION_FILTERS))
         case ["search"] if asked.get("q"):
             return _route("search", query=_only(query, "q", "session", "kind", "since"))
         case ["cost"]:
@@ -59,7 +72,8 @@ def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
         case ["s", session, "context", point]:
             return _route("sessions", session, "context", query=[("at", point)])
         case ["s", session, "files", *path] if path:
-            return _route("sessions", session, "file-diff", query=[("path", "/".join(path))])
+            whole = [("a", "@0"), ("b", asked.get("at", "@")), ("path", "/".join(path))]
+            return _route("sessions", session, "file-diff", query=whole)
         case ["s", session, point, "state", *key] if _POINT.fullmatch(point):
             pointer = "".join("/" + each.replace("~", "~0").replace("/", "~1") for each in key)
             return _route("sessions", session, "state", query=[("at", point), ("pointer", pointer)])

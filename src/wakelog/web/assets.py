@@ -71,4 +71,8 @@ def page_assets() -> dict[str, Asset]:
 def require_page() -> None:
     """UnsupportedError where the page was not built."""
     if not page_assets():
-        raise UnsupportedError("the page was not built", kind="page-missing", hint="make page builds it; it needs node")
+        raise UnsupportedError(
+            "the page was not built into this installation",
+            kind="page-missing",
+            hint="in a clone: make page, or pip install '.[ui]'; both bring a Node.js where there is none",
+        )

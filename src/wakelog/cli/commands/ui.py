@@ -53,7 +53,9 @@ def open_page(
         from wakelog.http.state import Server, Settings
     except ImportError as exc:
         raise UnsupportedError(
-            f"the page needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[ui]'"
+            f"the page needs {exc.name}",
+            kind="missing-extra",
+            hint="pip install 'wakelog[ui]', or in a clone: pip install '.[ui]'",
         ) from exc
     server = Server(Settings(url=url), launch_scope="write" if may_write else "read")
     sock = serving.listen_near(HOST, PORT) if port is None else serving.listen(HOST, port)
