@@ -84,7 +84,8 @@ def telling(graph: Graph, target: Target) -> Target:
     """A stretch of events narrowed to those that tell what was done in it: decisions, facts, files, effects; and the
     changes of a file to the newest."""
     if target.kind == "file" and len(target.seqs) > CHANGES:
-        note = f"{len(target.seqs) - CHANGES} older changes are not asked about"
+        older = len(target.seqs) - CHANGES
+        note = "1 older change is not asked about" if older == 1 else f"{older} older changes are not asked about"
         return msgspec.structs.replace(target, seqs=target.seqs[:CHANGES], note=note)
     if target.kind != "events":
         return target

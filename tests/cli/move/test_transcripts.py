@@ -93,6 +93,14 @@ def test_files_modified_and_the_line_that_was_asked_for_come_from_the_transcript
     assert "Write" in why.out
 
 
+def test_a_search_that_is_limited_in_time_says_so_when_it_finds_nothing(cli: Cli, transcript: Path) -> None:
+    cli("import", "--yes")
+    assert cli("search", "nginx", "--since", "2026-11-01").code == 0
+    nothing = cli("search", "nginx", "--since", "2026-12-24")
+    assert nothing.code == 1
+    assert nothing.out.startswith("nothing since 2026-12-24 says 'nginx'")
+
+
 def test_a_session_goes_on_in_its_own_agent_or_in_another_with_a_brief(cli: Cli, transcript: Path) -> None:
     cli("import", "--yes")
     own = cli("resume", NAME, "--in", "native", "--print")

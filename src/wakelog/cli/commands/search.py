@@ -74,7 +74,7 @@ def search_command(
 
     def human() -> None:
         if hits or not derived:
-            _show(ctx, text, hits)
+            _show(ctx, text, hits, since)
         ctx.say_all(derived_hit_lines(ctx, derived))
 
     data = {"query": text, "hits": hits, "derived": derived}
@@ -103,7 +103,12 @@ def _place(hit: Hit) -> str:
     return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
 
 
-def _show(ctx: CommandContext, text: str, hits: list[Hit]) -> None:
+def _show(ctx: CommandContext, text: str, hits: list[Hit], since: str | None) -> None:
+    if not hits and since:
+        ctx.say(
+            f"nothing since {inert_line(since)} says {inert_line(text)!r}; without --since, older sessions are read too"
+        )
+        return
     if not hits:
         ctx.say(f"nothing says {inert_line(text)!r}")
         return
