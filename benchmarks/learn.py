@@ -22,12 +22,14 @@ from typing import Any
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.index import Index
 from wakelog.index.database import Database
+from wakelog.index.questions import AskRollup
 from wakelog.index.rows import Batch, SessionRow, TurnRow
 from wakelog.index.step_rows import StepRows
 from wakelog.knowledge.questions import AskFacts, AskKnown, AskLike, AskRecall
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId, root_id
+from wakelog.model.totals import NO_PHASE, count_call, phase_of
 from wakelog.patterns.questions import AskPatterns
 from wakelog.testing.builders import START_US
 
@@ -62,6 +64,7 @@ def _session(batch: Batch, dice: random.Random, no: int, calls: int) -> None:
         batch.turns[no, turn, 1] = TurnRow(
             no, turn, 1, first=turn * 100, last=turn * 100 + 99, started_at=at, input=goal
         )
+    phase = NO_PHASE
     for call in range(calls):
         seq, turn = call * 4 + 4, call // TURN + 1
         fails = dice.random() < 0.06
@@ -76,7 +79,11 @@ def _session(batch: Batch, dice: random.Random, no: int, calls: int) -> None:
             f"{dice.randint(0, 99):016x}",
             sign,
         )
-        batch.added["wl_step"].append((no, seq, seq - 1, turn, 1, *what, dice.randint(1000, 90_000), at + call, 0))
+        took = dice.randint(1000, 90_000)
+        batch.added["wl_step"].append((no, seq, seq - 1, turn, 1, *what, took, at + call, 0))
+        phase = count_call(
+            batch.calls(no), phase, turn=turn, attempt=1, phase=phase_of(act), has_failed=fails, duration_us=took
+        )
         batch.touch(no, "file", path, "wrote" if target else "read", seq=seq, at=at + call, trust=0)
         if fails:
             batch.touch(no, "error", sign, "met", seq=seq, at=at + call, trust=0)
@@ -106,6 +113,9 @@ def ask(index: Index, sessions: int, calls: int) -> None:
         lambda: index.ask(AskRecall(files=("src/f0.py",), goal="export the invoice", project="/code/p1")),
     )
     timed("like, all projects", lambda: index.ask(AskLike("export the billing report 12")))
+    for level in ("project", "day", "phase"):
+        timed(f"roll-up of all by {level}", lambda level=level: index.ask(AskRollup(level)), rounds=5)  # type: ignore[misc]
+    timed("roll-up of a project", lambda: index.ask(AskRollup("session", project="/code/p1")), rounds=5)
     timed("patterns of a project", lambda: index.ask(AskPatterns(project="/code/p1")), rounds=3)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     begin = time.process_time()

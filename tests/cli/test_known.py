@@ -42,6 +42,18 @@ def store(folder: Path) -> Iterator[Store]:
         yield opened
 
 
+def refunds(store: Store) -> str:
+    """Three sessions that did the same for other orders; returns the chain."""
+    for number in range(3):
+        session = store.session(f"refund-{number}", labels={"repo": "/code/pay"}, folder="")
+        given = {"order": f"order-47{number}"}
+        with session.turn(given):
+            for tool in ("find", "refund", "notify"):
+                session.append(ev.ActionRecorded(action=f"{tool}-{number}", tool=tool, input=given, output="ok"))
+    [chain] = store.patterns.find(project="/code/pay", kinds=("chain",)).patterns
+    return chain.id
+
+
 def test_the_command_line_tells_what_is_known(folder: Path, cli: Cli) -> None:
     at = ("--store", str(folder))
     about = cli("known", "about", "src/a.py", *at)
@@ -95,6 +107,52 @@ def test_an_agent_recalls_over_mcp(store: Store) -> None:
     assert line["text"] == "a lock in src/a.py: it deadlocks"
 
 
+def test_an_agent_asks_about_a_thing_and_is_offered_endorsed_plans_only(store: Store) -> None:
+    tools = Tools(LazyStore.of(store))
+    lines = json.loads(tools.known("src/a.py", "failed"))["lines"]
+    assert [line["text"] for line in lines] == ["a lock in src/a.py: it deadlocks"]
+    assert json.loads(tools.plans()) == {"plans": []}
+    store.plans.promote(refunds(store), "refund")
+    assert json.loads(tools.plans()) == {"plans": []}
+    store.plans.endorse("refund")
+    [plan] = json.loads(tools.plans())["plans"]
+    assert (plan["name"], plan["needs"]) == ("refund", ["order"])
+
+
+def test_a_chain_is_promoted_endorsed_and_removed_by_commands(folder: Path, cli: Cli) -> None:
+    at = ("--store", str(folder))
+    failing = json.loads(cli("patterns", "--kind", "chain", "--json", *at).out)["data"]["patterns"][0]["id"]
+    refused = cli("patterns", "promote", failing, "--name", "export", *at)
+    assert (refused.code, "0 independent sessions carried it through" in refused.err) == (6, True)
+    with open_store(folder) as store:
+        chain = refunds(store)
+    made = cli("patterns", "promote", chain, "--name", "export", *at)
+    assert (made.code, "not endorsed" in made.out) == (0, True), made.err
+    assert "endorsed by ann" in cli("plans", "endorse", "export", "--by", "ann", *at).out
+    assert json.loads(cli("plans", "--json", *at).out)["data"][0]["endorsed"]
+    assert "from 3 sessions; never run" in cli("plans", "show", "export", *at).out
+    assert cli("plans", "rm", "export", *at).code == 0
+    assert (cli("plans", *at).code, cli("plans", "show", "export", *at).code) == (1, 3)
+
+
+def test_work_is_summed_up_by_commands(folder: Path, cli: Cli) -> None:
+    at = ("--store", str(folder), "-A")
+    rows = json.loads(cli("rollup", "--by", "phase", "--json", *at).out)["data"]["rows"]
+    assert {row["name"]: row["calls"] for row in rows} == {"explore": 3, "change": 3, "check": 6, "run": 3}
+    assert "all" in cli("rollup", *at).out
+    assert cli("rollup", "--by", "day", "--svg", "calls", *at).out.startswith("<svg")
+
+
+def test_preferences_are_kept_shown_and_removed_by_commands(folder: Path, cli: Cli) -> None:
+    at = ("--store", str(folder))
+    kept = json.loads(cli("preferences", "add", "use tabs", "--json", *at).out)["data"]
+    assert "use tabs" in cli("brief", "one", *at).out
+    assert kept["id"] in cli("preferences", *at).out
+    assert cli("preferences", "rm", kept["id"], *at).code == 0
+    assert "use tabs" not in cli("brief", "one", *at).out
+    assert cli("preferences", *at).code == 1
+
+
 def test_a_served_store_gives_the_same_answers(folder: Path) -> None:
     def asked(store: Store) -> list[Any]:
         known, patterns = store.known, store.patterns
@@ -106,10 +164,15 @@ def test_a_served_store_gives_the_same_answers(folder: Path) -> None:
             patterns.find(),
             patterns.map(),
             patterns.compare({"outcome": "completed"}, {"outcome": "failed"}),
+            *(store.rollup(by) for by in ("turn", "phase", "session", "project", "day")),
+            *store.plans.all(),
+            *store.preferences.all(),
         ]
         return [{**msgspec.to_builtins(each), "as_of": None} for each in answers]
 
     with open_store(folder) as store:
+        store.plans.promote(refunds(store), "refund")
+        store.preferences.add("use tabs")
         wanted = asked(store)
     with serving(Settings(url=str(folder), rate=0)) as running, open_store(running.url, key=running.key) as remote:
         assert asked(remote) == wanted

@@ -55,7 +55,7 @@ def test_every_line_resolves_to_its_event(store: Store) -> None:
 def test_what_users_said_is_found_and_kept_only_when_accepted(store: Store) -> None:
     said(store, "one", "Fix the login.", "No, always use pnpm in this project.", repo="/code/shop")
     said(store, "two", "Add a page.", "No, always use pnpm in this project.", repo="/code/shop")
-    said(store, "three", "Paint it blue.", repo="/code/shop")
+    said(store, "three", "Paint it blue.", "No, I'd prefer green here.", repo="/code/shop")
     assert store.preferences.all() == ()
     found = store.preferences.derived(project="/code/shop")
     assert [(each.text, each.roots) for each in found] == [("No, always use pnpm in this project.", 2)]

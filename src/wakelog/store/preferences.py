@@ -33,8 +33,12 @@ SESSION = "wakelog.preferences"
 PREFIX = "preference:"
 PERSON = "person"
 """The label that says whose session it is."""
-SESSIONS_READ = 20
+SESSIONS_READ = 40
 """The words of so many sessions, the newest of a project, are read for what could be a preference."""
+LASTING = re.compile(
+    r"\b(?:always|never|from now on|in (?:the )?future|going forward|every time|whenever|by default|as a rule)\b", re.I
+)
+"""Words that say it is meant beyond the task at hand. Without them it must have been said in two sessions."""
 WORDS_MAX = 300
 _KINDS = ("preference", "correction", "redirect")
 
@@ -128,16 +132,14 @@ class StorePreferences:
         self._session().retract(PREFIX + id, why=why)
 
     def derived(self, *, project: str | None = None, limit: int = 20) -> tuple[PossiblePreference, ...]:
-        """Lists what users said in the newest sessions that may hold beyond them, what was said in several sessions
-        first. Nothing of it is kept unless it is accepted."""
+        """Lists what users said in the newest sessions that may hold beyond them: it was said in several sessions,
+        which come first, or says so itself (always, never). Nothing of it is kept unless it is accepted."""
         kept = {each.source for each in self._kept()}
         found: dict[str, list[PossiblePreference]] = {}
         roots: dict[str, set[str]] = {}
-        for info in self._store.index.ask(AskSessions(limit=200)).rows:
-            if len({each.session for group in found.values() for each in group}) >= SESSIONS_READ:
-                break
-            if project is not None and project_of(info.labels) != project:
-                continue
+        newest = self._store.index.ask(AskSessions(limit=1000)).rows
+        read = [info for info in newest if project is None or project_of(info.labels) == project]
+        for info in read[:SESSIONS_READ]:
             for item in _derived(self._store.resume(info.id), f"@1..@{info.turn}") if info.turn else ():
                 words = " ".join(re.findall(r"[^\W\d_]+", item.quote.lower()))
                 if not words or f"{info.id}@{item.seq}" in kept:
@@ -147,7 +149,11 @@ class StorePreferences:
                     info.id, info.name, item.id, item.kind, item.quote[:WORDS_MAX], item.turn, item.seq, 1
                 )
                 found.setdefault(words, []).append(possible)
-        told = [msgspec.structs.replace(group[0], roots=len(roots[words])) for words, group in found.items()]
+        told = [
+            msgspec.structs.replace(group[0], roots=len(roots[words]))
+            for words, group in found.items()
+            if len(roots[words]) > 1 or LASTING.search(group[0].text)
+        ]
         told.sort(key=lambda each: (-each.roots, _KINDS.index(each.kind)))
         return tuple(told[:limit])
 
