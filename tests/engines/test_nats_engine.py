@@ -113,6 +113,17 @@ def test_a_commit_that_no_batch_holds_is_refused_and_writes_nothing(
     assert stored(engine, writer.session) == given(*writer.commits)
 
 
+def test_a_commit_that_no_message_holds_is_refused_before_the_server_cuts_the_connection(engine: NatsEngine) -> None:
+    writer = opened(engine)
+    commit = msgspec.structs.replace(writer.rival(fact("a")), paths=tuple(f"/data/{i:0100}" for i in range(12_000)))
+    with pytest.raises(UnsupportedError) as told:
+        engine.submit(commit).result()
+    assert told.value.kind == "too-big"
+    assert engine._connection.asked_again == 0
+    store(engine, writer.seal(fact("b")))
+    assert stored(engine, writer.session) == given(*writer.commits)
+
+
 def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, other: NatsEngine) -> None:
     writer = CommitWriter()
     commits = [writer.open(), *(writer.seal(fact("k", i), commit_id=f"id-{i}") for i in range(250))]

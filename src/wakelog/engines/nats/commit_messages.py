@@ -20,6 +20,8 @@ from wakelog.model.records import Commit, ForkPoint
 
 BATCH_MAX = 1000
 """Messages that a server stores together."""
+_HEADERS = 4096
+"""Room for a message's headers, which count too."""
 IDS_MAX = 100
 """Chosen ids that get a message each; more of them go into lists."""
 
@@ -54,6 +56,12 @@ def commit_messages(
             f"{len(commits)} commits take {len(found)} messages, and {BATCH_MAX} can be stored together",
             kind="too-big",
             hint="store big payloads apart (the setting `blobs`), or submit fewer commits at once",
+        )
+    if (most := max((len(m.data) for m in found), default=0)) > max_bytes - _HEADERS:
+        raise UnsupportedError(
+            f"a commit takes {most} bytes without its records, and a message of this cluster holds {max_bytes}",
+            kind="too-big",
+            hint="append fewer events at once",
         )
     return found
 
