@@ -119,7 +119,7 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
     session."""
     selector = parse_selector(text) if text else None
     place = (selector.first + (f"..{selector.last}" if selector.last else "")) if selector else ""
-    name = name or name_of(log)
+    name = name or str(log)
     if place in ("", "@"):
         return Extent(log, 1, log.head().seq, name)
     found = resolve_range(log, place)
@@ -133,20 +133,16 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
     return Extent(log, max(found.first, 1), found.last, f"{name}{joint}{place}")
 
 
-def name_of(log: Log) -> str:
-    return str(log.head())
-
-
 def attempts(log: Log, turn: int, name: str = "", *, forks: bool = False) -> list[Extent]:
     """All attempts of a turn in order; with `forks`, also those that forks of this session made beside it."""
     beside = [fork for fork in _forks(log) if _first_turn(fork) == turn] if forks else []
     found: list[Extent] = []
     if turn <= log.head().turn or not beside:
         spans = attempts_of(log, turn)
-        found = [_attempt(log, span, name or name_of(log), len(spans) > 1) for span in spans]
+        found = [_attempt(log, span, name or str(log), len(spans) > 1) for span in spans]
     for fork in beside:
         spans = attempts_of(fork, turn)
-        found += [_attempt(fork, s, name_of(fork), len(spans) > 1) for s in spans if s.first > _left_at(fork)]
+        found += [_attempt(fork, s, str(fork), len(spans) > 1) for s in spans if s.first > _left_at(fork)]
     return found
 
 
@@ -186,7 +182,7 @@ def tried_again(log: Log) -> int:
     if newest:
         return newest
     raise NotFoundError(
-        f"no turn of {name_of(log)} was tried more than once",
+        f"no turn of {log} was tried more than once",
         kind="no-attempts",
         hint="wakelog compare A B compares any two turns",
     )

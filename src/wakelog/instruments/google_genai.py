@@ -7,11 +7,11 @@ calling of functions, are seen request by request.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
-from google.genai import _api_client
 
 from wakelog.instruments import patches
 from wakelog.instruments.patches import Point
@@ -22,8 +22,8 @@ from wakelog.model.values import Value
 from wakelog.runtime.values import plain
 
 
-def points() -> Iterator[Point]:
-    owner = _api_client.BaseApiClient
+def points(library: Any) -> Iterator[Point]:
+    owner = importlib.import_module(f"{library.__name__}._api_client").BaseApiClient
     yield owner, "request", functools.partial(watched, _see, _take)
     yield owner, "async_request", functools.partial(watched_async, _see, _take)
     yield owner, "request_streamed", _watched_stream

@@ -9,8 +9,6 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import litellm
-
 from wakelog.instruments import patches
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
@@ -31,7 +29,7 @@ _TOLD = frozenset(
 _PROVIDERS = {"gemini": "google", "vertex_ai": "google", "azure": "openai"}
 
 
-def points() -> Iterator[Point]:
+def points(litellm: Any) -> Iterator[Point]:
     yield litellm, "completion", functools.partial(watched, _see, _take)
     yield litellm, "acompletion", functools.partial(watched_async, _see, _take)
 

@@ -13,9 +13,8 @@ import itertools
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -33,8 +32,8 @@ OFF = "WAKELOG_INSTRUMENT"
 
 # What people call a library → our file about it, and the module it needs.
 _LIBRARIES = {
-    "openai": ("wakelog.instruments.openai", "openai"),
-    "anthropic": ("wakelog.instruments.anthropic", "anthropic"),
+    "openai": ("wakelog.instruments.stainless", "openai"),
+    "anthropic": ("wakelog.instruments.stainless", "anthropic"),
     "litellm": ("wakelog.instruments.litellm", "litellm"),
     "google-genai": ("wakelog.instruments.google_genai", "google.genai"),
 }
@@ -78,9 +77,9 @@ def instrument(
     with _lock:
         if session is not None or store is not None or files:
             _set_target(session, store, files)
-        for library, leaf in loaded.items():
+        for library, points in loaded.items():
             if library not in _patches:
-                _patches[library] = [MethodPatch(*point) for point in leaf.points()]
+                _patches[library] = [MethodPatch(*point) for point in points]
 
 
 def uninstrument(*libraries: str) -> None:
@@ -99,15 +98,15 @@ def uninstrument(*libraries: str) -> None:
         ended.close()
 
 
-def _load(library: str) -> ModuleType:
+def _load(library: str) -> Sequence[Point]:
     home, needed = _LIBRARIES[library]
     try:
-        importlib.import_module(needed)
+        module = importlib.import_module(needed)
     except ImportError as exc:
         raise NotFoundError(
             f"the library {library} is not installed here", kind="library-not-found", hint=f"pip install {library}"
         ) from exc
-    return importlib.import_module(home)
+    return tuple(importlib.import_module(home).points(module))
 
 
 class MethodPatch:

@@ -57,14 +57,14 @@ def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool)
     at = fork_head if at is None else at
     if not left < at <= fork_head:
         raise NotFoundError(
-            f"fork {_name(fork)} has no event {at} of its own (it has e{left + 1}..e{fork_head})",
+            f"fork {fork} has no event {at} of its own (it has e{left + 1}..e{fork_head})",
             kind="event-not-found",
         )
     head = log.head().seq
     now = log.state(head)
     if now["turn"]["status"] == "open":
         raise NotAllowedError(
-            f"turn @{now['turn']['number']} of {_name(log)} is open: a fork cannot be adopted in the middle of it",
+            f"turn @{now['turn']['number']} of {log} is open: a fork cannot be adopted in the middle of it",
             kind="turn-open",
             hint="end the turn first",
             legal=("turn.ended",),
@@ -85,7 +85,7 @@ def refuse_if_erased(log: Log, fork: Log, plan: AdoptionPlan) -> None:
         erase(log, range(plan.head + 2, last + 1), why=f"{fork.id} was erased from while it was adopted")
         log.rewind(plan.head, mode="undo", why=f"undo of event {plan.head + 1}")
         raise ConflictError(
-            f"something was erased from {_name(fork)} while {_name(log)} adopted it; the adoption was reverted",
+            f"something was erased from {fork} while {log} adopted it; the adoption was reverted",
             kind="erased-meanwhile",
             hint="adopt it again",
             head_seq=log.head().seq,
@@ -115,15 +115,11 @@ def _left_at(log: Log, fork: Log) -> Seq:
     if point is None or point.parent != log.id:
         origin = f"a fork of {point.parent}" if point is not None else "no fork"
         raise InvalidInputError(
-            f"{_name(fork)} is {origin}, not a fork of {_name(log)}: only a session's own forks can be adopted",
+            f"{fork} is {origin}, not a fork of {log}: only a session's own forks can be adopted",
             kind="not-its-fork",
             hint="compare shows how two sessions differ: wakelog compare A B",
         )
     return point.at
-
-
-def _name(log: Log) -> str:
-    return str(log.head())
 
 
 def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
@@ -139,10 +135,10 @@ def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
         turns = len({entry.header.turn for entry in since if entry.header.turn})
         what = f"{turns} turn{'s' if turns > 1 else ''}" if turns else f"{len(since)} events"
         raise ConflictError(
-            f"{_name(log)} has new events since {_name(fork)} was forked at event {left}: {what}, from event"
+            f"{log} has new events since {fork} was forked at event {left}: {what}, from event"
             f" {since[0].seq} on, would leave the view",
             kind="moved-on",
-            hint=f"wakelog adopt {_name(fork)} --force; nothing is lost, and undo reverts it",
+            hint=f"wakelog adopt {fork} --force; nothing is lost, and undo reverts it",
             head_seq=head,
         )
 

@@ -140,7 +140,7 @@ def _with_used_payloads(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
 
 
 def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
-    name = str(log.head())
+    name = str(log)
     return NotAllowedError(
         f"a bundle of {name} would contain events of {ancestor} after event {shared}, which it"
         " does not share: without them, nobody could check what was pruned there, or where it was forked from",

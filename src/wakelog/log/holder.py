@@ -159,7 +159,7 @@ def refuse_if_held(log: Log) -> None:
     holder = living_turn(log)
     if holder is None:
         return
-    name, number = str(log.head()), log.part("turn")["number"]
+    name, number = str(log), log.part("turn")["number"]
     where = "in this process" if holder.is_here else f"in {holder.name}"
     raise ConflictError(
         f"turn @{number} of {name} is open {where}, which is alive",

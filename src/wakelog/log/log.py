@@ -57,6 +57,10 @@ class Log(Appender):
         self.redact = redact
         self._start()
 
+    def __str__(self) -> str:
+        """The session's name, or its id where it has none."""
+        return str(self.head())
+
     @classmethod
     def create(
         cls,

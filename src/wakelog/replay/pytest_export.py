@@ -32,7 +32,7 @@ def cut_log(recording: Recording) -> Log:
 
 def fixture_source(recording: Recording, *, agent: str = "", written_by: str) -> str:
     """The text of the test."""
-    name = str(recording.log.head())
+    name = str(recording.log)
     function = re.sub(r"\W+", "_", name).strip("_").lower() or "recording"
     module, _, path = (agent or PLACEHOLDER).partition(":")
     if agent:

@@ -272,7 +272,7 @@ def _key(given: CallRequest) -> str:
 def divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
     """A difference as an error."""
     recording = matcher.recording
-    name = str(recording.log.head())
+    name = str(recording.log)
     show = f"; wakelog show -s {name} e{row.seq}" if row.seq else ""
     hint = f'replay(mode="fill") runs new calls live and reuses the rest{show}'
     text, step, seq = sentence(row, len(recording.steps)), row.number, row.seq

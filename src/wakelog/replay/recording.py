@@ -151,7 +151,7 @@ def read_recording(log: Log, where: Where = None) -> Recording:
         raise NotFoundError(
             f"there is no turn and no call in {extent.name} to run again",
             kind="nothing-to-replay",
-            hint=f"wakelog log {log.head()}",
+            hint=f"wakelog log {log}",
         )
     return reading.recording(extent.name, last)
 

@@ -364,7 +364,7 @@ class Runtime:
 
     @property
     def name(self) -> str:
-        return str(self.log.head())
+        return str(self.log)
 
     # Run, retry, outcome
 

@@ -129,7 +129,7 @@ def _pending(log: Log, action: str) -> dict[str, Any]:
         return pending[action]  # type: ignore[no-any-return]
     known = ", ".join(sorted(pending)) or "nothing is"
     raise NotFoundError(
-        f"{action!r} is not pending in {log.head()} (pending: {known})",
+        f"{action!r} is not pending in {log} (pending: {known})",
         kind="action-not-pending",
         hint="wakelog pending",
     )

@@ -357,7 +357,7 @@ def refuse_if_leased(runtime: Runtime) -> None:
         return  # it was found free, or taken by force
     if holder:
         raise ConflictError(
-            f"{log.head()} is being written by {holder}",
+            f"{log} is being written by {holder}",
             kind="leased",
             hint="wait for it, or take it over: session.take_lease(…, force=True)",
         )
