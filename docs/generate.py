@@ -37,11 +37,12 @@ from wakelog.state.effects import EventPlace, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
-from docs import api_pages, client_types, opening, protocol, routes  # noqa: E402
+from docs import api_pages, client_types, opening, output_schemas, protocol, routes  # noqa: E402
 from docs.prose import fill  # noqa: E402
 
 SOURCE = DOCS.parent / "src" / "wakelog"
 SCHEMA = DOCS / "reference" / "state.schema.json"
+OUTPUTS = SOURCE / "cli" / "schemas.json"
 STATUSES = ("not-opened", "open", "active", "paused", "closed", "archived", "deleted")
 
 _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- end -->)", re.DOTALL)
@@ -49,7 +50,7 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[\w-]+) -->\n)(?P<text>.*?)(<!-- 
 
 def written() -> list[Path]:
     """Every file that is written wholly or in part from the code."""
-    return [*_pages(), SCHEMA, protocol.SCHEMA, client_types.FILE, opening.FILE]
+    return [*_pages(), SCHEMA, protocol.SCHEMA, client_types.FILE, opening.FILE, OUTPUTS]
 
 
 def outputs() -> dict[Path, str]:
@@ -59,7 +60,14 @@ def outputs() -> dict[Path, str]:
     out[protocol.SCHEMA] = protocol.schema()
     out[client_types.FILE] = client_types.text()
     out[opening.FILE] = opening.text()
+    out[OUTPUTS] = _output_schemas()
     return out
+
+
+def _output_schemas() -> str:
+    page = (DOCS / "reference" / "json.md").read_text(encoding="utf-8")
+    commands = "".join(path.read_text(encoding="utf-8") for path in sorted((SOURCE / "cli").rglob("*.py")))
+    return output_schemas.text(page, commands, msgspec.json.decode(state_schema()))
 
 
 def _pages() -> dict[Path, str]:

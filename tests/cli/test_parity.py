@@ -89,6 +89,8 @@ DONE_BY = {
     "Session.status": "status",
     "Session.tool_of": "log",
     "Session.trust.taint": "taint",
+    "Session.trust.taint_across": "taint",
+    "Session.trust.why_across": "why",
     "Session.undo": "undo",
     "Session.verify": "verify",
     "Session.why": "why",

@@ -113,6 +113,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "demo": ("demo", "Create sessions to play with, in a scratch store."),
         "doctor": ("doctor", "Check this installation and store."),
         "config": ("config", "List, read and change settings."),
+        "schema": ("schema", "Print the JSON Schemas of what is written as JSON."),
         "completion": ("help", "Print shell completion for bash, zsh or fish."),
         "help": ("help", "Show help on wakelog, or on one command; -a lists all."),
     },

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
+from wakelog.model.trust import distrust
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, What, Where
 
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
 if TYPE_CHECKING:
+    from wakelog.provenance.across import TaintAcross, WhyAcross
     from wakelog.provenance.blast_radius import Blast, Endorsed
     from wakelog.provenance.picture import InfluenceGraph
     from wakelog.provenance.taint import Part, Taint
@@ -43,6 +45,28 @@ class SessionTrust:
         if source is None:
             return taint_by_trust(log, TrustMark(trust).trust, at=upto, parts=parts, items=items, wide=wide)
         return taint(log, source, at=upto, parts=parts, items=items, wide=wide)
+
+    def taint_across(
+        self,
+        source: What | None = None,
+        *,
+        trust: Trust = "unverified",
+        parts: Iterable[Part] | None = None,
+        wide: bool = False,
+    ) -> TaintAcross:
+        """Shows the same beyond this session: in forks that share the source, in sessions that adopted them, in
+        sub-agents that were given a task because of it, and where their results went."""
+        from wakelog.provenance.across import taint_across
+
+        rank = distrust(TrustMark(trust).trust)
+        return taint_across(self._session.log, source, rank, parts=parts, wide=wide)
+
+    def why_across(self, what: What, *, wide: bool = False) -> WhyAcross:
+        """Shows where something came from, as `Session.why`, and goes on in the sessions it came from: the spawner of a
+        sub-agent, a sub-agent whose result was used, a fork that was adopted."""
+        from wakelog.provenance.across import why_across
+
+        return why_across(self._session.log, what, wide=wide)
 
     def picture(
         self,

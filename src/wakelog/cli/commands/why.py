@@ -11,6 +11,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_subject, find_subject_in, find_subjects
+from wakelog.cli.render.across import say_taint_across, say_why_across
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
@@ -46,8 +47,11 @@ SHOWN_ENDORSE = 20
     "-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Show at most N events; 0 shows all."
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
+@click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, adopted forks.")
 @common
-def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int, steps: int, wide: bool) -> int:
+def why_command(
+    ctx: CommandContext, words: tuple[str, ...], at: str, depth: int, steps: int, wide: bool, across: bool
+) -> int:
     """Show where something came from: an event, a turn, a key of the state, a file or one line of it.
 
     Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
@@ -65,6 +69,12 @@ def why_command(ctx: CommandContext, words: tuple[str, ...], at: str, depth: int
         raise click.UsageError("why asks about one thing, as in: wakelog why fix-bug /facts/port")
     place = find_subject_in(ctx, words[0], words[1], at) if len(words) == 2 else find_subject(ctx, words[0], at)
     session = place.session
+    if across:
+        if place.at is not None:
+            raise click.UsageError("-A asks about now: leave out --at")
+        beyond = session.trust.why_across(place.text, wide=wide)
+        ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
+        return 0 if any(each.answer.steps for each in beyond.sessions) else NO
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
     told = reasons_for(session, [step.seq for step in found.steps])
     data = {**plain_why(session, found), "git": plain(place.git), "derived": plain(told.items if told else ())}
@@ -122,9 +132,18 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
     "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
+@click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, forks, adoptions.")
 @common
 def taint_command(
-    ctx: CommandContext, source: str, trust: Any, sinks: bool, decisions: bool, at: str, items: int, wide: bool
+    ctx: CommandContext,
+    source: str,
+    trust: Any,
+    sinks: bool,
+    decisions: bool,
+    at: str,
+    items: int,
+    wide: bool,
+    across: bool,
 ) -> int:
     """Show everything influenced by a source: decisions, facts, data, files and calls with effects, each with the path
     to it.
@@ -144,6 +163,12 @@ def taint_command(
     parts: list[Part] | None = None
     if sinks or decisions:
         parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
+    if across:
+        if point is not None:
+            raise click.UsageError("-A asks about now: leave out --at")
+        beyond = session.trust.taint_across(source or None, trust=trust, parts=parts, wide=wide)
+        ctx.answer("taint-across", plain(beyond), lambda: say_taint_across(ctx, beyond))
+        return 0 if beyond else NO
     found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
     ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
     if found.items:

@@ -8,8 +8,9 @@ import msgspec
 
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import At, NotEmpty
+from wakelog.http.shapes import At, NotEmpty, Query
 from wakelog.model.events import Trust
+from wakelog.provenance.across import TaintAcross, WhyAcross
 from wakelog.provenance.blast_radius import Blast, Endorsed
 from wakelog.provenance.picture import InfluenceGraph
 from wakelog.provenance.taint import Part, Taint
@@ -56,6 +57,20 @@ class RestingQuery(At, frozen=True, kw_only=True):
     wide: bool = False
 
 
+class AcrossQuery(Query, frozen=True, kw_only=True):
+    source: str = ""
+    """A source (`web:*`), or anything that `why` accepts; by default, input that is not trusted."""
+    trust: Trust = "unverified"
+    part: tuple[Part, ...] = ()
+    wide: bool = False
+
+
+class WhyAcrossQuery(Query, frozen=True, kw_only=True):
+    what: NotEmpty
+    """As for `why`."""
+    wide: bool = False
+
+
 class Judge(Question, frozen=True):
     """The events to mark, given as for `why`. With `dry_run` nothing is recorded."""
 
@@ -99,6 +114,21 @@ def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
     return call.session().trust.taint(
         trust=query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
     )
+
+
+@route("GET", "/sessions/{session}/taint-across")
+def taint_across(call: VerbRequest, query: AcrossQuery) -> TaintAcross:
+    """Shows everything influenced by a source, or without one by input of at most this trust, here and in the sessions
+    it went on to: forks, adopting sessions, sub-agents."""
+    return call.session().trust.taint_across(
+        query.source or None, trust=query.trust, parts=query.part or None, wide=query.wide
+    )
+
+
+@route("GET", "/sessions/{session}/why-across")
+def why_across(call: VerbRequest, query: WhyAcrossQuery) -> WhyAcross:
+    """Shows where something came from, here and in the sessions it came from."""
+    return call.session().trust.why_across(query.what, wide=query.wide)
 
 
 @route("POST", "/sessions/{session}/endorse", scope="write")
