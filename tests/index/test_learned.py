@@ -10,10 +10,12 @@ import pytest
 
 from tests.index.conftest import made_for
 from tests.index.test_steps import Worker
-from tests.seeds import SEED
+from tests.seeds import SEED, some
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.index import Index
+from wakelog.index.questions import AskRollup
+from wakelog.index.rollups import LEVELS
 from wakelog.knowledge.questions import AskConnections, AskFacts, AskKnown, AskLike, AskRecall
 from wakelog.model import events as ev
 from wakelog.patterns.cohorts import Cohort
@@ -35,11 +37,30 @@ QUESTIONS = (
     AskPatterns(least=2, limit=50),
     AskMap(),
     AskCohorts(Cohort({"team": "a"}), Cohort({"team": "b"})),
+    *(AskRollup(by) for by in LEVELS),
 )
 
 
 def answers(index: Index) -> list[Any]:
     return [{**msgspec.to_builtins(index.ask(question)), "as_of": None} for question in QUESTIONS]
+
+
+@pytest.mark.seeded
+@pytest.mark.parametrize("seed", some(range(SEED, SEED + 6), quick=1))
+def test_after_any_removal_every_answer_is_that_of_a_new_index(engine: Engine, tmp_path: Path, seed: int) -> None:
+    player = Worker(engine, seed)
+    with made_for(engine, tmp_path) as index:
+        for surgery in (player.erase, player.prune, player.delete, player.prune):
+            player.play(30)
+            index.catch_up()
+            if len(player.logs) > 1:
+                surgery(player.dice.choice(player.logs))
+        player.play(20)
+        found = answers(index)
+        with Index(engine, None) as fresh:
+            wanted = answers(fresh)
+    for question, one, two in zip(QUESTIONS, found, wanted, strict=True):
+        assert one == two, question
 
 
 @pytest.mark.seeded
