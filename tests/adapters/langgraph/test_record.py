@@ -134,6 +134,6 @@ def test_any_thread_id_has_a_session_and_is_found_again(saver: WakelogSaver, thr
 def test_a_session_of_somebody_else_is_not_written_to(tmp_path: Path) -> None:
     with wakelog.open(tmp_path / "other") as store:
         store.session("t", data={"mine": 1})
-        with pytest.raises(InvalidInputError, match="no thread of LangGraph") as refused:
+        with pytest.raises(InvalidInputError, match="not a thread of LangGraph") as refused:
             agent(WakelogSaver(store)).invoke({"messages": [("user", "hello")]}, THREAD)
         assert refused.value.kind == "not-a-thread"
