@@ -26,10 +26,20 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "w"
 
 
-def start(folder: Path, *args: str, origin: str = NEXT, event: str = "SessionStart", **env: str):
+# The command itself gives up after three seconds, because agents do not wait: on a busy machine they are soon over.
+PATIENT = (
+    "import runpy, sys; from wakelog.hooks import start_brief; start_brief.TIME_S = 600;"
+    " sys.argv[0] = 'wakelog'; runpy.run_module('wakelog', run_name='__main__')"
+)
+
+
+def start(
+    folder: Path, *args: str, origin: str = NEXT, event: str = "SessionStart", is_patient: bool = False, **env: str
+):
+    how = ["-c", PATIENT] if is_patient else ["-m", "wakelog"]
     said = {"session_id": origin, "cwd": str(folder), "hook_event_name": event, "source": "startup"}
     return subprocess.run(
-        [sys.executable, "-m", "wakelog", "hook", "claude-code", *args],
+        [sys.executable, *how, "hook", "claude-code", *args],
         input=json.dumps(said).encode(),
         capture_output=True,
         env={**os.environ, **env},
@@ -39,7 +49,7 @@ def start(folder: Path, *args: str, origin: str = NEXT, event: str = "SessionSta
 
 def test_the_last_session_of_the_project_is_told_of(folder: Path) -> None:
     spooled(claude(cwd=str(folder)))
-    done = start(folder, "--brief")
+    done = start(folder, "--brief", is_patient=True)
     assert (done.returncode, done.stderr) == (0, b"")
     told = json.loads(done.stdout)["hookSpecificOutput"]
     assert told["hookEventName"] == "SessionStart"

@@ -120,6 +120,27 @@ def test_a_fork_counts_what_it_did_itself(engine: Engine, index: Index) -> None:
     }
 
 
+def test_what_an_adopted_fork_spent_counts_for_its_adopter_and_once_for_all(engine: Engine, index: Index) -> None:
+    log = open_log(engine)
+    log.append(ev.TurnStarted())
+    call(log, Cost(usd_micros=100))
+    log.append(ev.TurnEnded())
+    fork = log.fork()
+    call(fork, Cost(4, 2, 7, 3))
+    log.adopt(fork)
+    for _ in range(2):
+        assert log.state()["budget"]["spent"]["usd_micros"] == 107
+        assert by_key(index.costs()) == {log.id: (0, 0, 100, 0), fork.id: (4, 2, 7, 3)}
+        assert amounts(index.costs(log.id)) == amounts(index.costs([fork.id, log.id])) == (4, 2, 107, 3)
+        assert by_key(index.costs(log.id, by="turn")) == {
+            f"{log.id}@0": (4, 2, 7, 3),  # it was adopted outside of a turn
+            f"{log.id}@1": (0, 0, 100, 0),
+        }
+        log.adopt(fork, force=True)
+    delete(fork)
+    assert amounts(index.costs(log.id)) == amounts(index.costs()) == (6, 0, 107, 3), "the adopter still knows it"
+
+
 def test_a_result_that_is_used_again_is_paid_once(engine: Engine, index: Index) -> None:
     log = open_log(engine)
     call(log, Cost(10, 5, 100, 3))

@@ -76,13 +76,43 @@ def test_the_forks_result_is_taken_over_and_its_conversation_is_in_view(parent: 
     assert messages(parent) == messages(fork) == ["go", "try", LARGE]
 
 
-def test_turns_money_and_open_calls_stay_with_whoever_had_them(parent: Log, fork: Log) -> None:
+def test_turns_and_open_calls_stay_with_whoever_had_them(parent: Log, fork: Log) -> None:
     parent.append(ev.InputRequested(request="q", prompt="may I?"))
     parent.adopt(fork, force=True)
     state = parent.state()
     assert state["turn"]["number"] == 1
-    assert state["budget"]["spent"] == {}
     assert set(state["pending_actions"]) == {"q"}
+
+
+def test_what_a_fork_spent_is_spent_here_too_and_once(parent: Log, fork: Log) -> None:
+    def spent(log: Log) -> tuple[int, int]:
+        amounts = log.state()["budget"]["spent"]
+        return amounts.get("usd_micros", 0), amounts.get("tokens", 0)
+
+    parent.append(ev.BudgetSpent(cost=ev.Cost(usd_micros=100)))
+    parent.adopt(fork, force=True)
+    assert spent(parent) == (107, 0)
+    assert parent.entry(parent.state()["tools_used"]["search"]["last"]).body["cost"] == {"usd_micros": 7}
+    parent.rewind(parent.head().seq, mode="undo")
+    undone = [e.seq for e in parent.entries() if e.kind == "history.rewound" and e.body.get("mode") == "adopt"]
+    parent.rewind(undone[0] - 1, mode="undo")
+    assert spent(parent) == (107, 0), "money is not given back"
+    fork.append(ev.BudgetSpent(cost=ev.Cost(tokens_in=2, tokens_out=3, usd_micros=5)))
+    parent.adopt(fork, force=True)
+    assert spent(parent) == (112, 5)
+    parent.adopt(fork, force=True)
+    assert spent(parent) == (112, 5)
+    parent.adopt(fork, at=fork.head().seq - 1, force=True)
+    assert spent(parent) == (112, 5), "an earlier point has nothing new"
+    assert verify(parent).ok
+
+
+def test_a_fork_of_a_fork_is_counted_all_the_way_up(parent: Log, fork: Log) -> None:
+    deeper = fork.fork(fork.head().seq)
+    deeper.append(ev.BudgetSpent(cost=ev.Cost(usd_micros=11)))
+    fork.adopt(deeper)
+    parent.adopt(fork)
+    assert fork.state()["budget"]["spent"]["usd_micros"] == parent.state()["budget"]["spent"]["usd_micros"] == 18
 
 
 def test_positions_in_the_state_are_of_events_that_say_so(parent: Log, fork: Log) -> None:
@@ -179,14 +209,14 @@ def test_compactions_come_along(parent: Log, fork: Log) -> None:
     assert parent.entry(compacted.body["last"]).kind == "message.added"
 
 
-def test_undo_takes_all_of_it_back(parent: Log, fork: Log) -> None:
+def test_undo_takes_all_of_it_back_but_what_was_tried_and_paid(parent: Log, fork: Log) -> None:
     parent.append(ev.FactRecorded(key="since", value=1))
     before, seen = parent.state(), messages(parent)
     head = parent.head().seq
     parent.adopt(fork, force=True)
     parent.rewind(head, mode="undo")
     after = parent.state()
-    assert {part for part in after if diff(before[part], after[part])} == {"view", "dead_ends"}
+    assert {part for part in after if diff(before[part], after[part])} == {"view", "dead_ends", "budget"}
     assert messages(parent) == seen
 
 

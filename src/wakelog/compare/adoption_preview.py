@@ -38,6 +38,8 @@ class AdoptionPreview(msgspec.Struct, frozen=True):
     """What becomes different in the state."""
     effects: tuple[Beyond, ...]
     """Calls with effects that the fork made: they happened, and stay its own."""
+    cost: ev.Cost = ev.Cost()
+    """What the fork spent that will count for the session, too."""
 
 
 def _is_taken(change: Change) -> bool:
@@ -72,4 +74,5 @@ def preview_adoption(log: Log, fork: Log, at: Seq | None = None, *, force: bool 
         leaving=len(turns - {0}),
         changes=tuple(c for c in telling(turn_diff(log, plan.head, fork, adopted.at)) if _is_taken(c)),
         effects=effects_between(fork, point.at, adopted.at),
+        cost=adopted.cost,
     )

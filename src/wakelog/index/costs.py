@@ -2,10 +2,12 @@
 
 A fork has only its own events, so what it shares is counted for its parent. A sub-agent's session counts by its own
 events. The amount that its spawner recorded at its return is a repetition; it counts only if the sub-agent has no such
-amount itself, because it is in another store or reported nothing. A reused result costs nothing the second time. A call
-that was imported into two sessions is one call. Rewound work was paid for and counts.
+amount itself, because it is in another store or reported nothing. The same holds for a fork and the amount that its
+adopter recorded. A reused result costs nothing the second time. A call that was imported into two sessions is one call.
+Rewound work was paid for and counts.
 
-A question about one session includes its sub-agents, and theirs, under the turn that started them.
+A question about one session includes its sub-agents and the forks it adopted, and theirs, under the turn that started
+or took them.
 """
 
 from __future__ import annotations
@@ -98,8 +100,13 @@ select key, place, heard, said, usd, took, unpriced from grouped where heard <> 
 _SUBS = _PAID + " select distinct sub from paid where sub <> ''"
 _SUBS_OF_ALL = "select distinct c.sub from wl_cost c where c.sub <> ''"
 _CHILDREN = """
-select s.no, min(w.turn) from wl_spawn w join wl_session s on s.id = w.child and s.hidden = 0
-where w.session = :no and w.seq between :first and :last and w.turn between :low and :high group by s.no order by s.no
+select s.no, min(below.turn) from (
+    select w.child as child, w.turn as turn from wl_spawn w
+    where w.session = :no and w.seq between :first and :last and w.turn between :low and :high
+    union all
+    select c.sub, c.turn from wl_cost c
+    where c.session = :no and c.seq between :first and :last and c.turn between :low and :high and c.sub <> ''
+) below join wl_session s on s.id = below.child and s.hidden = 0 group by s.no order by s.no
 """
 _HAS = "select max(c.tokens), max(c.usd_micros), max(c.duration_us) from wl_cost c where c.session = :no"
 
@@ -212,7 +219,7 @@ def day_of(seconds: int, utc: bool) -> str:
 
 
 def _picks(db: Connection, sessions: list[str], turns: tuple[int, int] | None) -> Iterator[Pick]:
-    """The sessions that were asked for, and the sub-agents below them, each once."""
+    """The sessions that were asked for, and the sub-agents and adopted forks below them, each once."""
     low, high = turns if turns is not None else (0, OPEN_END)
     todo: list[Pick] = []
     for session in sessions:

@@ -145,7 +145,7 @@ class Taking:
     def _pay(self, header: Header, said: Facets, tokens: int, usd_micros: int, duration_us: int) -> None:
         # Only who imports says when something happened: a call that says the same twice is one call.
         call = f"{said.action}@{said.occurred}" if said.action and said.occurred else ""
-        sub = said.key if header.kind == "subagent.returned" else ""
+        sub = said.key if header.kind in ("subagent.returned", "history.adopted") else ""
         place = (self._row.no, header.seq, header.turn, said.occurred or header.at)
         unpriced = tokens if not usd_micros and not said.is_priced else 0
         amounts = (tokens, said.tokens_out, usd_micros, duration_us, unpriced)

@@ -9,7 +9,8 @@ One commit, written by the log itself:
                       caused by the adopting event
 
 So the session reads on by itself, whatever becomes of the fork. It is a rewind, and one undo takes all of it back.
-What the fork spent, the calls it made and its turns stay the fork's: they happened there.
+The calls that the fork made and its turns stay the fork's: they happened there. What it spent counts here too, once:
+money is not given back by an undo, and not spent again by the next adoption of the same fork.
 """
 
 from __future__ import annotations
@@ -183,6 +184,7 @@ def _steps(
         hash=fork.entry(at).hash.hex(),
         copied=tuple(places),
         gone=len(chosen) - len(copied),
+        cost=_uncounted(log, fork, at, left),
         why=why,
     )
     yield SealStep(
@@ -191,6 +193,21 @@ def _steps(
     )
     for entry in copied:
         yield SealStep(_copied(fork, entry, left, seq, places))
+
+
+def _uncounted(log: Log, fork: Log, at: Seq, left: Seq) -> ev.Cost:
+    """What the fork spent of its own up to `at`, less what earlier adoptions of it have counted."""
+    there, shared = (fork.state(seq)["budget"]["spent"] for seq in (at, left))
+    counted: Counter[str] = Counter()
+    for commit in log.engine.read(log.id, after=left):
+        for entry in open_commit(commit) if "history.adopted" in commit.kinds else ():
+            if entry.kind == "history.adopted" and entry.record.body and entry.body.get("session") == fork.id:
+                counted.update(entry.body.get("cost") or {})
+    tokens, usd_micros, duration_us = (
+        max(0, there.get(name, 0) - shared.get(name, 0) - counted[field])
+        for name, field in (("tokens", "tokens_in"), ("usd_micros", "usd_micros"), ("duration_us", "duration_us"))
+    )
+    return ev.Cost(tokens_in=tokens, usd_micros=usd_micros, duration_us=duration_us)
 
 
 def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:

@@ -291,6 +291,10 @@ def _budget_spent(doc: Doc, e: ev.BudgetSpent, at: EventPlace, out: Delta) -> No
     _spend(doc, e.cost, out)
 
 
+def _adopted(doc: Doc, e: ev.HistoryAdopted, at: EventPlace, out: Delta) -> None:
+    _spend(doc, e.cost, out)
+
+
 def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
     if not (cost.tokens_in or cost.tokens_out or cost.usd_micros or cost.duration_us):
         return
@@ -357,6 +361,7 @@ _EFFECTS: dict[str, Callable[[Doc, Any, EventPlace, Delta], None]] = {
     "subagent.returned": _returned,
     "context.evicted": _evicted,
     "context.restored": _restored,
+    "history.adopted": _adopted,
     "history.compacted": _compacted,
     "history.expanded": _expanded,
     "state.patched": _patched,

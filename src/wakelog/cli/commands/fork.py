@@ -15,7 +15,7 @@ from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import counted, glyph, inert_line
+from wakelog.cli.text import count, counted, duration, glyph, inert_line, money
 from wakelog.compare.adoption_preview import AdoptionPreview
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
@@ -104,8 +104,8 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
 
     The view of the parent goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become
     those of the fork, and its messages follow. What the parent did after the fork point leaves the view and stays in
-    the log. The fork does not change and keeps its turns, calls and costs; files on disk are not touched. `wakelog
-    undo` reverts it.
+    the log. The fork does not change and keeps its turns and calls; files on disk are not touched. What it spent counts
+    for the parent's budget, too. `wakelog undo` reverts the rest.
 
     \b
     Examples:
@@ -162,7 +162,13 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
     if preview.leaving:
         turns = f"{counted(preview.leaving, 'turn')} of {name}"
         ctx.row("leaves view", f"{turns}; nothing is removed")
-    ctx.row("stays there", "the fork's turns, calls and what it spent; files on disk are not touched")
+    ctx.row("stays there", "the fork's turns and calls; files on disk are not touched")
+    cost = preview.cost
+    spent = [f"{count(cost.tokens_in)} tokens"] if cost.tokens_in else []
+    spent += [money(cost.usd_micros)] if cost.usd_micros else []
+    spent += [duration(cost.duration_us)] if cost.duration_us else []
+    if spent:
+        ctx.row("counts here", f"what the fork spent: {' · '.join(spent)}")
     for effect in preview.effects[:SHOWN]:
         ctx.row("outside", f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
     if len(preview.effects) > SHOWN:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.model.events.base import Event, core
+from wakelog.model.events.base import Cost, Event, core
 from wakelog.model.values import Value
 
 
@@ -43,13 +43,15 @@ class HistoryAdopted(Event, frozen=True, gc=False):
     """A fork's result is adopted: the restorable parts of the state become those of `session` at event `at`, where its
     chain has the hash `hash`. Before this event there is a rewind with mode `adopt`. After it there are copies: the
     first is a copy of event `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content
-    was erased or pruned."""
+    was erased or pruned. `cost` is what the fork spent of its own that no earlier adoption has counted: it counts here,
+    too."""
 
     session: str
     at: int
     hash: str
     copied: tuple[int, ...] = ()
     gone: int = 0
+    cost: Cost = Cost()
 
 
 @core("payload.redacted")
