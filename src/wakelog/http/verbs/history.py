@@ -113,7 +113,7 @@ class CallsQuery(Query, frozen=True):
     """A turn or a range: `@2`, `@1..@5`; by default the whole session."""
 
     def fixed(self) -> bool:
-        return is_fixed(*self.place.split("..")) if self.place else False
+        return not self.place or is_fixed(*self.place.split(".."))
 
 
 class CallTable(msgspec.Struct, frozen=True):
