@@ -62,6 +62,7 @@ class AwaitedVerbs:
 
 class AwaitedCalls(AwaitedVerbs):
     pending = Awaited(SessionCalls.pending)
+    table = Awaited(SessionCalls.table)
     approve = Awaited(SessionCalls.approve)
     deny = Awaited(SessionCalls.deny)
     reconcile = Awaited(SessionCalls.reconcile)
