@@ -71,6 +71,7 @@ class AwaitedCalls(AwaitedVerbs):
     evidence = Awaited(SessionCalls.evidence)
     recover = Awaited(SessionCalls.recover)
     workflow = Awaited(SessionCalls.workflow)
+    table = Awaited(SessionCalls.table)
     spawned = Awaited(SessionCalls.spawned)
     returned = Awaited(SessionCalls.returned)
 
