@@ -100,6 +100,8 @@ class AwaitedFiles(AwaitedVerbs):
     commits = Awaited(Files.commits)
     link_commits = Awaited(Files.link_commits)
     restore = Awaited(Files.restore)
+    checkout = Awaited(Files.checkout)
+    worktree = Awaited(Files.worktree)
 
 
 class AwaitedBudget(AwaitedVerbs):
@@ -120,6 +122,8 @@ class AwaitedTrust(AwaitedVerbs):
     picture = Awaited(SessionTrust.picture)
     endorse = Awaited(SessionTrust.endorse)
     invalidate = Awaited(SessionTrust.invalidate)
+    taint_across = Awaited(SessionTrust.taint_across)
+    why_across = Awaited(SessionTrust.why_across)
 
 
 class Aio(AwaitedVerbs):
