@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from wakelog.index.rows import Batch, SessionRow
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.totals import CALL_FIELDS, TURN_FIELDS
+from wakelog.model.totals import CALL_FIELDS, TURN_FIELDS, rows_of
 from wakelog.model.values import Value
 
 _COUNTED = ("tool_calls", "tool_errors", "model_calls", "added", "removed", "tokens", "tokens_out", "usd_micros")
@@ -23,7 +21,7 @@ def keep_totals(
     the totals do not tell of it, because the prune is an old one, is one amount at the last of them."""
     paid: dict[Seq, list[int]] = {}
     left = list(spent)
-    for told in _rows(prune.get("turn_totals"), len(TURN_FIELDS)):
+    for told in rows_of(prune.get("turn_totals"), len(TURN_FIELDS)):
         total = dict(zip(TURN_FIELDS, told, strict=True))
         left = [n - total[name] for n, name in zip(left, ("tokens", "usd_micros", "duration_us"), strict=True)]
         if any(total[name] for name in _PAID):
@@ -42,7 +40,7 @@ def keep_totals(
     for seq, (turn_no, when, *amounts) in paid.items():
         batch.added["wl_cost"].append((row.no, seq, turn_no, when, "", "", "", "", *amounts))
     sums = batch.calls(row.no)
-    for turn_no, attempt, phase, bucket, *numbers in _rows(prune.get("call_totals"), len(CALL_FIELDS)):
+    for turn_no, attempt, phase, bucket, *numbers in rows_of(prune.get("call_totals"), len(CALL_FIELDS)):
         kept = sums.setdefault((turn_no, attempt, phase, bucket), [0, 0, 0, 0])
         sums[turn_no, attempt, phase, bucket] = [a + b for a, b in zip(kept, numbers, strict=True)]
 
@@ -51,11 +49,5 @@ def keep_deleted(batch: Batch, session: SessionId, tombstone: dict[str, Value]) 
     """Keeps the numbers that a tombstone has, if it has any."""
     totals = tombstone.get("totals")
     if type(totals) is list and totals and all(type(n) is int for n in totals):
-        calls = _rows(tombstone.get("call_totals"), len(CALL_FIELDS))
+        calls = rows_of(tombstone.get("call_totals"), len(CALL_FIELDS))
         batch.keep(session, _encode(totals).decode(), _encode(calls).decode())
-
-
-def _rows(value: Value, width: int) -> list[list[Any]]:
-    """Rows of so many numbers; what is anything else is passed over."""
-    rows = value if type(value) is list else []
-    return [row for row in rows if type(row) is list and len(row) == width and all(type(n) is int for n in row)]

@@ -11,9 +11,10 @@ Everything is a sum, so rows are added up in any order, and a prune keeps them i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from wakelog.model.call_acts import Act
+from wakelog.model.values import Value
 
 PHASES: Final = ("explore", "change", "check", "run", "model")
 MODEL: Final = PHASES.index("model")
@@ -33,6 +34,12 @@ CallKey = tuple[int, int, int, int]
 LastPhase = tuple[int, int, int]
 """Turn, attempt and phase of the last call; (0, 0, -1) when the next one begins a phase."""
 NO_PHASE: Final[LastPhase] = (0, 0, -1)
+
+
+def rows_of(value: Value, width: int) -> list[list[Any]]:
+    """Rows of so many numbers, as the log has them; what is anything else is passed over."""
+    rows = value if type(value) is list else []
+    return [row for row in rows if type(row) is list and len(row) == width and all(type(n) is int for n in row)]
 
 
 def phase_of(act: Act | str) -> int:

@@ -30,14 +30,20 @@ def test_log_and_index_count_the_same(move: Cli, store: Store) -> None:
     assert compared > 10
 
 
-def test_pruned_calls_count_in_neither(move: Cli, store: Store) -> None:
+def test_pruned_calls_count_in_both(move: Cli, store: Store) -> None:
     from wakelog.log.removal import prune
 
     session = store.resume("fix-bug")
     with session.turn(user="go on"):
         pass
     last = next(e.seq for e in session.events(turn=2, kind="turn.ended"))
+    before = {turn["turn"]: turn for turn in move("log", "fix-bug", "-n", "0", "--json").data["turns"]}
     prune(session.log, last)
     turns = {turn["turn"]: turn for turn in move("log", "fix-bug", "-n", "0", "--json").data["turns"]}
     assert turns[2]["events"] > 2
-    assert turns[2]["tools"] == sum(r.tool_calls for r in store.index.turns(session.id) if r.turn == 2) == 0
+    for turn in (1, 2):
+        assert turns[turn]["tools"] == before[turn]["tools"]
+        assert turns[turn]["model_calls"] == before[turn]["model_calls"]
+        assert turns[turn]["cost"] == before[turn]["cost"]
+        assert turns[turn]["tools"] == sum(r.tool_calls for r in store.index.turns(session.id) if r.turn == turn)
+    assert turns[2]["tools"] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -21,12 +22,17 @@ from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
+from wakelog.model.totals import TURN_FIELDS, rows_of
 from wakelog.model.turns import count_event
 from wakelog.session import Session
 from wakelog.session.needs import URGENT, Standing
 
 WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""
+
+
+KeptTotals = dict[int, list[dict[str, int]]]
+"""What pruned turns came to, by turn, one for each attempt."""
 
 
 class TurnSummary(msgspec.Struct):
@@ -72,6 +78,7 @@ class TurnSummary(msgspec.Struct):
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
     """The turns among the events, oldest first. Memory follows one turn, not the history."""
     view = session.log.view(at)
+    kept: KeptTotals = {}
     row: TurnSummary | None = None
     changed: list[str] = []
     for entry in entries:
@@ -82,16 +89,38 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
             continue
         if row is None or row.turn != number:
             if row is not None:
-                yield _finished(row, view)
+                yield _finished(row, view, kept)
+            if not kept and not entry.record.body:
+                kept = _kept_totals(session)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _take(session, row, entry)
         row.changed, changed = [*row.changed, *changed], []
     if row is not None:
-        yield _finished(row, view)
+        yield _finished(row, view, kept)
 
 
-def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]]) -> TurnSummary:
+def _kept_totals(session: Session[Any]) -> KeptTotals:
+    """What pruned turns came to, attempt by attempt: the newest prune has the numbers of those before it too."""
+    kept: KeptTotals = {}
+    for prune in itertools.islice(session.events(kind="range.pruned", newest_first=True), 1):
+        for numbers in rows_of(prune.body.get("turn_totals"), len(TURN_FIELDS)):
+            kept.setdefault(numbers[0], []).append(dict(zip(TURN_FIELDS, numbers, strict=True)))
+    return kept
+
+
+def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
     row.in_view = any(first <= row.begin <= last for first, last in view)
+    for total in kept.get(row.turn, ()):
+        row.tool_calls += total["tool_calls"]
+        row.model_calls += total["model_calls"]
+        row.errors += total["tool_errors"]
+        row.spent.tokens_in += total["tokens"] - total["tokens_out"]
+        row.spent.tokens_out += total["tokens_out"]
+        row.spent.usd_micros += total["usd_micros"]
+        row.spent.duration_us += total["duration_us"]
+        if total["attempt"] == row.attempts:
+            row.added += total["added"]
+            row.removed += total["removed"]
     return row
 
 
@@ -154,7 +183,7 @@ def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, toda
     """A turn as cells for COLUMNS: place, time, glyph, title, attempts, tools, lines, tokens, money, marks."""
     sign, color = _LOOKS.get(row.outcome, ("done", "white"))
     spent = row.spent
-    lines = f"+{row.added} {glyph('minus')}{row.removed}" if row.files else ""
+    lines = f"+{row.added} {glyph('minus')}{row.removed}" if row.added or row.removed else ""
     marks = [f"{glyph('warn')} {name}" for name in (*row.flags[:2], *row.untrusted[:2])]
     if not row.in_view:
         marks.insert(0, f"{glyph('back')} rewound")
