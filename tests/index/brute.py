@@ -246,6 +246,8 @@ def plain(value: Any) -> str:
     if isinstance(value, dict):
         if value.get("type") == "text":
             return str(value["text"])
+        if value.get("type") == "image":
+            return "(an image that cannot be shown)"
         return "\n".join(
             f"{key}:\n{plain(item)}" if isinstance(item, dict | list) else f"{key}: {plain(item)}"
             for key, item in value.items()

@@ -38,6 +38,7 @@ from wakelog.index.rollups import Rollup, roll_up, totals_of
 from wakelog.index.scope import check_limit, scope_of
 from wakelog.index.statements import IndexMoment
 from wakelog.index.turns import turns_of
+from wakelog.model.totals import SessionTotals
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A number that fits into a database's integer."""
@@ -287,7 +288,7 @@ class AskTotals(IndexQuestion, frozen=True):
 
     session: str
 
-    def __call__(self, reading: IndexMoment) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+    def __call__(self, reading: IndexMoment) -> SessionTotals:
         return totals_of(reading, self.session)
 
 
@@ -319,7 +320,7 @@ QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "session-counts": (AskSessionCounts, SessionCounts),
     "costs": (AskCosts, Costs),
     "rollup": (AskRollup, Rollup),
-    "totals": (AskTotals, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]),
+    "totals": (AskTotals, SessionTotals),
     "search": (AskSearch, Page[Hit]),
 }
 """Each question and its type of answer, by its name in a server's routes."""

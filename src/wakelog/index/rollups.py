@@ -22,7 +22,7 @@ from wakelog.index.results import AsOf
 from wakelog.index.rows import OPEN_END
 from wakelog.index.statements import IndexMoment
 from wakelog.model.plots import bars, columns
-from wakelog.model.totals import MODEL, PHASES
+from wakelog.model.totals import MODEL, PHASES, SessionTotals
 
 LEVELS = ("turn", "phase", "session", "project", "day")
 DELETED_LEAST = 5
@@ -268,13 +268,13 @@ where s.id = :id group by m.phase, m.bucket order by m.phase, m.bucket
 _FIRST = "select s.first_at from wl_session s where s.id = :id"
 
 
-def totals_of(reading: IndexMoment, session: str) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
+def totals_of(reading: IndexMoment, session: str) -> SessionTotals:
     """What a session came to, as its tombstone keeps it: KEPT_FIELDS, and its calls as rows of CALL_FIELDS."""
     whole = roll_up(reading, by="session", sessions=[session], project=None, since=None, until=None, utc=True).total
     at: Any = reading.db.execute(_FIRST, {"id": session}).fetchone()
     numbers = ((at[0] if at else 0), *(getattr(whole, name) for name in KEPT_FIELDS[1:]))
     calls = reading.db.execute(_CALLS_OF, {"id": session}).fetchall()
-    return numbers, tuple((0, 0, *row) for row in calls)
+    return SessionTotals(numbers, tuple((0, 0, *row) for row in calls))
 
 
 def _took_columns(took: list[int]) -> list[tuple[str, int]]:

@@ -39,11 +39,11 @@ from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.payloads import Payload
 from wakelog.model.records import Commit, EventDraft, Head, Record
+from wakelog.model.totals import SessionTotals
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder().encode
-SessionTotals = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
-"""What a deleted session came to: `totals` and `call_totals` of its tombstone."""
+NO_TOTALS = SessionTotals()
 _UNERASABLE = frozenset({"payload.erased", "range.pruned"})
 
 
@@ -173,11 +173,10 @@ def rewinds_of(log: Log, upto: Seq) -> tuple[tuple[Seq, Seq, Seq], ...]:
     return tuple(each for each in told if each[1])
 
 
-def delete(log: Log, *, why: str = "", totals: SessionTotals | None = None) -> Head:
+def delete(log: Log, *, why: str = "", totals: SessionTotals = NO_TOTALS) -> Head:
     """Ends the session for good. Forks that share its history keep reading it until they are deleted too. `totals` are
     numbers that stay in the tombstone."""
-    kept, calls = totals or ((), ())
-    event = ev.SessionDeleted(totals=kept, call_totals=calls, why=why)
+    event = ev.SessionDeleted(totals=totals.numbers, call_totals=totals.calls, why=why)
 
     if log.head().fork is None:  # a fork has the labels of what it was forked from
         note_deletion(log.engine, log.part("labels"))

@@ -33,7 +33,8 @@ from wakelog.session import Session
 from wakelog.state.patch import get
 from wakelog.timeline.selectors import resolve_range
 
-Id = Annotated[str, Field(description="The session's id or name.")]
+Id = str
+"""A session's id or name. Seventeen tools take one, so that the list of tools would say it seventeen times."""
 Point = Annotated[str, Field(description='A place: "@5" (after turn 5), "e12", "cp:name", "t:2h ago"; empty is now.')]
 Skip = Annotated[int, Field(description="From the last answer's `next`, to go on.", ge=0)]
 BUDGET = 1500
@@ -271,9 +272,7 @@ class ReadTools:
     def known(
         self,
         subject: Annotated[str, Field(description="A file, a fact's key, an address, or an error's signature.")],
-        aspect: Annotated[
-            Literal["all", "failed", "decisions", "who"], Field(description="One sort of lines only.")
-        ] = "all",
+        aspect: Literal["all", "failed", "decisions", "who"] = "all",
         session_id: Annotated[str, Field(description="Your session; empty asks in all projects.")] = "",
     ) -> str:
         """What earlier sessions knew about one thing: facts, dead ends, failures, decisions, who touched it. Data from

@@ -88,7 +88,9 @@ def _tools(tools: Tools, read_only: bool) -> list[Tool]:
     for name in LOOKING if read_only else (*LOOKING, *RECORDING):
         function = getattr(tools, name)
         looks = name in LOOKING
-        hints = ToolAnnotations(read_only_hint=looks, destructive_hint=None if looks else False, open_world_hint=False)
+        hints = ToolAnnotations(
+            read_only_hint=looks or None, destructive_hint=None if looks else False, open_world_hint=False
+        )  # what is left out is false already
         described = " ".join(function.__doc__.split())
         tool = Tool.from_function(function, description=described, annotations=hints, structured_output=False)
         tool.parameters = _slim(tool.parameters, tool.parameters.get("$defs", {}))

@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
+
 from wakelog.model.call_acts import Act
 from wakelog.model.values import Value
 
@@ -28,6 +30,14 @@ TURN_FIELDS: Final = (
 began."""
 CALL_FIELDS: Final = ("turn", "attempt", "phase", "bucket", "phases", "calls", "errors", "duration_us")
 """What a row of its calls holds. `phase` is a place in PHASES; `phases` says how many began with these calls."""
+
+
+class SessionTotals(msgspec.Struct, frozen=True):
+    """What a deleted session came to: `totals` and `call_totals` of its tombstone."""
+
+    numbers: tuple[int, ...] = ()
+    calls: tuple[tuple[int, ...], ...] = ()
+
 
 CallKey = tuple[int, int, int, int]
 """Turn, attempt, phase and bucket."""

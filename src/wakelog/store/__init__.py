@@ -17,7 +17,7 @@ from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.removal import delete
+from wakelog.log.removal import NO_TOTALS, delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
 from wakelog.model.names import check_name
@@ -282,7 +282,7 @@ class Store(StoreQuestions):
         up, and only of five deleted sessions and more."""
         from wakelog.store.erasure import scrub_index
 
-        head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else None)
+        head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else NO_TOTALS)
         scrub_index(self)
         return head
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from wakelog.log.removal import SessionTotals
 from wakelog.model.ids import SessionId
+from wakelog.model.totals import SessionTotals
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
