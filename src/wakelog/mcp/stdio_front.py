@@ -159,7 +159,7 @@ class FirstAnswers:
             return None
         found: dict[str, Any] = self._lists()[method]
         if method == "tools/list" and self._read_only:
-            return {**found, "tools": [t for t in found["tools"] if t["annotations"]["readOnlyHint"]]}
+            return {**found, "tools": [t for t in found["tools"] if t["annotations"].get("readOnlyHint")]}
         return found
 
     def _initialize(self, params: Any) -> dict[str, Any] | None:
