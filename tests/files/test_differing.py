@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.files.conftest import Agent, Shell
+from tests.files.repository import needs_git
 from wakelog.files.file_diff import FileDiff
 from wakelog.log.removal import erase
 from wakelog.model import events as ev
@@ -16,6 +17,7 @@ def _by_path(diffs: list[FileDiff]) -> dict[str, FileDiff]:
     return {diff.path: diff for diff in diffs}
 
 
+@needs_git
 def test_a_turns_diff_is_what_git_would_show(agent: Agent, repo: Path, shell: Shell) -> None:
     shell("seq 60 > f; seq 9 > gone; git add -A; git commit -qm x")
     agent("sed -i 's/^3$/three/; s/^50$/fifty/' f; rm gone; seq 4 > new")

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.files.conftest import Shell
+from tests.files.repository import needs_git
 from tests.files.test_manifest import settle as _settle
 from wakelog.files.capture import Capture
 from wakelog.files.git import Chain, Reader, is_ignored
@@ -124,6 +125,7 @@ def _cleared(root: str) -> None:
             shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
 
 
+@needs_git
 @given(
     paths=st.lists(st.lists(st.sampled_from(NAMES), min_size=1, max_size=4).map("/".join), min_size=4, max_size=20),
     top=lines,
@@ -159,23 +161,27 @@ def test_random_trees_and_rules_are_judged_as_git_does(
     assert _wanted(ground) == _listed(ground)
 
 
+@needs_git
 def test_the_users_own_file_may_be_anywhere(repo: Path, shell: Shell) -> None:
     shell("touch a.tmp b.txt; echo '*.tmp' > ~/mine; git config core.excludesFile '~/mine'")
     assert _wanted(str(repo)) == _listed(str(repo)) == {"b.txt"}
 
 
+@needs_git
 def test_a_rule_file_may_end_lines_as_windows_does_and_begin_with_a_mark(repo: Path, shell: Shell) -> None:
     (repo / ".gitignore").write_bytes(b"\xef\xbb\xbf*.tmp\r\n*.log\r\n")
     shell("touch a.tmp b.log c.txt")
     assert _wanted(str(repo)) == _listed(str(repo)) == {".gitignore", "c.txt"}
 
 
+@needs_git
 def test_a_rule_file_that_is_a_link_does_not_count(repo: Path, shell: Shell) -> None:
     shell("echo '*' > ../rules; ln -s ../rules .gitignore; touch a")
     assert "a" in _wanted(str(repo))
     assert "a" in _listed(str(repo))
 
 
+@needs_git
 def test_a_root_below_the_top_hears_the_rules_above(repo: Path, shell: Shell) -> None:
     shell("mkdir -p a/b; printf '*.tmp\\n/a/b/no\\n' > .gitignore; echo '!yes.tmp' > a/.gitignore")
     shell("cd a/b; touch x.tmp yes.tmp no f")
@@ -183,6 +189,7 @@ def test_a_root_below_the_top_hears_the_rules_above(repo: Path, shell: Shell) ->
     assert not _wanted(str(repo / "a/b")) & {"x.tmp", "no"}
 
 
+@needs_git
 def test_what_is_tracked_is_not_ignored(repo: Path, shell: Shell) -> None:
     shell("mkdir out; echo 1 > keep.log; echo 1 > out/keep; echo 1 > out/junk; printf '*.log\\nout/\\n' > .gitignore")
     shell("git add -f keep.log out/keep; git commit -qm x; echo 1 > other.log")
@@ -195,6 +202,7 @@ def test_what_is_tracked_is_not_ignored(repo: Path, shell: Shell) -> None:
     assert all("ignored by git" in missing.values() for missing in changed.values())
 
 
+@needs_git
 def test_a_repository_inside_has_its_own_rules(repo: Path, shell: Shell) -> None:
     shell("echo '*.tmp' > .gitignore; mkdir sub; cd sub; git init -q; echo '*.log' > .gitignore; touch a.tmp a.log")
     seen = Capture([repo], folder=repo).before().seen

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.files.conftest import Agent, Shell, git_state, tree
+from tests.files.repository import needs_git
 from wakelog.session import Session
 
 STEPS = ("fsync", "fchmod", "link", "rename", "unlink", "mkdir", "rmdir", "symlink")
@@ -41,6 +42,7 @@ def _killed_at(session: Session[Any], number: int) -> bool:
         os._exit(1)
 
 
+@needs_git
 @pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_at_any_step_it_leaves_files_whole_and_is_finished_by_the_next(
     agent: Agent, repo: Path, shell: Shell, stride: int

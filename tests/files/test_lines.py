@@ -7,6 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.files.repository import needs_git
 from wakelog.files import lines
 from wakelog.files.lines import counts, split, unified
 
@@ -19,6 +20,7 @@ def test_lines_put_together_are_the_text(whole: str) -> None:
     assert "".join(split(whole)) == whole
 
 
+@needs_git
 @given(text, text, st.booleans())
 def test_a_diff_is_a_patch(before: str, after: str, is_short: bool) -> None:
     """Also where the texts are too long to be compared in full."""

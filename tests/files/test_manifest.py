@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.files.conftest import Shell
+from tests.files.repository import needs_git
 from wakelog.files import manifest
 from wakelog.files.capture import Capture
 from wakelog.files.stamps import is_settled, stamp_of
@@ -218,6 +219,7 @@ def test_what_is_ignored_is_watched_from_outside(repo: Path, shell: Shell) -> No
     assert all(e.missing == {"before": "ignored by git", "after": "ignored by git"} for e in events)
 
 
+@needs_git
 def test_gits_own_data_and_ours_are_never_looked_into(repo: Path, shell: Shell) -> None:
     capture = Capture([repo], folder=repo)
     picture = capture.before()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import wakelog
 from tests.files.conftest import Agent, Shell, git_state, run, tree
+from tests.files.repository import needs_git
 from tests.seeds import examples
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.files.capture import Capture, record_changes
@@ -95,6 +96,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @example([[("write", "d/e", b"1")], [("write", "d/e/f", b"2")], [("remove", "d/e/f", b"")]], 1, 2)
 @example([[("write", "d", b"1")], [("write", "d/e/f", b"2"), ("remove", "d/e/f", b"")]], 1, 0)
 # A link where a folder was, and a folder where a link was, gone back over twice.
+@needs_git
 @example([[("link", "d", b"a")], [("write", "d/e/f", b"1")], [("link", "d", b"a")]], 2, 2)
 @example([[("write", "d/e/f", b"1")], [("link", "d", b"a")], [("write", "d/a", b"1")]], 1, 1)
 @example([[("write", "d/e/f", b"1")], [("link", "d/e", b"a")], [("link", "d", b"a")]], 2, 1)
@@ -149,6 +151,7 @@ def test_any_history_can_be_gone_back_and_forth(
 # What it does, one thing at a time
 
 
+@needs_git
 def test_edits_through_a_shell_come_back(agent: Agent, repo: Path, shell: Shell) -> None:
     shell("printf 'a\\nb\\n' > f; echo keep > same; git add -A; git commit -qm x")
     start = tree(repo)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.files.repository import needs_git
 from tests.knowledge.past import edit, look, worked
 from wakelog.model import events as ev
 from wakelog.model.call_subject import project_path, subject_of
@@ -33,6 +34,7 @@ def changed(store: Store, name: str, folder: Path, path: str) -> None:
     session.append(ev.TurnStarted(), ev.FileChanged(path=path), edit(str(folder / "src" / "a.py")).draft("c"))
 
 
+@needs_git
 def test_all_worktrees_of_a_repository_are_one_project(store: Store, repository: Path, tmp_path: Path) -> None:
     beside = tmp_path / "elsewhere"
     git(repository, "worktree", "add", "-q", str(beside))
@@ -47,6 +49,7 @@ def test_all_worktrees_of_a_repository_are_one_project(store: Store, repository:
         assert line.roots == 2
 
 
+@needs_git
 def test_repositories_of_one_name_are_two_projects(store: Store, repository: Path, tmp_path: Path) -> None:
     other = tmp_path / "b" / "shop"
     other.mkdir(parents=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import wakelog
+from tests.files.repository import needs_git
 from wakelog import Store, UserMessage
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
@@ -409,6 +410,7 @@ def test_a_key_signs_in_its_own_name_only(world: World) -> None:
 # Git
 
 
+@needs_git
 def test_receipts_are_kept_in_git_notes(world: World, tmp_path: Path) -> None:
     folder = tmp_path / "repo"
     folder.mkdir()

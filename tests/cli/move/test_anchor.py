@@ -10,6 +10,7 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from tests.files.repository import needs_git
 from wakelog import UserMessage
 
 
@@ -125,6 +126,7 @@ def test_a_log_needs_a_key_to_be_believed(cli: Cli, signer: str) -> None:
     assert "none of the keys that were given" in done.out
 
 
+@needs_git
 def test_receipts_in_git_notes_are_held_against_the_log(cli: Cli, signer: str) -> None:
     for args in (["init", "-q"], ["-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm", "x", "--allow-empty"]):
         subprocess.run(["git", *args], check=True)

@@ -15,11 +15,14 @@ from tests.cli.conftest import Cli
 from tests.cli.look.test_fields import FIELDS
 from tests.cli.move.test_golden import GOLDEN, WRITE
 from tests.files.conftest import git_state, run, tree
+from tests.files.repository import needs_git
 from wakelog.model import events as ev
 from wakelog.session import Session
 
 NOW_US = 1_800_000_000_000_000
 TOKEN = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
+
+pytestmark = needs_git
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from tests.files.repository import needs_git
 from wakelog import events as ev
 
 
@@ -123,6 +124,7 @@ def repository(place: Path) -> Path:
     return folder
 
 
+@needs_git
 def test_a_fork_gets_a_worktree_with_the_files_as_they_were(cli: Cli, repository: Path, place: Path) -> None:
     before = (
         _git(repository, "for-each-ref") + _git(repository, "status", "--porcelain") + _git(repository, "log", "-1")
@@ -142,6 +144,7 @@ def test_a_fork_gets_a_worktree_with_the_files_as_they_were(cli: Cli, repository
     assert not (place / "again" / "new.txt").exists()
 
 
+@needs_git
 def test_a_worktree_that_cannot_be_made_leaves_no_fork(cli: Cli, repository: Path, place: Path) -> None:
     (place / "full").mkdir()
     (place / "full" / "mine").write_text("x")
