@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import wakelog
 from wakelog.adapters.recorder import ListChange, Recorder
 from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.importers.kept_items import filled, hollow
+from wakelog.importers.writer.kept_items import filled, hollow
 from wakelog.model.events import ActionRequested, TurnStarted
 from wakelog.model.names import is_name, name_of_id
 from wakelog.store import Store

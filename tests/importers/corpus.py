@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import wakelog
-from wakelog.importers.imported_records import rests_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
+from wakelog.importers.writer.imported_records import rests_of
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import wakelog
-from wakelog.importers.imported_records import rests_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
+from wakelog.importers.writer.imported_records import rests_of
 from wakelog.session import Session
 from wakelog.store import Store
 

@@ -32,6 +32,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.exporters.openai_chat import openai_chat
 from wakelog.importers.formats import format_of
 from wakelog.importers.found import find_transcripts
+from wakelog.importers.source.moments import microseconds
 from wakelog.importers.transcript_import import import_transcript
 
 TURN = "019a0000-0001-7000-8000-000000000001"
@@ -357,6 +358,20 @@ def test_a_line_that_is_half_written_is_read_when_it_is_whole(tmp_path: Path) ->
     path.write_bytes(whole)
     report = import_transcript(store, path)
     assert (report.new_records, report.broken_count) == (1, 0)
+
+
+def test_a_half_written_last_line_is_left_while_codex_is_at_work(tmp_path: Path) -> None:
+    lines = codex()
+    whole = prefixes(lines)[-1]
+    store = wakelog.open("memory:", clock=lambda: microseconds(lines[-1]["timestamp"]))
+    path = tmp_path / "rollout.jsonl"
+    path.write_bytes(whole[:-30])
+    half = import_transcript(store, path)
+    assert half.broken_count == 0
+    path.write_bytes(whole)
+    report = import_transcript(store, path)
+    assert (report.new_records, report.broken_count) == (1, 0)
+    assert half.new_records + 1 == len(lines)
 
 
 def test_rollouts_are_found_where_codex_keeps_them(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import wakelog
 from tests.importers.samples import codex, gemini
 from wakelog.errors import UnsupportedError, WakelogError
-from wakelog.importers.files import sample
 from wakelog.importers.formats import FORMATS, all_formats, format_of
+from wakelog.importers.source.files import sample
 from wakelog.importers.transcript_import import import_transcript
 
 KEYS = (
@@ -32,7 +32,7 @@ ODD: st.SearchStrategy[Any] = st.recursive(
 def test_odd_values_are_no_reason_to_fail(values: list[Any], as_lines: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         text = "\n".join(map(json.dumps, values)) if as_lines else json.dumps(values)
-        patch.setattr("wakelog.importers.files.open_source", lambda path: _Opened(text.encode()))
+        patch.setattr("wakelog.importers.source.files.open_source", lambda path: _Opened(text.encode()))
         found = sample(Path("x.jsonl"))
         for each in all_formats():
             assert each.recognises(found) in (True, False), each.NAME

@@ -12,7 +12,7 @@ from msgspec.msgpack import Ext
 
 import wakelog
 from wakelog.importers.formats import format_of
-from wakelog.importers.langgraph_values import from_msgpack, to_msgpack
+from wakelog.importers.frameworks.langgraph.values import from_msgpack, to_msgpack
 from wakelog.importers.transcript_import import import_transcript
 
 pack = msgspec.msgpack.encode

@@ -17,8 +17,8 @@ from tests.importers import test_aider, test_cline, test_cursor
 from tests.importers.opencode_samples import messages, whole_messages, write_database, write_folder, write_new_database
 from tests.importers.samples import codex, codex_exec, gemini, gemini_log, pi
 from wakelog.errors import InvalidInputError
-from wakelog.importers.files import decoded, sample
 from wakelog.importers.formats import format_named
+from wakelog.importers.source.files import decoded, sample
 from wakelog.importers.transcript_import import import_transcript
 
 ODD: list[Any] = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakelog.importers.patch_envelope import PatchedFiles, patch_sections, patched
+from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles, patch_sections, patched
 
 TEXT = "def a():\n    return 1\n\n\ndef b():\n    return 1\n"
 

@@ -22,9 +22,8 @@ from typing import IO, Any
 import msgspec
 
 from wakelog.child_process import SignalForwarding
-from wakelog.importers.file_changes import file_change
-from wakelog.importers.files import storable
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.source.files import storable
 from wakelog.importers.steps import (
     AnswerStep,
     AskStep,
@@ -36,6 +35,7 @@ from wakelog.importers.steps import (
     TranscriptHead,
     TurnDoneStep,
 )
+from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.instruments.writer import RecordWriter
 from wakelog.model.events import Effect, FileChanged
 from wakelog.model.json_fields import as_dict, count_in, dicts_in

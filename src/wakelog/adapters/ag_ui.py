@@ -24,11 +24,11 @@ try:
 except ImportError as exc:
     raise frameworks.missing("AG-UI", "ag-ui") from exc
 
-from wakelog.importers.ag_ui import NAME, ThreadReader
-from wakelog.importers.files import storable
-from wakelog.importers.imported_records import rests_of
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.event_streams.ag_ui import NAME, ThreadReader
+from wakelog.importers.source.files import storable
 from wakelog.importers.steps import TranscriptHead
+from wakelog.importers.writer.imported_records import rests_of
+from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq

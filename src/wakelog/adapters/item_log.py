@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.kept_items import filled, hollow
+from wakelog.importers.writer.kept_items import filled, hollow
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.events import ItemsKept

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.item_log import PlannedItem
-from wakelog.importers.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
-from wakelog.importers.provider_messages import ReadMessage as ReadMessage
-from wakelog.importers.provider_messages import read_message as read_message
-from wakelog.importers.provider_messages import reply_blocks, said_content
+from wakelog.importers.common.provider_messages import ReadMessage as ReadMessage
+from wakelog.importers.common.provider_messages import read_message as read_message
+from wakelog.importers.common.provider_messages import reply_blocks, said_content
 from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.importers.writer.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.model.records import EventDraft

@@ -19,8 +19,8 @@ import msgspec
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, checked
 from wakelog.adapters.message_events import CallFacts, MessagePlan, ReadMessage, ReplyFacts, read_message
 from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import AskStep
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Cost, Effect
 from wakelog.model.json_fields import as_text

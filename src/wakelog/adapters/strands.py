@@ -33,7 +33,7 @@ from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems
 from wakelog.adapters.stores import store_at
 from wakelog.errors import ConflictError
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq

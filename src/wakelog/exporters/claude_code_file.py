@@ -19,7 +19,7 @@ from wakelog.context.shapes import shape_items
 from wakelog.context.window import read_window
 from wakelog.exporters.claude_blocks import ENDS, Block, CallBlocks
 from wakelog.exporters.openai_chat import plain_item
-from wakelog.importers.imported_records import COMMON, LOG_OWN, rests_of
+from wakelog.importers.writer.imported_records import COMMON, LOG_OWN, rests_of
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_dict

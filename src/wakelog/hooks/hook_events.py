@@ -17,8 +17,8 @@ import msgspec
 from wakelog.codec.canonical import hash_value
 from wakelog.hooks.shell_changes import changes_between
 from wakelog.hooks.spool_files import SpooledRecord
-from wakelog.importers.files import storable
-from wakelog.importers.tools import effect_of
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import storable
 from wakelog.model import events as ev
 from wakelog.model.json_fields import text_in
 from wakelog.model.records import EventDraft

@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.files.capture import project_folder
 from wakelog.hooks.spool_files import SpooledRecord
-from wakelog.importers.file_changes import file_change
+from wakelog.importers.common.file_changes import file_change
 from wakelog.model import events as ev
 from wakelog.model.json_fields import as_dict, text_in
 

@@ -15,7 +15,7 @@ from wakelog.hooks.agents import AGENTS
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.intake import take_in
 from wakelog.hooks.routes import store_for
-from wakelog.importers.origins import session_name
+from wakelog.importers.writer.origins import session_name
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store

@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from wakelog.errors import UnsupportedError
-from wakelog.importers.files import Sample, sample
+from wakelog.importers.source.files import Sample, sample
 from wakelog.importers.steps import Transcript
 
 FORMATS = {
-    "claude-code": "claude_code",
-    "codex-rollout": "codex_rollout",
-    "codex-exec-json": "codex_exec",
-    "gemini-cli": "gemini_cli",
-    "pi": "pi_agent",
-    "opencode": "opencode",
-    "cursor": "cursor",
-    "cline": "cline",
-    "aider": "aider",
-    "openai-agents": "openai_agents",
-    "langgraph": "langgraph_checkpoints",
-    "swe-agent": "swe_agent",
-    "mini-swe-agent": "mini_swe_agent",
-    "openhands": "openhands",
-    "inspect": "inspect_logs",
-    "tau-bench": "tau_bench",
-    "ag-ui": "ag_ui",
-    "adk": "adk_database",
-    "otel-spans": "otel_spans",
+    "claude-code": "coding_agents.claude_code.transcript",
+    "codex-rollout": "coding_agents.codex.rollout",
+    "codex-exec-json": "coding_agents.codex.exec",
+    "gemini-cli": "coding_agents.gemini_cli.chat_file",
+    "pi": "coding_agents.pi_agent",
+    "opencode": "coding_agents.opencode.sessions",
+    "cursor": "coding_agents.cursor",
+    "cline": "coding_agents.cline.task",
+    "aider": "coding_agents.aider",
+    "openai-agents": "frameworks.openai_agents",
+    "langgraph": "frameworks.langgraph.checkpoints",
+    "swe-agent": "benchmarks.swe_agent.run",
+    "mini-swe-agent": "benchmarks.mini_swe_agent",
+    "openhands": "coding_agents.openhands.events",
+    "inspect": "benchmarks.inspect.logs",
+    "tau-bench": "benchmarks.tau_bench",
+    "ag-ui": "event_streams.ag_ui",
+    "adk": "frameworks.adk_database",
+    "otel-spans": "event_streams.otel.spans",
 }
 """Name → module, most telling first: a file is read by the first that recognises it."""
 

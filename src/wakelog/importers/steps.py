@@ -4,7 +4,7 @@ A reader of a format yields one `SourceRecord` for each record of the file, in t
 a message, a step. Its `steps` say what happened; most records have one, and one that says nothing new has none. What
 the steps do not hold stays in `rest`, as it was, so that nothing of the file is lost.
 
-Readers are pure: they know nothing of stores, and give the same steps for the same file every time. session_writer.py
+Readers are pure: they know nothing of stores, and give the same steps for the same file every time. writer/
 makes events of them.
 """
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.files import stat_of
 from wakelog.importers.formats import format_named, format_of
-from wakelog.importers.kept_records import ItemWriter, KeptCommit
-from wakelog.importers.origins import is_deleted, session_name
-from wakelog.importers.session_writer import FileChanges, SessionWriter
+from wakelog.importers.source.files import stat_of
 from wakelog.importers.steps import Transcript, TranscriptHead
+from wakelog.importers.writer.kept_records import ItemWriter, KeptCommit
+from wakelog.importers.writer.origins import is_deleted, session_name
+from wakelog.importers.writer.session_writer import FileChanges, SessionWriter
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
 from wakelog.store import Store

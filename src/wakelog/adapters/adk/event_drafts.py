@@ -17,7 +17,7 @@ from google.adk.events.event import Event
 from wakelog.adapters.adk.state_values import ScopedState, stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.codec.canonical import hash_value
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft

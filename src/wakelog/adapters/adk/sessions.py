@@ -29,7 +29,7 @@ from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
 from wakelog.adapters.stores import store_at
 from wakelog.errors import ConflictError, NotFoundError
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq

@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.adapters.adk.session_copy import copy_sessions
 from wakelog.adapters.adk.sessions import WakelogSessionService
 from wakelog.errors import InvalidInputError, UnsupportedError
-from wakelog.importers.foreign_database import copied_database
+from wakelog.importers.source.foreign_database import copied_database
 from wakelog.importers.transcript_import import ImportedSession, ImportReport
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.store import Store

@@ -17,7 +17,7 @@ from wakelog.adapters.held_logs import HeldLogs
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems
 from wakelog.adapters.stores import store_at
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.json_fields import count_in
 from wakelog.model.usage import Usage

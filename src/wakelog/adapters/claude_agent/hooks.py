@@ -15,10 +15,10 @@ from claude_agent_sdk import HookMatcher, project_key_for_directory
 
 from wakelog.adapters.claude_agent.session_store import WakelogSessionStore
 from wakelog.errors import WakelogError
-from wakelog.importers.call_events import requested_call, settled_call, source_of, trust_of
-from wakelog.importers.files import storable
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import storable
 from wakelog.importers.steps import AnswerStep, AskStep
-from wakelog.importers.tools import effect_of
+from wakelog.importers.writer.call_events import requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.model.records import EventDraft

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.item_log import ItemLog, encoded
-from wakelog.importers.claude_code import EntryReader
-from wakelog.importers.files import JsonLine
-from wakelog.importers.kept_records import KeptCommit
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.coding_agents.claude_code.transcript import EntryReader
+from wakelog.importers.source.files import JsonLine
 from wakelog.importers.steps import SourceRecord, StateDeltaStep, TranscriptHead
+from wakelog.importers.writer.kept_records import KeptCommit
+from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.model.json_fields import as_dict
 from wakelog.model.values import Value
 from wakelog.session import Session

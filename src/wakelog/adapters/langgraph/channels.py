@@ -15,7 +15,7 @@ from typing import Any
 import ormsgpack
 
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.importers.langgraph_values import is_plain_key
+from wakelog.importers.frameworks.langgraph.values import is_plain_key
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta, escape

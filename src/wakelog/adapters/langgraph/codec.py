@@ -1,8 +1,8 @@
 """A graph's values as the log stores them, and back.
 
 Plain data is stored as it is. Everything else goes through the serializer of the saver, LangGraph's own by default, and
-its bytes are stored as JSON that can be read (importers/langgraph_values.py). A serializer of the user's own, such as
-one that encrypts, is opaque: each value, or each item of a list, is stored as the bytes it gives.
+its bytes are stored as JSON that can be read (importers/frameworks/langgraph/values.py). A serializer of the user's
+own, such as one that encrypts, is opaque: each value, or each item of a list, is stored as the bytes it gives.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.importers.langgraph_values import float_form, from_msgpack, is_plain_key, tag_of, to_msgpack, typed
+from wakelog.importers.frameworks.langgraph.values import (
+    float_form,
+    from_msgpack,
+    is_plain_key,
+    tag_of,
+    to_msgpack,
+    typed,
+)
 from wakelog.model.values import INT_MAX, Value
 
 _ATOMS = frozenset({str, int, bool, float, type(None)})

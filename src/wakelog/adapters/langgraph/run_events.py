@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.langgraph.thread_data import ThreadCopy
-from wakelog.importers.langgraph_messages import message_kind, reply_of
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.frameworks.langgraph.messages import message_kind, reply_of
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text

@@ -30,7 +30,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from wakelog.adapters.langgraph.codec import ValueCodec
 from wakelog.adapters.langgraph.thread_log import ThreadLog
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.importers.reply_costs import ReplyCosts
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model.names import is_name
 from wakelog.runtime.bridge import in_thread
 from wakelog.session import Session

@@ -13,7 +13,7 @@ from typing import Any
 from wakelog.adapters.langgraph.saver import AGENT, WakelogSaver, session_name
 from wakelog.adapters.langgraph.thread_copy import CheckpointPlace, copy_threads
 from wakelog.errors import InvalidInputError, UnsupportedError
-from wakelog.importers.foreign_database import copied_database
+from wakelog.importers.source.foreign_database import copied_database
 from wakelog.importers.transcript_import import ImportedSession, ImportReport
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.store import Store

@@ -20,7 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.importers.langgraph_messages import has_next, is_public
+from wakelog.importers.frameworks.langgraph.messages import has_next, is_public
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.state.diff import diff

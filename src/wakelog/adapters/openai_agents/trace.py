@@ -25,7 +25,7 @@ from wakelog.adapters.openai_agents.session import AGENT, FORMAT
 from wakelog.adapters.recorder import Recorder
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import WakelogError
-from wakelog.importers.files import storable
+from wakelog.importers.source.files import storable
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_text

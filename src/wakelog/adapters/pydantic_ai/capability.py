@@ -16,10 +16,10 @@ from pydantic_ai.capabilities import AbstractCapability
 from wakelog.adapters.pydantic_ai.conversation_store import WakelogConversationStore
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import dumped
-from wakelog.importers.call_events import requested_call
-from wakelog.importers.files import storable
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import storable
 from wakelog.importers.steps import AskStep
-from wakelog.importers.tools import effect_of
+from wakelog.importers.writer.call_events import requested_call
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.model.records import EventDraft

@@ -8,8 +8,8 @@ from typing import Any
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReplyFacts
 from wakelog.adapters.pydantic_ai.message_shape import FORMAT, plan_message, read_parts, usage_of_response
-from wakelog.importers.reply_costs import ReplyCosts
 from wakelog.importers.steps import AskStep
+from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
 from wakelog.model.records import EventDraft

@@ -20,9 +20,9 @@ from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
 from wakelog.cli.text import counted, inert_line, size
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.importers.files import open_source, stat_of
 from wakelog.importers.formats import FORMATS, format_named, format_of
 from wakelog.importers.found import FoundTranscript, find_transcripts, in_folder
+from wakelog.importers.source.files import open_source, stat_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.store import Store
 

@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from wakelog.cli.demo.scene import LABEL, Scene
-from wakelog.importers import claude_code
-from wakelog.importers.session_writer import SessionWriter
+from wakelog.importers.coding_agents.claude_code import transcript as claude_code
+from wakelog.importers.writer.session_writer import SessionWriter
 
 SESSION = "5a1e7c02-6a0d-4f7b-9c55-0d6c1c7b8e21"
 NAME = "claude-5a1e7c02"

@@ -1,0 +1,257 @@
+"""Inspect: the log of an evaluation, one JSON document, or the same as a zip of many (`.eval`).
+
+An evaluation is a session, and so is each of its samples: that is where an agent worked. The evaluation's own session
+lists its samples as its sub-agents, with their scores. Of a zip it has a record for each entry.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.benchmarks.inspect.samples import SampleReader, label_of
+from wakelog.importers.source.files import DOCUMENT_MAX, Sample, digest, document, storable
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    FinishStep,
+    PromptStep,
+    RemarkStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+)
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+
+NAME = "inspect"
+TITLE = "Inspect"
+_ZIP = b"PK\x03\x04"
+_SAMPLE = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d+)\.json")
+_PLAIN = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_ENDS = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from ()
+
+
+def recognises(found: Sample) -> bool:
+    if found.start.startswith(_ZIP):
+        return any(name in found.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
+    if found.start.lstrip()[:1] != b"{" or b'"resourceSpans"' in found.start:
+        return False
+    if found.has(b'"eval"', b'"status"') and any(w in found.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
+        return True
+    return found.has(b'"events"') and (b'"working_start"' in found.start or b'"spans"' in found.start)
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    log = _ZipLog(path) if _is_zip(path) else _DocumentLog(path)
+    yield Transcript(_eval_head(log.header, path), lambda: _eval_records(log, path))
+    for key in log.samples:
+        yield _sample_transcript(log, key, path)
+
+
+def _is_zip(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == _ZIP
+    except OSError:
+        return False
+
+
+class _DocumentLog:
+    """A log that is one document."""
+
+    def __init__(self, path: Path) -> None:
+        log = storable(document(path))
+        if not isinstance(log, dict):
+            raise InvalidInputError(
+                f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file complete?"
+            )
+        samples = as_list(log.get("samples"))
+        self.header: dict[str, Any] = {k: v for k, v in log.items() if k != "samples" or not isinstance(v, list)}
+        self.samples: dict[tuple[str, str], Any] = {}
+        for number, sample in enumerate(samples):
+            about = as_dict(sample)
+            key = str(about.get("id", f"n{number}")), str(about.get("epoch", 1))
+            self.samples[key if key not in self.samples else (f"{key[0]}#{number}", key[1])] = sample
+
+    def sample(self, key: tuple[str, str]) -> Any:
+        return self.samples[key]
+
+    def entries(self) -> Iterator[tuple[str, Any, tuple[str, str] | None]]:
+        began = {k: v for k, v in self.header.items() if k in ("version", "eval", "plan")}
+        results = {k: v for k, v in self.header.items() if k not in began}
+        yield "header", began, None
+        for key in self.samples:
+            yield f"samples/{key[0]}_epoch_{key[1]}", None, key
+        # What came of it is written again while it runs.
+        yield f"results-{digest(msgspec.json.encode(results))}", results, None
+
+
+class _ZipLog:
+    """A log that is a zip: `header.json` once it is over, what it began with until then, and a document a sample."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            with zipfile.ZipFile(path) as file:
+                self._names = list(dict.fromkeys(info.filename for info in file.infolist()))
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
+            raise InvalidInputError(
+                f"{path} is not a complete zip file: {exc}",
+                kind="bad-transcript",
+                hint="is the evaluation over? import it then",
+            ) from exc
+        self.samples: dict[tuple[str, str], str] = {
+            (found["id"], found["epoch"]): name for name in self._names if (found := _SAMPLE.fullmatch(name))
+        }
+        self.header: dict[str, Any] = {}
+        for name in ("header.json", "_journal/start.json"):
+            if name in self._names and not self.header:
+                self.header = as_dict(self._read(name))
+
+    def _read(self, name: str) -> Any:
+        try:
+            with zipfile.ZipFile(self._path) as file:
+                if file.getinfo(name).file_size > DOCUMENT_MAX:
+                    return {"broken": f"{name} is too large"}
+                return storable(msgspec.json.decode(file.read(name)))
+        except (
+            *(zipfile.BadZipFile, zlib.error, OSError, EOFError, KeyError, ValueError, NotImplementedError),
+            *(RuntimeError, msgspec.DecodeError, UnicodeDecodeError, RecursionError),
+        ) as exc:
+            return {"broken": f"{name} cannot be read: {exc}"}
+
+    def sample(self, key: tuple[str, str]) -> Any:
+        return self._read(self.samples[key])
+
+    def entries(self) -> Iterator[tuple[str, Any, tuple[str, str] | None]]:
+        places = {name: key for key, name in self.samples.items()}
+        for name in self._names:
+            yield name, None if name in places else self._read(name), places.get(name)
+
+
+_Log = _DocumentLog | _ZipLog
+
+
+def _origin(header: dict[str, Any], path: Path) -> str:
+    about = as_dict(header.get("eval"))
+    task = text_in(about, "task").rpartition("/")[2] or path.stem
+    told = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
+    # A log without any of them is told by its place.
+    own = " ".join(told) if any(told) else str(path.resolve())
+    return f"{task[:40]}-{digest(own.encode(errors='replace'), 6)}"
+
+
+def _sample_origin(header: dict[str, Any], path: Path, key: tuple[str, str]) -> str:
+    id = key[0] if _PLAIN.fullmatch(key[0]) else f"{key[0][:30]}-{digest(key[0].encode(errors='replace'), 6)}"
+    return f"{_origin(header, path)}-{id}-{key[1]}"
+
+
+def _labels(header: dict[str, Any]) -> dict[str, str]:
+    about = as_dict(header.get("eval"))
+    labels = {
+        "task": text_in(about, "task"),
+        "model": text_in(about, "model"),
+        "dataset": text_in(as_dict(about.get("dataset")), "name"),
+    }
+    return {k: v[:200] for k, v in labels.items() if v}
+
+
+# The evaluation
+
+
+def _eval_head(header: dict[str, Any], path: Path) -> TranscriptHead:
+    status = text_in(header, "status")
+    labels = _labels(header) | ({"status": status} if status else {})
+    task = text_in(as_dict(header.get("eval")), "task")
+    return TranscriptHead(_origin(header, path), NAME, goal=f"evaluate {task}" if task else "", labels=labels)
+
+
+def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    if isinstance(log.header.get("events"), list) and "eval" not in log.header:
+        # Events that were taken out of a log: they are all there is.
+        yield from SampleReader(log.header).records()
+        return
+    created = microseconds(as_dict(log.header.get("eval")).get("created"))
+    entries = list(log.entries())
+    for number, (name, value, key) in enumerate(entries):
+        broken = text_in(as_dict(value), "broken") if set(as_dict(value)) == {"broken"} else ""
+        steps: list[Step] = []
+        if number == 0 and as_dict(log.header.get("eval")):
+            steps.append(PromptStep(_task(log.header)))
+        if key is not None:
+            steps += _sampled(log, path, key)
+            value = {"sample": _sample_origin(log.header, path, key)}
+        if name == "header.json" or name.startswith("results-"):
+            steps += _ending(log.header)
+        rest = {"entry": name, "content": value}
+        yield SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))
+
+
+def _task(header: dict[str, Any]) -> str:
+    about = as_dict(header.get("eval"))
+    return f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()
+
+
+def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
+    sample = as_dict(log.sample(key))
+    id = f"sample-{key[0]}-{key[1]}"
+    failure = text_in(as_dict(sample.get("error")), "message")
+    scores = {name: label_of(score) for name, score in as_dict(sample.get("scores")).items()}
+    yield AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
+    yield AnswerStep(
+        id,
+        scores or sample.get("score"),
+        "failed" if failure else "succeeded",
+        error=failure[:2000],
+        child=_sample_origin(log.header, path, key),
+    )
+
+
+def _ending(header: dict[str, Any]) -> Iterator[Step]:
+    for score in as_list(as_dict(header.get("results")).get("scores")):
+        metrics = [as_dict(m) for m in as_dict(as_dict(score).get("metrics")).values()]
+        told = ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics)
+        if told:
+            yield RemarkStep(f"{text_in(as_dict(score), 'name')}: {told}")
+    status = text_in(header, "status")
+    if status in _ENDS:
+        failure = text_in(as_dict(header.get("error")), "message")
+        yield TurnDoneStep(
+            "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
+        )
+        yield FinishStep(_ENDS[status])
+
+
+# Its samples
+
+
+def _sample_transcript(log: _Log, key: tuple[str, str], path: Path) -> Transcript:
+    head = TranscriptHead(
+        _sample_origin(log.header, path, key),
+        NAME,
+        labels={**_labels(log.header), "sample": key[0][:200], "epoch": key[1]},
+        parent=_origin(log.header, path),
+    )
+    return Transcript(head, lambda: _sample_records(log.sample(key)))
+
+
+def _sample_records(sample: Any) -> Iterator[tuple[SourceRecord, int]]:
+    if not isinstance(sample, dict) or set(sample) == {"broken"}:
+        why = text_in(as_dict(sample), "broken") or "a sample is not an object"
+        yield SourceRecord("sample", rest=sample, broken=why), len(str(sample))
+        return
+    yield from SampleReader(sample).records()

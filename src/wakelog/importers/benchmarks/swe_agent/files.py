@@ -1,0 +1,146 @@
+"""Files in the transcripts of SWE-agent: which one an edit was of, and what is in it afterwards.
+
+The editor shows a window of the open file after each command, `[File: path (N lines total)]` and numbered lines. The
+command itself names no file: the state beside it does. Where a window shows all lines, the file's content is known. An
+edit that the linter refuses is told in the observation only.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+from wakelog.importers.common.amounts import edited_lines
+from wakelog.importers.common.file_changes import file_change, replaced
+from wakelog.importers.common.shell_writes import shell_writes
+from wakelog.importers.steps import AskStep
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+
+_WINDOW = re.compile(r"^\[File: (?P<path>.+?) \((?P<count>\d+) lines total\)\]$", re.MULTILINE)
+_LINE = re.compile(r"(\d+):(.*)")
+_RANGE = re.compile(r"edit\s+(\d+):(\d+)")
+_CURSOR = re.compile(r"<<<<< (START|END) CURSOR >>>>>")
+REFUSED = re.compile(
+    r"Your (?:proposed )?edit has introduced new syntax error|No replacement was performed|Text not found in|"
+    r"Your edit was not applied|No file open|Invalid `path` parameter|The path \S+ does not exist|"
+    r"Error: file \S+ already exists|Usage: (?:edit|create|insert|open)|Invalid (?:start|end|line)|"
+    r"Search string not found|Error: (?:start|end|invalid|file)",
+    re.IGNORECASE,
+)
+EDITS = frozenset({"edit", "create", "insert", "append", "str_replace_editor"})
+
+
+class OpenFiles:
+    """What is known of the files of a run, as it goes on."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, str] = {}
+
+    def changes(self, ask: AskStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
+        """The changes that a call which succeeded made."""
+        folder = text_in(state, "working_dir")
+        found: tuple[FileChanged, ...] = ()
+        if ask.tool == "str_replace_editor":
+            found = self._replaced(as_dict(ask.input), folder)
+        elif ask.tool in EDITS:
+            found = self._edited(ask, command, observation, state, folder)
+        elif ask.tool == "bash":
+            found = tuple(shell_writes(command, self._known, folder))
+        self._look(observation, state)
+        return found
+
+    def _edited(
+        self, ask: AskStep, command: str, observation: str, state: dict[str, Any], folder: str
+    ) -> tuple[FileChanged, ...]:
+        path, shown = _window(observation)
+        is_new = ask.tool == "create"
+        told = as_text(as_dict(ask.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
+        path = _place(path or told or text_in(state, "open_file"), folder)
+        if not path or path.endswith("/n/a") or path == "n/a":
+            return ()
+        before = None if is_new else self._known.get(path)
+        lines = None if is_new or (before is not None and shown is not None) else _counts(ask, command)
+        change = file_change(
+            path, folder=folder, before=before, after=shown, change="created" if is_new else "modified", lines=lines
+        )
+        return (change,)
+
+    def _replaced(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+        """An edit of the newer editor, which names its file and holds the whole of what it writes."""
+        path, what = text_in(given, "path"), given.get("command")
+        if not path or what not in ("create", "str_replace", "insert"):
+            return ()
+        place = _place(path, folder)
+        old, new = text_in(given, "old_str"), text_in(given, "new_str")
+        before = self._known.pop(place, None)
+        if what == "create":
+            after: str | None = text_in(given, "file_text")
+            lines = None
+        else:
+            after = replaced(before, old, new) if before is not None and what == "str_replace" else None
+            lines = edited_lines([(old, new)])
+        if after is not None:
+            self._known[place] = after
+        change = "created" if what == "create" and before is None else "modified"
+        known = before is not None and after is not None
+        return (
+            file_change(
+                place,
+                folder=folder,
+                before=before,
+                after=after,
+                change="created" if change == "created" else "modified",
+                lines=None if known or change == "created" else lines,
+            ),
+        )
+
+    def _look(self, observation: str, state: dict[str, Any]) -> None:
+        """Remembers a file whose lines are all shown."""
+        path, shown = _window(observation)
+        if path and shown is not None:
+            self._known[_place(path, text_in(state, "working_dir"))] = shown
+
+
+def _window(observation: str) -> tuple[str, str | None]:
+    """The path of the window that an observation shows, and the file's content where it shows all of it."""
+    found = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
+    if not found:
+        return "", None
+    lines: list[str] = []
+    for line in observation.replace("\r\n", "\n")[found[-1].end() :].lstrip("\n").split("\n"):
+        if _CURSOR.match(line):
+            continue
+        numbered = _LINE.match(line)
+        if numbered is None or int(numbered[1][:9]) != len(lines) + 1:
+            break
+        lines.append(numbered[2])
+    whole = bool(lines) and len(lines) == int(found[-1]["count"][:9])
+    return found[-1]["path"], "\n".join(lines) if whole else None
+
+
+def _counts(ask: AskStep, command: str) -> tuple[int, int]:
+    """Lines that an edit put in and took out, as its words say."""
+    given = as_dict(ask.input)
+    if "replace" in given or "search" in given:
+        return len(text_in(given, "replace").splitlines()), len(text_in(given, "search").splitlines())
+    if ask.tool in ("insert", "append"):
+        return len(text_in(given, "text").splitlines() or command.splitlines()), 0
+    span = _RANGE.match(command)
+    body = command.split("\n")[1:]
+    while body and body[-1].strip() in ("", "end_of_edit"):
+        body.pop()
+    if span is not None:
+        return len(body), max(0, int(span[2][:9]) - int(span[1][:9]) + 1)
+    if body and command.split("\n")[0].strip() == "edit":
+        return len(body), 0
+    try:
+        parts = as_list(shlex.split(command))[1:]
+    except ValueError:
+        return 0, 0
+    return (len(parts[1].splitlines()), len(parts[0].splitlines())) if len(parts) > 1 else (0, 0)
+
+
+def _place(path: str, folder: str) -> str:
+    return path if not path or path.startswith("/") or not folder else f"{folder.rstrip('/')}/{path}"

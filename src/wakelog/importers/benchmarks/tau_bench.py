@@ -1,0 +1,160 @@
+"""tau-bench: one JSON array of runs, each a task played once by an agent and a simulated customer.
+
+A run is a session of its own: the customer's messages begin its turns, and its reward is how it ended. The file has no
+times. What the task was, which actions were expected and how the reward was found is kept as it is, in the run's last
+record: the agent never saw it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.common.chat import asks_of, blocks_of, text_of
+from wakelog.importers.source.files import RecordIds, Sample, digest, document, storable
+from wakelog.importers.steps import (
+    AnswerStep,
+    FinishStep,
+    LabelsStep,
+    PromptStep,
+    RemarkStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import Effect
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+
+NAME = "tau-bench"
+TITLE = "tau-bench"
+_READS = ("get_", "list_", "search_", "find_")
+_STOP = "###STOP###"
+ERROR_MAX = 2000
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from ()
+
+
+def recognises(found: Sample) -> bool:
+    return found.start.lstrip()[:1] == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    runs = document(path)
+    if not isinstance(runs, list):
+        raise InvalidInputError(
+            f"{path} is not a list of runs", kind="bad-transcript", hint="is it tau-bench's own file?"
+        )
+    for number, run in enumerate(runs):
+        yield _transcript(number, run)
+
+
+def _transcript(number: int, run: Any) -> Transcript:
+    run = storable(run)
+    about = as_dict(run)
+    task, trial = about.get("task_id", number), about.get("trial", 0)
+    # A run is written once and whole, so its content tells it from the same task played by another model.
+    raw = msgspec.json.encode(run)
+    head = TranscriptHead(
+        f"{task}-{trial}-{digest(raw, 8)}",
+        NAME,
+        labels={"task": str(task)[:100], "trial": str(trial)[:100]},
+        name=f"{task}-{trial}",
+    )
+    return Transcript(head, lambda: _records(run, len(raw)))
+
+
+def _records(run: Any, size: int) -> Iterator[tuple[SourceRecord, int]]:
+    if not isinstance(run, dict):
+        yield SourceRecord("run", rest=run, broken="a run is not an object"), size
+        return
+    messages = as_list(run.get("traj"))
+    reader = _RunReader()
+    for number, message in enumerate(messages):
+        yield reader.record(number, message), size // (len(messages) + 1)
+    rest = {k: v for k, v in run.items() if k != "traj" or not isinstance(v, list)}
+    yield SourceRecord("run", tuple(_ending(run)), rest=rest), size // (len(messages) + 1)
+
+
+class _RunReader:
+    def __init__(self) -> None:
+        self._calls = RecordIds()
+        self._open: dict[str, str] = {}
+        """The calls that wait for their answer: the file's id of each, and ours."""
+
+    def record(self, number: int, message: Any) -> SourceRecord:
+        id = f"m{number}"
+        if not isinstance(message, dict):
+            return SourceRecord(id, rest=message, broken=f"message {number} is not an object")
+        steps = self._steps(id, message)
+        held = ("content", "role", "tool_calls", "tool_call_id", "name") if steps else ()
+        rest = {k: v for k, v in message.items() if k not in held}
+        return SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
+
+    def _steps(self, id: str, message: dict[str, Any]) -> list[Step]:
+        content = message.get("content")
+        match message.get("role"):
+            case "user" if _STOP in text_of(content):
+                # The customer says goodbye: nobody answers.
+                return [WordsStep("user", content, name="stop")]
+            case "user":
+                return [PromptStep(content)]
+            case "assistant":
+                return self._reply(id, message)
+            case "tool":
+                return [self._answer(message)]
+            case "system":
+                return [WordsStep("system", content, name="instructions")]
+        return []
+
+    def _reply(self, id: str, message: dict[str, Any]) -> list[Step]:
+        asks = [self._named(ask.id, ask) for ask in asks_of(message, id, _effects(message))]
+        blocks = blocks_of(text_of(message.get("content")), asks)
+        return [ReplyStep(id, blocks, is_last=not asks), *asks]
+
+    def _named(self, told: str, ask: Any) -> Any:
+        self._open[told] = self._calls.unique(told)
+        return msgspec.structs.replace(ask, id=self._open[told])
+
+    def _answer(self, message: dict[str, Any]) -> AnswerStep:
+        told = text_in(message, "tool_call_id")
+        text = text_of(message.get("content"))
+        is_error = text.startswith("Error")
+        id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
+        return AnswerStep(
+            id,
+            message.get("content"),
+            "failed" if is_error else "succeeded",
+            error=text[:ERROR_MAX] if is_error else "",
+        )
+
+
+def _effects(message: dict[str, Any]) -> dict[str, Effect]:
+    """The tools of these worlds are named after what they do to the data."""
+    names = [as_text(as_dict(as_dict(c).get("function")).get("name")) for c in as_list(message.get("tool_calls"))]
+    effects: dict[str, Effect] = {name: "read" for name in names if name.startswith(_READS)}
+    return effects | {"think": "pure", "calculate": "pure"}
+
+
+def _ending(run: dict[str, Any]) -> Iterator[Step]:
+    reward = run.get("reward")
+    if not isinstance(reward, int | float) or isinstance(reward, bool):
+        yield FinishStep("ended")
+        return
+    about = as_dict(run.get("info"))
+    wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
+    yield LabelsStep({"reward": f"{reward:g}"})
+    yield TurnDoneStep("failed" if "error" in about else "completed")
+    if "error" in about:
+        yield RemarkStep(f"the run broke off: {text_in(about, 'error')[:ERROR_MAX]}")
+    yield RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
+    yield FinishStep("completed" if reward == 1 else "failed")

@@ -1,0 +1,187 @@
+"""Aider: `.aider.chat.history.md` in the folder that it works in.
+
+One Markdown file holds all sessions of a folder; each begins with `# aider chat started at …`. What the person typed
+stands in lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is what the model
+said. A block of one of these is a record. Times are of the machine that it ran on, and only a session's beginning has
+one. The file does not say who wrote a line that looks like one of these inside an answer; such a line counts as what it
+looks like, unless it is in a fenced block of code.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.source.files import Sample, digest, open_source, stat_of
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    SpentStep,
+    Step,
+    Transcript,
+    TranscriptHead,
+    WordsStep,
+)
+from wakelog.model.usage import Usage
+
+NAME = "aider"
+TITLE = "Aider"
+FILE: Final = ".aider.chat.history.md"
+_START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),? with ")
+_VERSION = re.compile(r"Aider (v\S+)$")
+_APPLIED = re.compile(r"Applied edit to (.+)")
+_TOKENS = re.compile(
+    r"Tokens: ([\d.,]+[km]?) sent(?:, ([\d.,]+[km]?) cache write)?(?:, ([\d.,]+[km]?) cache hit)?"
+    r", ([\d.,]+[km]?) received\.?(?: Cost: \$([\d.]+) message)?"
+)
+_ASKING = ("/ask ", "/code ", "/architect ")
+"""Commands whose rest is for the model."""
+
+
+class HistoryBlock(msgspec.Struct):
+    """Lines of one kind that stand together."""
+
+    kind: str
+    lines: list[str] = []
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines).strip()
+
+
+def places(home: Path) -> Iterator[Path]:
+    """It has no place of its own: the file is in the folder of a project. One in the home folder is found."""
+    path = home / FILE
+    if path.is_file():
+        yield path
+
+
+def recognises(found: Sample) -> bool:
+    return found.path.name.endswith(".md") and _START.search(found.start) is not None
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    with open_source(path) as file:
+        content = file.read()
+    starts = list(_START.finditer(content))
+    if not starts:
+        raise InvalidInputError(
+            f"{path} has no line `# aider chat started at …`", kind="bad-transcript", hint="is it Aider's history?"
+        )
+    folder = str(path.resolve().parent)
+    mark, changed = digest(folder.encode(), 8), stat_of(path)[1]
+    taken: dict[str, int] = {}
+    for start, after in zip(starts, [*starts[1:], None], strict=True):
+        when = start[1].decode()
+        count = taken[when] = taken.get(when, 0) + 1
+        origin = f"{when.replace(' ', 'T').replace(':', '')}-{mark}" + (f"-{count}" if count > 1 else "")
+        text = content[start.end() : after.start() if after else len(content)]
+        head = TranscriptHead(origin, NAME, labels={"project": folder})
+        # Only the last session of a file can grow.
+        stat = (len(text), changed if after is None else _moment(when))
+        yield Transcript(head, partial(_records, text, _moment(when), is_last=after is None), stat)
+
+
+def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[SourceRecord, int]]:
+    blocks = list(_blocks(raw.decode(errors="replace")))
+    yield SourceRecord("start", (), at, {"started": at}), 0
+    for number, block in enumerate(blocks):
+        text = block.text
+        # A block at the file's end may go on: two answers that follow each other are one block.
+        is_partial = is_last and number == len(blocks) - 1 and block.kind == "model"
+        id = f"{number}.{digest(text.encode(), 8)}"
+        rest = text if block.kind == "aider" else None
+        yield SourceRecord(id, tuple(_steps(block, id)), 0, rest, is_partial=is_partial), len(text.encode())
+
+
+def _blocks(text: str) -> Iterator[HistoryBlock]:
+    """The blocks of a session, without empty ones."""
+    block = HistoryBlock("model")
+    fence = ""
+    for line in text.splitlines():
+        mark = _FENCE.match(line)
+        kind = "model"
+        if fence and block.kind == "model":
+            if mark and mark[1].startswith(fence) and not line.strip().strip(mark[1][0]):
+                fence = ""
+        elif line.startswith("####"):
+            kind, line = "person", line[4:].removeprefix(" ").removesuffix("  ")
+        elif line.startswith(">"):
+            kind, line = "aider", line[1:].removeprefix(" ").removesuffix("  ")
+        elif mark:
+            fence = mark[1]
+        # What was typed in one go has no empty line: after one, somebody typed again.
+        if kind != block.kind and (kind != "model" or line.strip() or block.kind == "person"):
+            if block.text:
+                yield block
+            block, fence = HistoryBlock(kind), fence if kind == "model" else ""
+        if kind == block.kind:
+            block.lines.append(line)
+    if block.text:
+        yield block
+
+
+def _steps(block: HistoryBlock, id: str) -> Iterator[Step]:
+    text = block.text
+    if block.kind == "model":
+        yield ReplyStep(id, [{"type": "text", "text": text}], is_last=True)
+    elif block.kind == "person":
+        is_command = text.startswith(("/", "!")) and not text.startswith(_ASKING)
+        if is_command:
+            yield WordsStep("user", text, name="command")
+        elif text != "<blank>":
+            yield PromptStep(text)
+    else:
+        yield from _said_by_aider(text, id)
+
+
+def _said_by_aider(text: str, id: str) -> Iterator[Step]:
+    labels: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines()):
+        if found := _MODEL.match(line):
+            labels["model"] = found[1]
+        elif found := _VERSION.match(line):
+            labels["agent_version"] = found[1]
+        elif found := _APPLIED.match(line):
+            call = f"{id}.{number}"
+            yield AskStep(call, "edit", {"path": found[1]}, "write")
+            yield AnswerStep(call, line, files=(file_change(found[1], action=call),))
+        elif found := _TOKENS.match(line):
+            sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
+            usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
+            yield SpentStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
+    if labels:
+        yield LabelsStep(labels)
+    yield WordsStep("system", text, name="aider")
+
+
+def _count(text: str | None) -> int:
+    """A number of tokens as people read it: `4.2k`."""
+    if not text:
+        return 0
+    unit = {"k": 1_000, "m": 1_000_000}.get(text[-1], 1)
+    try:
+        return round(float(text.rstrip("km").replace(",", "")) * unit)
+    except ValueError:
+        return 0
+
+
+def _moment(when: str) -> int:
+    try:
+        return int(datetime.datetime.fromisoformat(when).astimezone().timestamp() * 1_000_000)
+    except (ValueError, OverflowError, OSError):
+        return 0

@@ -1,0 +1,190 @@
+"""What a tool of Claude Code answered: the result block, and the structured result that stands beside it."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from operator import add
+from typing import Any
+
+from wakelog.importers.common.amounts import edited_lines
+from wakelog.importers.common.file_changes import file_change, patch_counts, replaced
+from wakelog.importers.steps import AnswerStep, Outcome
+from wakelog.model.events import Cost, FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text
+from wakelog.model.values import Value
+
+_DENIED = re.compile(
+    r"The user doesn't want to (proceed|take this action)|Permission to use \S+ (with|has been denied)|"
+    r"Claude requested permissions to .* but you haven't granted|has been denied|User rejected"
+)
+_SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
+_INTERRUPTED = re.compile(r"\[Request interrupted by user")
+ERROR_MAX = 2000
+NUMBERED_MAX = 4000
+_ID_MAX = 128
+
+
+def is_id(given: Any) -> bool:
+    """Whether something can name a thing: it has to be the same wherever it is stored."""
+    return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
+
+
+def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> AnswerStep:
+    """A tool_result with its `toolUseResult`."""
+    output = _plain(block.get("content"))
+    output = "" if output is None else output  # so that it is told from a call without an answer
+    text = as_text(output)
+    outcome = _outcome(block, structured, text)
+    details = as_dict(structured)
+    agent = details.get("agentId")
+    duration = details.get("totalDurationMs") or details.get("durationMs")
+    return AnswerStep(
+        str(block.get("tool_use_id") or ""),
+        output,
+        outcome,
+        error="" if outcome == "succeeded" else text[:ERROR_MAX],
+        files=_files(details, folder) if outcome == "succeeded" else (),
+        cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
+        by="user" if outcome == "denied" else "",
+        child=f"{origin}/agent-{agent}" if is_id(agent) else "",
+    )
+
+
+def beyond_answer(result: Any, answer: AnswerStep | None) -> Value:
+    """A structured result without what the call's answer and its file changes hold word for word."""
+    if answer is None:
+        return result
+    text = as_text(answer.output)
+    if isinstance(result, str):
+        return None if result in (text, f"Error: {text}") else result
+    if not isinstance(result, dict):
+        return result
+    kept = {k: v for k, v in result.items() if not _is_told(k, v, text, answer)}
+    file = kept.get("file")
+    if isinstance(file, dict) and _is_shown(file, text, answer.output):
+        kept["file"] = {k: v for k, v in file.items() if k not in ("content", "base64")}
+    return kept
+
+
+def _is_told(field: str, value: Any, text: str, answer: AnswerStep) -> bool:
+    change = answer.files[0] if answer.files else None
+    match field:
+        case "originalFile" | "originalFileContents":
+            return change is not None and value == change.before
+        case "oldString" | "newString" | "edits":
+            # The call's own input has them, and the two contents show what they did.
+            return change is not None and change.after is not None
+        case "content" if change is not None and value == change.after:
+            return True
+        case "content" if isinstance(value, list):
+            return bool(value == answer.output) or _plain(value) == text
+        case "content" | "stdout" | "stderr":
+            return isinstance(value, str) and value.strip("\n") in text
+    return False
+
+
+def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
+    """Whether what was read of a file is what the tool showed, which numbers the lines."""
+    content, first = file.get("content"), file.get("startLine", 1)
+    if isinstance(content, str) and isinstance(first, int):
+        lines = content.split("\n")
+        return any(
+            text.startswith("\n".join(map(add, _numbers(mark, first, len(lines)), lines)))
+            for mark in ("→", "\t")
+            if mark in text[:12]
+        )
+    data = file.get("base64")
+    blocks = as_list(output)
+    sources = [b.get("source") for b in blocks if isinstance(b, dict)]
+    return isinstance(data, str) and any(isinstance(s, dict) and s.get("data") == data for s in sources)
+
+
+def _numbers(mark: str, first: int, count: int) -> Sequence[str]:
+    """What stands before each of so many lines. Most reading begins with line 1."""
+    if first == 1 and count <= NUMBERED_MAX:
+        return _first_numbers(mark)[:count]
+    return [f"{n:>6}{mark}" for n in range(first, first + count)]
+
+
+@functools.cache
+def _first_numbers(mark: str) -> list[str]:
+    return [f"{n:>6}{mark}" for n in range(1, NUMBERED_MAX + 1)]
+
+
+def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:
+    if isinstance(structured, dict) and structured.get("interrupted") is True:
+        return "interrupted"
+    if block.get("is_error") is not True:
+        return "succeeded"
+    if _SIBLING.match(text):
+        return "cancelled"
+    if _INTERRUPTED.match(text):
+        return "interrupted"
+    return "denied" if _DENIED.search(text[:400]) else "failed"
+
+
+def _plain(content: Any) -> Value:
+    """A result's text, where it is nothing else."""
+    if isinstance(content, list) and content and all(_is_text(b) for b in content):
+        return "\n".join(b["text"] for b in content)
+    return content
+
+
+def _is_text(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def _files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+    path = details.get("filePath") or details.get("notebook_path")
+    if not isinstance(path, str) or not path or details.get("type") in ("text", "image", "notebook", "pdf", "parts"):
+        return ()
+    lines = patch_counts(details.get("structuredPatch"))
+    before = details.get("originalFile", details.get("originalFileContents"))
+    before = before if isinstance(before, str) else None
+    if isinstance(details.get("oldString"), str) and isinstance(details.get("newString"), str):
+        edits = [(details["oldString"], details["newString"], bool(details.get("replaceAll")))]
+    elif isinstance(details.get("edits"), list):
+        edits = [
+            (str(e.get("old_string", "")), str(e.get("new_string", "")), bool(e.get("replace_all")))
+            for e in details["edits"]
+            if isinstance(e, dict)
+        ]
+    elif isinstance(details.get("content"), str):
+        is_new = details.get("type") == "create" or (before is None and not details.get("structuredPatch"))
+        after = details["content"]
+        return (
+            file_change(
+                path,
+                folder=folder,
+                before=before,
+                after=after,
+                change="created" if is_new else "modified",
+                lines=(after.count("\n") + (not after.endswith("\n") and bool(after)), 0) if is_new else lines,
+            ),
+        )
+    elif "structuredPatch" in details or "new_source" in details:
+        edits = []
+    else:
+        return ()
+    is_new = len(edits) == 1 and edits[0][0] == "" and not before
+    return (
+        file_change(
+            path,
+            folder=folder,
+            before=before,
+            after=edits[0][1] if is_new else _edited(before, edits),
+            change="created" if is_new else "modified",
+            lines=lines if lines and lines != (0, 0) else edited_lines((old, new) for old, new, _ in edits),
+        ),
+    )
+
+
+def _edited(before: str | None, edits: list[tuple[str, str, bool]]) -> str | None:
+    text = before
+    for old, new, every in edits:
+        if text is None:
+            return None
+        text = replaced(text, old, new, all=every)
+    return text if edits else None

@@ -1,0 +1,371 @@
+"""Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, one JSON object a line.
+
+The file is a tree: each line names its parent. It grows in the order of time, so it is read as it stands, and a prompt
+whose parent lies before an earlier prompt means that the person went back. One answer of the model is written as
+several lines with the same message id, each repeating the usage so far. Sub-agents have files of their own
+(`<session>/subagents/agent-<id>.jsonl`), or stand in the same file as side chains.
+
+Lines of other types (progress, snapshots, attachments …) say nothing that the rest does not; they are kept as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
+from wakelog.importers.common.broken_lines import broken_record
+from wakelog.importers.common.file_changes import is_inside
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.importers.writer.imported_records import COMMON
+from wakelog.model.json_fields import as_list, dicts_in
+from wakelog.model.usage import Usage, usage_of
+from wakelog.model.values import Value
+
+NAME = "claude-code"
+TITLE = "Claude Code"
+_TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
+_AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
+_COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
+_HELD = frozenset({"uuid", "message", *_COMMON})
+_SAID = frozenset({"role", "model", "type", "content"})
+_SAYING = frozenset({PromptStep, ReplyStep, AnswerStep})
+_LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
+_ASIDE = re.compile(
+    r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
+    r"|task-notification|system-reminder|user-memory-input)>"
+)
+_COMMAND = re.compile(r"\s*<command-(name|message)>")
+_NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
+_GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_BUILT_IN = re.compile(
+    r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
+    r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
+)
+INTERRUPTED = "[Request interrupted by user"
+
+
+def places(home: Path) -> Iterator[Path]:
+    """Where its transcripts are."""
+    yield from sorted((home / ".claude" / "projects").glob("**/*.jsonl"))
+
+
+def recognises(found: Sample) -> bool:
+    for line in found.lines:
+        kind = line.get("type") if isinstance(line, dict) else None
+        if not isinstance(kind, str) or kind not in _TYPES:
+            continue
+        if ("sessionId" in line and ("uuid" in line or "operation" in line)) or "leafUuid" in line:
+            return True
+        if line["type"] == "file-history-snapshot" and "snapshot" in line:
+            return True
+        if line["type"] in ("user", "assistant") and isinstance(line.get("message"), dict):
+            return True
+    return False
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    first: dict[str, Any] = {}
+    goal = ""
+    for number, line in enumerate(json_lines(path)):
+        value = line.value or {}
+        for key in ("sessionId", "agentId", "cwd", "gitBranch", "version"):
+            if isinstance(value.get(key), str):
+                first.setdefault(key, value[key])
+        if "isSidechain" in value:
+            first.setdefault("isSidechain", value["isSidechain"])
+        if number > 200 or {"sessionId", "cwd", "version"} <= first.keys():
+            break
+    session = first["sessionId"] if is_id(first.get("sessionId")) else path.stem
+    agent = _AGENT_FILE.search(path.stem)
+    labels = {label: first[key] for key, label in _LABELS.items() if first.get(key)}
+    if agent and (first.get("isSidechain") or first.get("agentId")):
+        head = TranscriptHead(f"{session}/agent-{agent[1]}", NAME, goal, labels, parent=session)
+    else:
+        # A session that goes on in a new file repeats the old one's ids there: the file's own name tells them apart.
+        own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
+        head = TranscriptHead(own, NAME, goal, labels)
+    yield Transcript(head, lambda: EntryReader(head).records(path))
+
+
+class EntryReader:
+    """Reads the records of one transcript, in order."""
+
+    def __init__(self, head: TranscriptHead) -> None:
+        self._origin = head.parent or head.origin
+        self._is_agent = bool(head.parent)
+        self._ids = RecordIds()
+        self._parents: dict[str, str] = {}
+        self._path: dict[str, int] = {}
+        """The lines of the conversation, numbered,"""
+        self._said = 0
+        """and the number of the last one in which something was said."""
+        self._has_parents = False
+        self._last: dict[str, Any] = {}
+        """Of the fields that become labels, their last values."""
+        self._labels_told: list[Any] = []
+        self._told: Any = None
+        self._usage = Usage()
+        self._lanes: dict[str, str] = {}
+        self._tasks: dict[str, str] = {}
+        """Calls that start a sub-agent, by the words that they give it,"""
+        self._children: dict[str, str] = {}
+        """and the side chains that began with those words, by call."""
+
+    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+        for line in json_lines(path):
+            yield (broken_record(line, self._ids) if line.broken else self.record(line)), len(line.raw)
+
+    def record(self, line: JsonLine) -> SourceRecord:
+        """One line more."""
+        value: dict[str, Any] = line.value
+        uuid = value.get("uuid")
+        is_named = is_id(uuid)
+        id = self._ids.unique(str(uuid) if is_named else digest(line.raw))
+        lane = self._lane(value)
+        # A line that says the same uuid again is kept as it is, and says nothing.
+        steps = [] if is_named and id != uuid else self._steps(value, lane)
+        self._remember(value, steps)
+        rest: Any = msgspec.Raw(line.raw)
+        if line.is_odd:
+            rest = line.text
+        elif steps and value.get("type") in ("user", "assistant"):
+            rest = _rest(value, steps)
+        return SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), rest, lane)
+
+    def _lane(self, value: dict[str, Any]) -> str:
+        """The side chain that a line is in, told by its first line."""
+        if self._is_agent or value.get("isSidechain") is not True:
+            return ""
+        uuid, parent = str(value.get("uuid")), value.get("parentUuid")
+        agent = value.get("agentId")
+        lane = f"{self._origin}/agent-{agent}" if is_id(agent) else self._lanes.get(str(parent))
+        if lane is None:
+            lane = f"{self._origin}/side-{uuid[:8]}"
+            message = value.get("message")
+            words = message.get("content") if isinstance(message, dict) else None
+            if isinstance(words, str) and (call := self._tasks.pop(words, "")):
+                self._children[call] = lane
+        self._lanes[uuid] = lane
+        return lane
+
+    def _remember(self, value: dict[str, Any], steps: list[Step]) -> None:
+        uuid = value.get("uuid")
+        if not isinstance(uuid, str):
+            return
+        parent = str(value.get("parentUuid") or value.get("logicalParentUuid") or "")
+        self._parents[uuid] = parent
+        if steps and value.get("isSidechain") is not True:
+            self._has_parents = self._has_parents or bool(parent)
+            self._path[uuid] = len(self._path) + 1
+            if not _SAYING.isdisjoint(map(type, steps)):
+                self._said = self._path[uuid]
+
+    def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
+        steps: list[Step] = []
+        if not lane:
+            self._see_labels(value, steps)
+        match value.get("type"):
+            case "user":
+                steps += self._user(value, lane)
+            case "assistant":
+                steps += self._assistant(value)
+            case "system" if value.get("subtype") == "turn_duration":
+                steps.append(TurnDoneStep())
+            case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
+                steps.append(WordsStep("system", value["content"], name="command"))
+            case "summary" if isinstance(value.get("summary"), str):
+                steps.append(LabelsStep({"title": value["summary"][:200]}))
+            case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
+                steps.append(WordsStep("user", value["content"], name="queued"))
+        return steps
+
+    def _see_labels(self, value: dict[str, Any], steps: list[Step]) -> None:
+        told = [value.get(key) for key in _LABELS]
+        if told == self._labels_told:
+            return  # as in nearly every line
+        self._labels_told = told
+        last = self._last
+        changed: dict[str, str] = {}
+        for key, label in _LABELS.items():
+            given = value.get(key)
+            if given != last.get(key) and isinstance(given, str) and given:
+                if key == "cwd" and is_inside(given, last.get(key, "")):
+                    continue  # a command went into a folder of the project: the project is the same
+                if key in last:
+                    changed[label] = given
+                last[key] = given
+        if changed:
+            steps.append(LabelsStep(changed))
+
+    def _user(self, value: dict[str, Any], lane: str) -> Iterator[Step]:
+        message = value.get("message")
+        content = message.get("content") if isinstance(message, dict) else message
+        if value.get("isCompactSummary"):
+            yield CompactionStep(content)
+            return
+        blocks = as_list(content)
+        results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
+        for block in results:
+            structured = value.get("toolUseResult") if len(results) == 1 else None
+            folder = self._last.get("cwd") or str(value.get("cwd") or "")
+            answer = answer_of(block, structured, folder, self._origin)
+            if not answer.child and answer.id in self._children:
+                answer = msgspec.structs.replace(answer, child=self._children[answer.id])
+            yield answer
+        words: Any = [b for b in blocks if not _is_result(b)] if results else content
+        text = words if isinstance(words, str) else _text(words)
+        if not words or not (text.strip() or _has_more(words)):
+            return
+        if text.lstrip().startswith(INTERRUPTED):
+            yield WordsStep("user", words, name="interrupt")
+            yield TurnDoneStep("interrupted")
+        elif value.get("isMeta") or results:
+            yield WordsStep("user", words, name="meta", trust="unverified")
+        elif _ASIDE.match(text) or (_COMMAND.match(text) and _is_aside(text)):
+            yield WordsStep("user", words, name="command")
+        else:
+            yield from self._prompt(value, words, lane)
+
+    def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[Step]:
+        if not lane:
+            yield from self._way_back(value)
+        if isinstance(words, str) and _COMMAND.match(words):
+            words = _typed(words)
+        yield PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
+
+    def _way_back(self, value: dict[str, Any]) -> Iterator[Step]:
+        """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
+        other lines name what they follow, is at the beginning again."""
+        parent = value.get("parentUuid")
+        if parent is None and "parentUuid" in value and self._said and self._has_parents:
+            yield RewindStep("")
+            return
+        back = self._ancestor(str(parent or ""))
+        if back and self._path[back] < self._said:
+            yield RewindStep(back)
+
+    def _usage_of(self, told: Any) -> Usage:
+        """Every line of an answer repeats what it used."""
+        if told != self._told:
+            self._told, self._usage = told, usage_of({"usage": told})
+        return self._usage
+
+    def _ancestor(self, uuid: str) -> str:
+        """The nearest record of the conversation on the way up from here."""
+        while uuid and uuid not in self._path:
+            uuid = self._parents.get(uuid, "")
+        return uuid
+
+    def _assistant(self, value: dict[str, Any]) -> Iterator[Step]:
+        message = value.get("message")
+        if not isinstance(message, dict):
+            return
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = dicts_in(blocks)
+        id = str(message.get("id") or value.get("uuid") or "")
+        model = str(message.get("model") or "")
+        if model == "<synthetic>" or value.get("isApiErrorMessage"):
+            yield WordsStep("assistant", _text(blocks), name="error")
+            return
+        kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
+        stop = str(message.get("stop_reason") or "")
+        yield ReplyStep(
+            id,
+            kept,
+            model=model,
+            usage=self._usage_of(message.get("usage")),
+            stop_reason=stop,
+            is_last=stop in ("end_turn", "stop_sequence"),
+        )
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
+                if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
+                    self._tasks[given["prompt"]] = call
+                yield AskStep(call, tool, given, effect_of(tool, given), group=id)
+
+
+def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
+    return {k: v for k, v in block.items() if k != "input"}
+
+
+def _typed(text: str) -> str:
+    """A slash command as the person typed it."""
+    name, args = _NAME.search(text), _GIVEN.search(text)
+    return f"{name[1]} {args[1] if args else ''}".strip() if name else text
+
+
+def _is_aside(text: str) -> bool:
+    """A command of the program itself, which no model sees: it asks the agent for nothing, whatever is given to it."""
+    return bool(_BUILT_IN.search(text))
+
+
+def _text(blocks: Any) -> str:
+    if not isinstance(blocks, list):
+        return ""
+    return "\n".join(b["text"] for b in blocks if isinstance(b, dict) and isinstance(b.get("text"), str))
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _has_more(words: Any) -> bool:
+    """Whether there is something other than text: an image, a document."""
+    return isinstance(words, list) and any(not isinstance(b, dict) or b.get("type") != "text" for b in words)
+
+
+def _rest(value: dict[str, Any], steps: list[Step]) -> dict[str, Value]:
+    """What the steps do not hold of a line."""
+    rest = {k: v for k, v in value.items() if k not in _HELD}
+    rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
+    message = value.get("message")
+    if isinstance(message, dict):
+        rest["message"] = {k: v for k, v in message.items() if k not in _SAID}
+        if "content" in message and not _is_held(message["content"], steps):
+            rest["message"]["content"] = message["content"]
+    elif message is not None:
+        rest["message"] = message
+    if "toolUseResult" in rest:
+        answers = [step for step in steps if isinstance(step, AnswerStep)]
+        rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
+    return rest
+
+
+def _is_held(content: Any, steps: list[Step]) -> bool:
+    """Whether the steps hold a message's content as it was."""
+    for step in steps:
+        match step:
+            case ReplyStep():
+                return isinstance(content, str) or _are_dicts(content)
+            case PromptStep() | WordsStep() | CompactionStep():
+                held = step.summary if isinstance(step, CompactionStep) else step.content
+                return held == content or any(isinstance(s, AnswerStep) for s in steps)
+    return any(isinstance(step, AnswerStep) for step in steps) and all(map(_is_result, content))
+
+
+def _are_dicts(content: Any) -> bool:
+    return isinstance(content, list) and all(isinstance(block, dict) for block in content)

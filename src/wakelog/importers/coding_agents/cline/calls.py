@@ -1,0 +1,79 @@
+"""Calls of Cline: as XML in a text, and what their results say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.source.files import storable
+from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, text_in
+from wakelog.model.values import Value
+
+_TOOLS: Final = (
+    r"execute_command|read_file|write_to_file|replace_in_file|search_files|list_files|list_code_definition_names"
+    r"|browser_action|use_mcp_tool|access_mcp_resource|ask_followup_question|attempt_completion|new_task"
+    r"|plan_mode_respond|load_mcp_documentation|web_fetch|condense|report_bug|new_rule|apply_diff|insert_content"
+    r"|search_and_replace|switch_mode|fetch_instructions|update_todo_list|codebase_search"
+)
+_CALL = re.compile(rf"<({_TOOLS})>(.*?)</\1>", re.DOTALL)
+_GIVEN = re.compile(r"<([a-z_]+)>(.*?)</\1>", re.DOTALL)
+_RESULT = re.compile(r"\[(\w+)(?: [^\n]*)?\] Result:\s*")
+_DENIED = re.compile(r"The user denied this operation|denied by the user", re.IGNORECASE)
+_FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error executing|\[ERROR\])", re.IGNORECASE)
+_WRITES = frozenset({"write_to_file", "replace_in_file", "apply_diff", "insert_content", "search_and_replace"})
+
+
+def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:
+    """The call that a text ends with, and its input; the last one where there are several."""
+    calls = list(_CALL.finditer(text))
+    if not calls:
+        return None
+    found = calls[-1]
+    return found[1], {name: value.strip("\n") for name, value in _GIVEN.findall(found[2])}
+
+
+def xml_result(tool: str, texts: list[str]) -> str | None:
+    """What a message says came of the call of a tool; None when it is about something else."""
+    start = _RESULT.match(texts[0])
+    if start is not None and start[1] == tool:
+        return "\n".join(part for part in (texts[0][start.end() :], *texts[1:]) if part)
+    return None
+
+
+def outcome_of(text: str) -> Outcome:
+    if _DENIED.search(text[:400]):
+        return "denied"
+    return "failed" if _FAILED.match(text) else "succeeded"
+
+
+def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False) -> AnswerStep:
+    text = content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))
+    start = _RESULT.match(text)
+    if start is not None and start[1] == ask.tool:
+        text = text[start.end() :]
+    outcome = outcome_of(text)
+    if is_error and outcome == "succeeded":
+        outcome = "failed"
+    has_more = any(as_dict(b).get("type") != "text" for b in as_list(content))
+    return AnswerStep(
+        ask.id,
+        storable(content) if has_more else text,
+        outcome,
+        error="" if outcome == "succeeded" else text[:2000],
+        files=_files(ask, folder) if outcome == "succeeded" else (),
+        by="user" if outcome == "denied" else "",
+    )
+
+
+def _files(ask: AskStep, folder: str) -> tuple[FileChanged, ...]:
+    given = as_dict(ask.input)
+    path = text_in(given, "path") or text_in(given, "absolutePath")
+    if ask.tool not in _WRITES or not path:
+        return ()
+    content = given.get("content")
+    # Whether the file was there before, and what was in it, is not told.
+    after = content if ask.tool == "write_to_file" and isinstance(content, str) else None
+    return (file_change(path, folder=folder, after=after, action=ask.id),)

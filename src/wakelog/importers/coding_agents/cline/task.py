@@ -1,0 +1,244 @@
+"""Cline: a folder for each task, with `api_conversation_history.json` and `ui_messages.json`.
+
+The first is the conversation as the model's API had it, a list of Anthropic's messages; each is a record. The second is
+what the person saw: its times and the use of each request are taken from there. Cline is an extension of editors, so
+its folder is in theirs.
+
+Until native tool calls the model wrote its calls as XML into its text, one an answer, and their results came back as
+text that begins `[tool for '…'] Result:`. Both ways are read (calls.py).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import WakelogError
+from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, xml_call, xml_result
+from wakelog.importers.common.amounts import micros
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import Sample, digest, document, stat_of
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    WordsStep,
+)
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "cline"
+TITLE = "Cline"
+FILE, SEEN = "api_conversation_history.json", "ui_messages.json"
+_EDITORS = ("Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf")
+_DATA = (".config", "Library/Application Support", "AppData/Roaming")
+_ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
+_ASKED = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
+_FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files")
+_DONE = ("attempt_completion", "plan_mode_respond")
+"""Calls that only tell the person something: the agent has stopped."""
+
+
+def places(home: Path) -> Iterator[Path]:
+    for data in _DATA:
+        for editor in _EDITORS:
+            tasks = home / data / editor / "User" / "globalStorage" / "saoudrizwan.claude-dev" / "tasks"
+            yield from sorted(tasks.glob(f"*/{FILE}"))
+    yield from sorted((home / ".cline" / "data" / "tasks").glob(f"*/{FILE}"))
+
+
+def recognises(found: Sample) -> bool:
+    return found.path.name == FILE and found.start.lstrip()[:1] == b"["
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    seen = path.with_name(SEEN)
+    stats = [stat_of(each) for each in (path, seen) if each.is_file()]
+    head = TranscriptHead(path.parent.name, NAME)
+    yield Transcript(head, partial(_records, path), (sum(s[0] for s in stats), max(s[1] for s in stats)))
+
+
+class SeenRequest(msgspec.Struct, frozen=True):
+    """A request to the model, as the person saw it: when, and what it used."""
+
+    at: int
+    usage: Usage = Usage()
+    cost_micros: int = 0
+    model: str = ""
+
+
+def _records(path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    reader = _Reader(_requests(path.with_name(SEEN)))
+    messages = document(path)
+    for number, message in enumerate(as_list(messages)):
+        raw = json.dumps(message, sort_keys=True).encode()
+        id = f"{number}.{digest(raw, 8)}"
+        if isinstance(message, dict):
+            yield reader.record(id, number, message), len(raw)
+        else:
+            yield SourceRecord(id, rest=message, broken=f"message {number} is not an object"), len(raw)
+
+
+def _requests(path: Path) -> dict[int, SeenRequest]:
+    """The requests, by the place of their answer in the conversation. An entry says how many messages were there."""
+    if not path.is_file():
+        return {}
+    try:
+        seen = as_list(document(path))
+    except WakelogError:
+        return {}  # it is written anew all the time; the conversation counts
+    found: dict[int, SeenRequest] = {}
+    for number, entry in enumerate(e for e in seen if as_dict(e).get("say") == "api_req_started"):
+        index = entry.get("conversationHistoryIndex")
+        try:
+            told = as_dict(json.loads(text_in(entry, "text") or "{}"))
+        except ValueError:
+            told = {}
+        usage = Usage(
+            input=count_in(told, "tokensIn"),
+            cache_read=count_in(told, "cacheReads"),
+            cache_write=count_in(told, "cacheWrites"),
+            output=count_in(told, "tokensOut"),
+        )
+        model = text_in(as_dict(entry.get("modelInfo")), "modelId")
+        # The request is shown before its prompt joins the conversation; the answer comes after the prompt.
+        place = index + 2 if isinstance(index, int) else 2 * number + 1
+        found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(told.get("cost")), model)
+    return found
+
+
+class _Reader:
+    def __init__(self, requests: dict[int, SeenRequest]) -> None:
+        self._requests = requests
+        self._call = ""
+        """The call in XML that waits for its result,"""
+        self._asks: dict[str, AskStep] = {}
+        """and all that do."""
+        self._folder = ""
+
+    def record(self, id: str, number: int, message: dict[str, Any]) -> SourceRecord:
+        is_answer = message.get("role") == "assistant"
+        request = self._requests.get(number if is_answer else number + 1)
+        at = microseconds(message.get("ts")) or (request.at if request else 0)
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
+        blocks = [b for b in blocks if isinstance(b, dict)]
+        if is_answer:
+            steps = list(self._answer(id, message, blocks, request))
+        elif message.get("role") == "user":
+            steps = list(self._user(blocks))
+        else:
+            return SourceRecord(id, (), at, message)
+        rest = {k: v for k, v in message.items() if k != "content"}
+        environment = [e for b in blocks for e in _ENVIRONMENT.findall(text_in(b, "text"))]
+        if environment:
+            rest["environment"] = environment
+        return SourceRecord(id, tuple(steps), at, rest)
+
+    def _answer(
+        self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
+    ) -> Iterator[Step]:
+        about = as_dict(message.get("modelInfo"))
+        kept: list[dict[str, Value]] = []
+        asks: list[AskStep] = []
+        for block in blocks:
+            if block.get("type") == "tool_use":
+                tool, given = text_in(block, "name") or "unknown", block.get("input")
+                asks.append(AskStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
+                kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
+                continue
+            kept.append(block)
+            if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
+                tool, given = call
+                asks.append(AskStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
+                self._call = asks[-1].id
+                kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
+        usage, cost = _used(message, request)
+        yield ReplyStep(
+            id,
+            kept,
+            model=text_in(about, "modelId") or (request.model if request else ""),
+            usage=usage,
+            cost_micros=cost,
+            is_last=not asks or asks[-1].tool in _DONE,
+        )
+        for ask in asks:
+            yield ask
+            if ask.tool in _DONE:
+                yield AnswerStep(ask.id, None)
+            else:
+                self._asks[ask.id] = ask
+        if asks and asks[-1].tool in _DONE:
+            self._call = ""
+
+    def _user(self, blocks: list[dict[str, Any]]) -> Iterator[Step]:
+        asked: list[str] = []
+        other: list[dict[str, Value]] = []
+        output: list[str] = []
+        for block in blocks:
+            if block.get("type") == "tool_result":
+                if (ask := self._asks.pop(text_in(block, "tool_use_id"), None)) is not None:
+                    yield answer_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
+                asked += [words for _, words in _ASKED.findall(_plain(block.get("content")))]
+                continue
+            text = text_in(block, "text")
+            if block.get("type") != "text":
+                other.append(block)
+                continue
+            if found := _FOLDER.search(text):
+                yield from self._see_folder(found[1])
+            asked += [words for _, words in _ASKED.findall(text)]
+            text = _ASKED.sub("", _ENVIRONMENT.sub("", text)).strip()
+            if text:
+                output.append(text)
+        yield from self._rest_of(asked, output, other)
+
+    def _rest_of(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[Step]:
+        """What is left of a message when the results of native calls are out: the result of a call in XML, notices of
+        Cline, and what the person said."""
+        ask = self._asks.get(self._call)
+        if ask is not None and output and (result := xml_result(ask.tool, output)) is not None:
+            del self._asks[self._call]
+            self._call = ""
+            yield answer_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
+            output = []
+        for text in output:
+            yield WordsStep("user", text, name="meta", trust="unverified")
+        texts: list[dict[str, Value]] = [{"type": "text", "text": text} for text in asked]
+        if texts or other:
+            content: Value = asked[0] if len(asked) == 1 and not other else [*texts, *other]
+            yield PromptStep(content) if asked else WordsStep("user", content, name="meta", trust="unverified")
+
+    def _see_folder(self, folder: str) -> Iterator[Step]:
+        if folder != self._folder:
+            self._folder = folder
+            yield LabelsStep({"project": folder})
+
+
+def _used(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:
+    told = as_dict(message.get("metrics"))
+    tokens = as_dict(told.get("tokens"))
+    if not tokens:
+        return (request.usage, request.cost_micros) if request else (Usage(), 0)
+    usage = Usage(
+        input=count_in(tokens, "prompt"), cache_read=count_in(tokens, "cached"), output=count_in(tokens, "completion")
+    )
+    return usage, micros(told.get("cost"))
+
+
+def _plain(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))

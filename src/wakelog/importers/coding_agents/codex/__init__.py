@@ -1,0 +1,1 @@
+"""Codex: the rollouts of its sessions, and what `codex exec --json` prints."""

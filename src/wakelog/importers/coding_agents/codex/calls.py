@@ -1,0 +1,202 @@
+"""Calls of Codex and what came of them.
+
+Its versions write a result in different ways: a JSON text with `metadata.exit_code`, a text that begins with
+`Exit code: 1` or says `Process exited with code 1`, a list of content blocks, or a plain sentence for a call that was
+refused, was stopped or never ran. All of them are read into an `AnswerStep`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wakelog.importers.coding_agents.codex.patch_envelope import BEGIN
+from wakelog.importers.common.amounts import duration
+from wakelog.importers.common.tools import effect_of, is_shell, shell_command
+from wakelog.importers.source.files import decoded
+from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_text
+from wakelog.model.values import Value
+
+ERROR_MAX = 2000
+_HEADER = 600
+"""The state of a command stands in so many characters at the start of a result."""
+_ABOUT = re.compile(
+    r"(?:(?:Chunk ID|Exit code|Wall time|Process exited with code|Process running with session ID"
+    r"|Original token count|Total output lines)[^\n]*\n)+Output:\n?"
+)
+_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)", re.MULTILINE)
+_WALL = re.compile(r"^Wall time: (\d+(?:\.\d+)?) seconds", re.MULTILINE)
+_DENIED = re.compile(
+    r"(?:exec[_ ]?command|command|patch|apply_patch|tool call|write|request)?\s*(?:was )?"
+    r"(?:rejected|denied|declined) by (?:the )?(?:user|policy|approval)|rejected: |user (?:rejected|denied|declined)",
+    re.IGNORECASE,
+)
+_STOPPED = re.compile(
+    r"aborted(?: by user)?(?: after [\d.]+\s*s)?\s*$|aborted by user|(?:tool )?call (?:was )?cancelled"
+)
+_TIMED_OUT = re.compile(r"command timed out|timed out after|timeout after")
+_FAILED = re.compile(
+    r"failed |execution error|exec_command failed|apply_patch (?:verification|handler)|unsupported |"
+    r"unknown (?:process|tool|function)|write_stdin failed|tool call error|err: |error: "
+    r"|invalid |missing |unable to |cannot ",
+    re.IGNORECASE,
+)
+"""Sentences of Codex itself, at the very start of a result that is no command's output."""
+
+
+def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> AskStep:
+    effect = "write" if patch_of(tool, given) else effect_of(tool, given)
+    return AskStep(id, tool, given, effect, group=group, inside=inside)
+
+
+def arguments_of(given: Any) -> Value:
+    """Arguments are JSON in a text; one that is not stays as it is."""
+    if not isinstance(given, str):
+        return given
+    try:
+        found: Value = decoded(given)
+    except ValueError:
+        return given
+    return found if isinstance(found, dict | list) else given
+
+
+def patch_of(tool: str, given: Value) -> str:
+    """The patch that a call applies; "" where it applies none."""
+    if tool == "apply_patch":
+        text = given.get("input") or given.get("patch") if isinstance(given, dict) else given
+    elif is_shell(tool):
+        text = _shell_words(given)
+    else:
+        return ""
+    return text if isinstance(text, str) and BEGIN in text else ""
+
+
+def _shell_words(given: Value) -> str:
+    command = given.get("command") if isinstance(given, dict) else None
+    if isinstance(command, list) and command[:1] == ["apply_patch"]:
+        return str(command[-1])
+    text = shell_command(given)
+    # A command that only mentions a patch, or prints one, applies none.
+    return text if re.search(r"(?:^|[\n;&|(]\s*)(?:cd \S+\s*(?:&&|;)\s*)?apply_?patch\b", text.lstrip()) else ""
+
+
+def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[AnswerStep, Value]:
+    """What a result says, with what the events beside it said (`details`); and what of it the answer does not hold."""
+    plain, metadata = _unwrap(output)
+    text = plain if isinstance(plain, str) else text_of(plain)
+    code = _exit_code(text, metadata, details)
+    outcome = _outcome(text, code, output, details, tool)
+    seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
+    if seconds is None and (found := _WALL.search(text[:_HEADER])):
+        seconds = float(found[1])
+    if isinstance(plain, str) and metadata is None and (about := _ABOUT.match(text)):
+        plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
+    answer = AnswerStep(
+        id,
+        plain,
+        outcome,
+        error="" if outcome == "succeeded" else text[:ERROR_MAX],
+        cost=Cost(duration_us=duration(seconds)),
+        by="user" if outcome == "denied" else "",
+        child=_spawned(tool, text) if outcome == "succeeded" else "",
+    )
+    return answer, metadata
+
+
+def _unwrap(output: Any) -> tuple[Value, Value]:
+    """The result without its wrapper, and the wrapper's metadata."""
+    if isinstance(output, str) and output.startswith('{"output":'):
+        try:
+            inner = decoded(output)
+        except ValueError:
+            return output, None
+        if isinstance(inner, dict) and isinstance(inner.get("output"), str):
+            return inner["output"], {k: v for k, v in inner.items() if k != "output"}.get("metadata")
+        return output, None
+    if isinstance(output, dict) and "content" in output:
+        return plain_content(output["content"]), {k: v for k, v in output.items() if k != "content"} or None
+    return plain_content(output), None
+
+
+def _exit_code(text: str, metadata: Value, details: dict[str, Any]) -> int | None:
+    told = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    told = details.get("exit_code") if told is None else told
+    if isinstance(told, int) and not isinstance(told, bool):
+        return told
+    head, marker, _ = text[:_HEADER].partition("\nOutput:")
+    found = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
+    return int(found[1][:9]) if found else None
+
+
+def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], tool: str) -> Outcome:
+    start = text[:_HEADER].lstrip()
+    if _DENIED.match(start) or details.get("status") == "declined":
+        return "denied"
+    if _STOPPED.match(start):
+        return "interrupted"
+    if _TIMED_OUT.match(start) or (code == 124 and "timed out" in start):
+        return "timed_out"
+    if code is not None:
+        return "succeeded" if code == 0 else "failed"
+    if details.get("success") is False or details.get("status") == "failed":
+        return "failed"
+    if isinstance(output, dict) and (output.get("success") is False or output.get("isError") is True):
+        return "failed"
+    is_own = is_shell(tool) or tool in ("apply_patch", "write_stdin", "view_image", "unknown")
+    return "failed" if is_own and _FAILED.match(start) else "succeeded"
+
+
+def details_of(event: dict[str, Any]) -> dict[str, Any]:
+    """What an event at a call's end says of its outcome."""
+    found: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
+    result = event.get("result")
+    if isinstance(result, dict):
+        inner = result.get("Ok", result)
+        if "Err" in result or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
+            found["success"] = False
+    if event.get("error"):
+        found["success"] = False
+    return found
+
+
+def plain_content(content: Any) -> Value:
+    """Content blocks in common words: text as text, pictures as blocks that can be kept apart."""
+    if not isinstance(content, list):
+        return content
+    blocks = [_block(b) for b in content]
+    if blocks and all(
+        isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str) for b in blocks
+    ):
+        return "\n".join(b["text"] for b in blocks)
+    return blocks
+
+
+def _block(block: Any) -> Any:
+    if not isinstance(block, dict):
+        return block
+    if isinstance(block.get("text"), str) and block.get("type") in (None, "input_text", "output_text", "text", "Text"):
+        return {"type": "text", "text": block["text"]}
+    url = block.get("image_url")
+    if isinstance(url, str) and url.startswith("data:") and ";base64," in url:
+        media, _, data = url[5:].partition(";base64,")
+        return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+    return block
+
+
+def text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    return "\n".join(b["text"] for b in content if isinstance(b, dict) and isinstance(b.get("text"), str))
+
+
+def _spawned(tool: str, text: str) -> str:
+    """The thread of a sub-agent that a call began."""
+    if tool != "spawn_agent" or not text.startswith("{"):
+        return ""
+    found = arguments_of(text)
+    agent = found.get("agent_id") or found.get("thread_id") if isinstance(found, dict) else ""
+    return as_text(agent)

@@ -1,0 +1,189 @@
+"""What `codex exec --json` prints: one event a line, of a thread that ran without a person.
+
+`thread.started`, then for each turn `turn.started`, its items (`item.started`, `item.updated`, `item.completed`) and
+`turn.completed` with the usage. There are no times, and the prompt is not there: it stood on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
+from wakelog.importers.coding_agents.codex.usage import usage_of
+from wakelog.importers.common.broken_lines import broken_record
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.steps import (
+    AnswerStep,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_list, as_text, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "codex-exec-json"
+TITLE = "Codex (exec --json)"
+PROMPT = "(the prompt is not in the output of codex exec --json)"
+_TYPES = frozenset(
+    {
+        "thread.started",
+        "turn.started",
+        "turn.completed",
+        "turn.failed",
+        "item.started",
+        "item.updated",
+        "item.completed",
+    }
+)
+_CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"})
+_KINDS = {"add": "created", "delete": "deleted", "update": "modified"}
+
+
+def places(home: Path) -> Iterator[Path]:
+    """It is printed, and lies wherever it was sent to."""
+    yield from ()
+
+
+def recognises(found: Sample) -> bool:
+    return any(isinstance(line, dict) and text_in(line, "type") in _TYPES for line in found.lines)
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    """A thread each: the output of several runs may stand in one file."""
+    threads: dict[str, None] = {}
+    thread = ""
+    for line in json_lines(path):
+        thread = _thread(line, thread)
+        threads[thread] = None
+    names = [name for name in threads if name] or [""]
+    for name in names:
+        yield _transcript(path, name, takes_unnamed=name == names[0])
+
+
+def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> Transcript:
+    # The thread has a rollout too, which is a session of its own.
+    head = TranscriptHead(f"exec/{thread or path.name.split('.')[0]}", "codex")
+    return Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
+
+
+def _thread(line: JsonLine, before: str) -> str:
+    value = line.value or {}
+    return text_in(value, "thread_id") or before if value.get("type") == "thread.started" else before
+
+
+class _Reader:
+    def __init__(self, thread: str) -> None:
+        self._thread = thread
+        self._ids, self._call_ids = RecordIds(), RecordIds()
+        self._open: dict[str, str] = {}
+        self._reply, self._is_new_reply = 0, True
+
+    def records(self, path: Path, *, takes_unnamed: bool) -> Iterator[tuple[SourceRecord, int]]:
+        thread = ""
+        for line in json_lines(path):
+            thread = _thread(line, thread)
+            if thread == self._thread or (not thread and takes_unnamed):
+                yield self._record(line), len(line.raw)
+
+    def _record(self, line: JsonLine) -> SourceRecord:
+        if line.broken:
+            return broken_record(line, self._ids)
+        id = self._ids.unique(digest(line.raw))
+        value: dict[str, Any] = line.value
+        steps = tuple(self._steps(value))
+        item = value.get("item")
+        if steps and isinstance(item, dict):
+            held = ("text", "aggregated_output", "result")
+            value = value | {"item": {k: v for k, v in item.items() if k not in held}}
+        return SourceRecord(id, steps, rest=value if steps else line.whole)
+
+    def _steps(self, value: dict[str, Any]) -> Iterator[Step]:
+        item = value.get("item")
+        match value.get("type"):
+            case "turn.started":
+                self._is_new_reply = True
+                yield PromptStep(PROMPT)
+            case "turn.completed":
+                yield self._say(usage=usage_of(value.get("usage")))
+                yield TurnDoneStep()
+            case "turn.failed":
+                yield TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
+            case "error":
+                yield WordsStep("system", _message(value), name="error")
+            case "item.started" if isinstance(item, dict) and text_in(item, "type") in _CALLS:
+                yield from self._ask(item)
+            case "item.completed" if isinstance(item, dict):
+                yield from self._completed(item)
+
+    def _say(self, *blocks: dict[str, Value], usage: Usage | None = None) -> ReplyStep:
+        if self._is_new_reply:
+            self._reply, self._is_new_reply = self._reply + 1, False
+        return ReplyStep(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
+
+    def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
+        text = text_in(item, "text")
+        match text_in(item, "type"):
+            case "agent_message":
+                yield self._say({"type": "text", "text": text})
+            case "reasoning":
+                yield self._say({"type": "thinking", "thinking": text})
+            case "error":
+                yield WordsStep("system", _message(item), name="error")
+            case kind if kind in _CALLS:
+                if text_in(item, "id") not in self._open:
+                    yield from self._ask(item)
+                yield self._answer(item)
+
+    def _ask(self, item: dict[str, Any]) -> Iterator[Step]:
+        known = text_in(item, "id")
+        self._open[known] = id = self._call_ids.unique(known or "item")
+        tool, given = _tool(item)
+        yield self._say({"type": "tool_use", "id": id, "name": tool})
+        yield ask_of(id, tool, given, f"reply-{self._reply}")
+
+    def _answer(self, item: dict[str, Any]) -> AnswerStep:
+        id = self._open.pop(text_in(item, "id"))
+        tool, _ = _tool(item)
+        output = item.get("aggregated_output", item.get("result"))
+        if isinstance(output, dict) and "content" in output:
+            output = plain_content(output["content"])
+        answer, _ = answer_of(id, output, details_of(item), tool)
+        files = tuple(_changes(item.get("changes"))) if answer.outcome == "succeeded" else ()
+        self._is_new_reply = True
+        error = answer.error or _message(item.get("error")) if answer.outcome != "succeeded" else ""
+        return AnswerStep(id, answer.output, answer.outcome, error, files, answer.cost, answer.by)
+
+
+def _tool(item: dict[str, Any]) -> tuple[str, Value]:
+    match item.get("type"):
+        case "command_execution":
+            return "exec_command", {"command": item.get("command")}
+        case "file_change":
+            return "apply_patch", {"changes": item.get("changes")}
+        case "web_search":
+            return "web_search", {"query": item.get("query")}
+        case "mcp_tool_call":
+            return f"{text_in(item, 'server')}.{text_in(item, 'tool')}".strip("."), item.get("arguments")
+    return text_in(item, "tool") or text_in(item, "type") or "unknown", item.get("arguments")
+
+
+def _changes(changes: Any) -> Iterator[FileChanged]:
+    for change in as_list(changes):
+        if isinstance(change, dict) and isinstance(change.get("path"), str) and change["path"]:
+            kind: Any = _KINDS.get(text_in(change, "kind"), "modified")
+            yield file_change(change["path"], change=kind)
+
+
+def _message(value: Any) -> str:
+    found = value.get("message") if isinstance(value, dict) else value
+    return as_text(found)

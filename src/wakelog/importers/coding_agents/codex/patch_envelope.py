@@ -1,0 +1,138 @@
+"""Patches as Codex writes them: `*** Begin Patch` … `*** End Patch`, with a section for each file.
+
+A section adds a file, deletes one, or changes one by hunks of context, removed and added lines. What a file was before
+is not in the patch. It is known for files that the same transcript made, and those are followed from patch to patch.
+"""
+
+from __future__ import annotations
+
+import os.path
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.model.events import FileChanged
+
+_SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
+_MOVE = re.compile(r"\*\*\* Move to: (.+?)\s*$")
+BEGIN, END, END_OF_FILE = "*** Begin Patch", "*** End Patch", "*** End of File"
+
+
+class PatchSection(msgspec.Struct, frozen=True):
+    """What a patch does to one file."""
+
+    change: str
+    path: str
+    lines: list[str]
+    """With their first character: a space, a plus or a minus; `@@` begins a hunk."""
+    move: str = ""
+
+
+def patch_sections(text: str) -> Iterator[PatchSection]:
+    """The sections of the first patch in a text; none where there is no patch."""
+    start = text.find(BEGIN)
+    if start < 0:
+        return
+    change = path = move = ""
+    lines: list[str] = []
+    for line in text[start:].splitlines()[1:]:
+        if line.startswith(END):
+            break
+        if found := _SECTION.match(line):
+            if path:
+                yield PatchSection(change, path, lines, move)
+            change, path, move, lines = found[1], found[2], "", []
+        elif found := _MOVE.match(line):
+            move = found[1]
+        elif not line.startswith(END_OF_FILE):
+            lines.append(line)
+    if path:
+        yield PatchSection(change, path, lines, move)
+
+
+class PatchedFiles:
+    """The files that the patches of one transcript change."""
+
+    def __init__(self) -> None:
+        self._files = FollowedFiles()
+
+    def apply(self, patch: str, folder: str) -> tuple[FileChanged, ...]:
+        """What a patch that succeeded changed."""
+        return tuple(c for section in patch_sections(patch) for c in self._change(section, folder))
+
+    def _change(self, section: PatchSection, folder: str) -> Iterator[FileChanged]:
+        path = _whole(section.path, folder)
+        before = self._files.text(path)
+        added = sum(line.startswith("+") for line in section.lines)
+        removed = sum(line.startswith("-") for line in section.lines)
+        if section.change == "Add":
+            after: str | None = "".join(line[1:] + "\n" for line in section.lines if line.startswith("+"))
+            yield file_change(path, folder=folder, after=after, change="created", lines=(added, 0))
+        elif section.change == "Delete":
+            after = None
+            count = before.count("\n") if before else 0
+            yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, count))
+        else:
+            after = None if before is None else patched(before, section.lines)
+            if not section.move:
+                yield file_change(path, folder=folder, before=before, after=after, lines=(added, removed))
+            else:
+                moved = _whole(section.move, folder)
+                yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, removed))
+                yield file_change(moved, folder=folder, after=after, change="created", lines=(added, 0))
+                self._files.follow(path, None)
+                path = moved
+        self._files.follow(path, after)
+
+
+def patched(text: str, lines: list[str]) -> str | None:
+    """A text after the hunks of a section; None where one of them does not fit it."""
+    rows = text.splitlines()
+    place = 0
+    for hint, old, new in _hunks(lines):
+        if hint:
+            place = next((i + 1 for i in range(place, len(rows)) if rows[i].strip() == hint), place)
+        if not old:
+            place = len(rows) if not hint else place
+            rows[place:place] = new
+        else:
+            found = _find(rows, old, place)
+            if found is None:
+                return None
+            rows[found : found + len(old)] = new
+            place = found
+        place += len(new)
+    return "".join(row + "\n" for row in rows)
+
+
+def _hunks(lines: list[str]) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The line after which each hunk is, if it says so, with the lines that it replaces and those it puts there."""
+    hint, old, new = "", list[str](), list[str]()
+    for line in lines:
+        if line.startswith("@@"):
+            if old or new:
+                yield hint, old, new
+                old, new = [], []
+            hint = line[2:].strip()
+            continue
+        if line[:1] in ("-", " ", ""):
+            old.append(line[1:])
+        if line[:1] in ("+", " ", ""):
+            new.append(line[1:])
+    if old or new:
+        yield hint, old, new
+
+
+def _find(rows: list[str], old: list[str], place: int) -> int | None:
+    for start in (place, 0):
+        for i in range(start, len(rows) - len(old) + 1):
+            if rows[i] == old[0] and rows[i : i + len(old)] == old:
+                return i
+    return None
+
+
+def _whole(path: str, folder: str) -> str:
+    return path if not folder or os.path.isabs(path) else os.path.join(folder, path)

@@ -1,0 +1,114 @@
+"""Which messages of the user's role in a rollout are a person's words.
+
+Codex puts its own context into messages of the user: instructions, the environment, notices. A person's words are told
+by the event that follows them at once (`user_message`); so messages wait until that event, or something else, comes.
+In files without such events the words themselves must tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.coding_agents.codex.calls import plain_content, text_of
+from wakelog.importers.steps import PromptStep, Step, WordsStep
+from wakelog.model.values import Value
+
+_CONTEXT = re.compile(
+    r"\s*(?:# AGENTS\.md\b|<(?P<tag>[a-z][a-z_ -]*)(?:\s[^>]*)?>(?:.*</(?P=tag)>\s*$)|<environment_context>"
+    r"|<user_instructions>|<permissions instructions>|<INSTRUCTIONS>)",
+    re.DOTALL,
+)
+_REQUEST = "## My request for Codex:"
+
+
+class PromptQueue:
+    """Messages that wait for the word whose they are."""
+
+    def __init__(self, *, is_mirrored: bool) -> None:
+        self._is_mirrored = is_mirrored
+        """Whether this Codex writes events beside its messages."""
+        self._waiting: list[tuple[str, Value]] = []
+        self._has_heard = False
+        self._last = ""
+        """The last prompt, until something else comes."""
+
+    def add(self, role: str, content: Any) -> Iterator[Step]:
+        plain = plain_content(content)
+        if self._is_mirrored:
+            self._waiting.append((role, plain))
+        elif role == "user" and not is_context(text_of(plain)):
+            if text_of(plain) != self._last or not self._last:
+                yield from self._prompt(plain, "", is_queued=False)
+        else:
+            yield context_of(role, plain)
+
+    def confirm(self, content: Any, turn: str, *, is_queued: bool) -> Iterator[Step]:
+        """The event that says: this is what the person wrote."""
+        self._has_heard = True
+        plain = plain_content(content)
+        place = self._place_of(text_of(plain))
+        if place >= 0:
+            plain = self._waiting.pop(place)[1]
+        if place >= 0 or not self._last or text_of(plain) != self._last:
+            yield from self._prompt(plain, turn, is_queued=is_queued)
+        yield from self._contexts()
+
+    def _place_of(self, text: str) -> int:
+        """The message that has the words of an event; where none has, the last that does not look like context, since
+        an event may leave out what an editor added; -1 where there is none."""
+        texts = [(i, text_of(content)) for i, (role, content) in enumerate(self._waiting) if role == "user"]
+        same = max((i for i, each in texts if each.strip() == text.strip()), default=-1)
+        return same if same >= 0 else max((i for i, each in texts if not is_context(each)), default=-1)
+
+    def settle(self, turn: str) -> Iterator[Step]:
+        """Something else came: what waits is context. Without any such event in the file, the last of it that does not
+        look like context began the turn."""
+        place = -1
+        if self._waiting and not self._has_heard:
+            place = self._place_of("")
+        if place >= 0:
+            yield from self._prompt(self._waiting.pop(place)[1], turn, is_queued=False)
+        yield from self._contexts()
+        self._last = ""
+
+    def _contexts(self) -> Iterator[Step]:
+        for role, content in self._waiting:
+            yield context_of(role, content)
+        self._waiting.clear()
+
+    def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
+        self._last = text_of(content)
+        setup, words = _split_request(content)
+        yield WordsStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
+        # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
+        if setup:
+            yield WordsStep("user", setup, name="context", trust="unverified")
+
+
+def is_context(text: str) -> bool:
+    return bool(_CONTEXT.match(text))
+
+
+def context_of(role: str, content: Any) -> WordsStep:
+    return WordsStep(
+        "user" if role == "user" else "system",
+        content,
+        name="context",
+        trust="trusted" if role != "user" else "unverified",
+    )
+
+
+def _split_request(content: Any) -> tuple[str, Value]:
+    """What an editor put before the request, and the request."""
+    if isinstance(content, list):
+        first = content[0] if content else None
+        if not isinstance(first, dict) or not isinstance(first.get("text"), str):
+            return "", content
+        setup, words = _split_request(first["text"])
+        return setup, [first | {"text": words}, *content[1:]] if setup else content
+    if not isinstance(content, str) or not content.lstrip().startswith("# ") or _REQUEST not in content:
+        return "", content
+    setup, _, words = content.partition(_REQUEST)
+    return (setup.strip(), words.strip()) if words.strip() else ("", content)

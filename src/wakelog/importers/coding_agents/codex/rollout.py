@@ -1,0 +1,363 @@
+"""Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, or the same as `.jsonl.zst` when it is old.
+
+Each line is `{timestamp, type, payload}`. A `response_item` is what the model heard and said; an `event_msg` shows most
+of it once more, for the screen. The items are taken; of the events only what they alone know: which message a person
+wrote, tokens, ends of turns, exit codes. One answer of the model is several items, up to the result of its first call.
+
+A fork, and a sub-agent that begins with its parent's history, repeats that history at its start. It is kept as records
+and makes no events: the parent's session has them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.coding_agents.codex.calls import (
+    answer_of,
+    arguments_of,
+    ask_of,
+    details_of,
+    patch_of,
+    plain_content,
+    text_of,
+)
+from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
+from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
+from wakelog.importers.coding_agents.codex.prompts import PromptQueue
+from wakelog.importers.coding_agents.codex.usage import TokenCount, plus
+from wakelog.importers.common.broken_lines import broken_record
+from wakelog.importers.common.file_changes import is_inside
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    CompactionStep,
+    LabelsStep,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "codex-rollout"
+TITLE = "Codex"
+_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+_ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
+_HELD = frozenset({"content", "summary", "name", "arguments", "input", "output", "call_id", "action"})
+_HEARD = ("user", "developer", "system")
+_ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
+
+
+def places(home: Path) -> Iterator[Path]:
+    for folder in ("sessions", "archived_sessions"):
+        plain = set((home / ".codex" / folder).glob("**/rollout-*.jsonl"))
+        packed = (home / ".codex" / folder).glob("**/rollout-*.jsonl.zst")
+        yield from sorted(plain | {p for p in packed if p.with_suffix("") not in plain})
+
+
+def recognises(found: Sample) -> bool:
+    for line in found.lines:
+        if not isinstance(line, dict):
+            continue
+        if text_in(line, "type") in _TYPES and isinstance(line.get("payload"), dict):
+            return True
+        if line.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= line.keys():
+            return True
+    return False
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    meta: dict[str, Any] = {}
+    for line in json_lines(path):
+        kind, payload = _unwrap(line.value or {})
+        if kind == "session_meta":
+            meta = payload
+        if meta or line.number > 100:
+            break
+    named = _ROLLOUT.search(path.name)
+    origin = text_in(meta, "id") or (named[1] if named else path.name.split(".")[0])
+    forked, parent = text_in(meta, "forked_from_id"), _parent(meta)
+    git: dict[str, Any] = as_dict(meta.get("git"))
+    labels = {
+        "project": text_in(meta, "cwd"),
+        "branch": text_in(git, "branch"),
+        "agent_version": text_in(meta, "cli_version"),
+        "forked_from": forked,
+    }
+    head = TranscriptHead(origin, "codex", labels={k: v for k, v in labels.items() if v}, parent=parent)
+    is_mirrored = bool(meta.get("cli_version"))
+    yield Transcript(head, lambda: _Reader(origin, labels["project"], is_mirrored=is_mirrored).records(path))
+
+
+class _Reader:
+    def __init__(self, origin: str, folder: str, *, is_mirrored: bool) -> None:
+        self._origin = origin
+        self._folder = self._project = folder
+        self._ids, self._call_ids = RecordIds(), RecordIds()
+        self._prompts = PromptQueue(is_mirrored=is_mirrored)
+        self._tokens = TokenCount()
+        self._files = PatchedFiles()
+        self._calls: dict[str, tuple[str, str, str, str]] = {}
+        """Calls without an answer, by the tool's id: id here, tool, patch, folder."""
+        self._answered: set[str] = set()
+        self._details: dict[str, dict[str, Any]] = {}
+        self._unsaid: list[str] = []
+        """What was shown as said, and is not yet there as an item."""
+        self._model = self._turn = self._prompted = ""
+        self._reply, self._is_new_reply, self._usage = 0, True, Usage()
+        self._before_prompts: list[str] = []
+        self._record_id = ""
+        self._context: dict[str, Any] = {}
+        self._metadata: Value = None
+        self._replay = ReplayedHistory(origin)
+
+    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+        for line in json_lines(path):
+            yield (broken_record(line, self._ids) if line.broken else self._record(line)), len(line.raw)
+
+    def _record(self, line: JsonLine) -> SourceRecord:
+        value: dict[str, Any] = line.value
+        before, self._record_id = self._record_id, self._ids.unique(digest(line.raw))
+        kind, payload = _unwrap(value)
+        at = microseconds(value.get("timestamp"))
+        if self._replay.covers(kind, payload, at):
+            if payload.get("type") == "token_count":
+                self._tokens.count(payload.get("info"), is_replayed=True)
+            return SourceRecord(self._record_id, (), at, line.whole)
+        steps = [*self._replay.note(), *self._steps(kind, payload)]
+        if any(isinstance(step, PromptStep) for step in steps):
+            self._before_prompts.append(before)
+        return SourceRecord(self._record_id, tuple(steps), at, self._rest(line, kind, payload, bool(steps)))
+
+    def _rest(self, line: JsonLine, kind: str, payload: dict[str, Any], has_steps: bool) -> Value | msgspec.Raw:
+        if kind == "turn_context":
+            changed = {k: v for k, v in payload.items() if k not in self._context or self._context[k] != v}
+            self._context = payload
+            return line.value | {"payload": changed}
+        if kind != "response_item" or not has_steps or payload.get("role") in _HEARD:
+            return line.whole
+        rest: dict[str, Any] = {k: v for k, v in payload.items() if k not in _HELD}
+        if self._metadata is not None:
+            rest["metadata"], self._metadata = self._metadata, None
+        return {"type": kind, "payload": rest}
+
+    def _steps(self, kind: str, payload: dict[str, Any]) -> Iterator[Step]:
+        match kind:
+            case "response_item":
+                yield from self._item(payload)
+            case "event_msg":
+                yield from self._event(payload)
+            case "turn_context":
+                self._turn = text_in(payload, "turn_id") or self._turn
+                self._model = text_in(payload, "model") or self._model
+                folder = text_in(payload, "cwd")
+                if folder and folder != self._folder:
+                    is_same = is_inside(folder, self._project)
+                    self._folder = folder
+                    if not is_same:
+                        self._project = folder
+                        yield LabelsStep({"project": folder})
+            case "compacted":
+                yield from self._prompts.settle(self._turn)
+                self._is_new_reply = True
+                yield CompactionStep(_summary(payload))
+            case "token_usage_record":
+                yield from self._used(self._tokens.record(payload.get("usage")))
+
+    # What the model heard and said
+
+    def _item(self, item: dict[str, Any]) -> Iterator[Step]:
+        kind = text_in(item, "type") or ("message" if "role" in item else "")
+        role = text_in(item, "role")
+        if kind == "message" and role in _HEARD:
+            yield from self._prompts.add(role, item.get("content"))
+            return
+        yield from self._prompts.settle(self._turn)
+        if kind == "message":
+            text = text_of(item.get("content"))
+            if self._unsaid:
+                self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
+            yield self._say({"type": "text", "text": text})
+        elif kind == "agent_message":
+            yield WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
+        elif kind == "reasoning":
+            thought = "\n\n".join(t for t in (text_of(item.get("summary")), text_of(item.get("content"))) if t)
+            yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
+        elif kind in _CALLS:
+            yield from self._call(kind, item)
+        elif kind in _RESULTS:
+            yield from self._result(item)
+
+    def _say(self, *blocks: dict[str, Value]) -> ReplyStep:
+        if self._is_new_reply:
+            self._reply, self._is_new_reply, self._usage = self._reply + 1, False, Usage()
+        return ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
+
+    def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Step]:
+        known = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
+        tool = text_in(item, "name") or _CALLS[kind]
+        space = text_in(item, "namespace")
+        given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
+        yield from self._asked(known, f"{space}.{tool}" if space else tool, given)
+        if kind in _DONE_AT_ONCE:
+            status = item.get("status")
+            outcome: Any = "failed" if status == "failed" else "succeeded"
+            yield self._answer(known, AnswerStep("", item.get("result"), outcome))
+
+    def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[Step]:
+        id = self._call_ids.unique(known)
+        yield self._say({"type": "tool_use", "id": id, "name": tool}) if not inside else self._say()
+        folder = text_in(given, "workdir") if isinstance(given, dict) else ""
+        self._calls[known] = id, tool, patch_of(tool, given), folder or self._folder
+        yield ask_of(id, tool, given, f"reply-{self._reply}", inside)
+
+    def _result(self, item: dict[str, Any]) -> Iterator[Step]:
+        known = text_in(item, "call_id") or text_in(item, "id")
+        tool = self._calls[known][1] if known in self._calls else "unknown"
+        output = item.get("output", item.get("tools"))
+        answer, self._metadata = answer_of(known, output, self._details.pop(known, {}), tool)
+        self._is_new_reply = True
+        yield self._answer(known, answer)
+
+    def _answer(self, known: str, answer: AnswerStep) -> AnswerStep:
+        id, _, patch, folder = self._calls.pop(known, (known or f"call-{self._record_id}", "", "", ""))
+        self._answered.add(known)
+        files = self._files.apply(patch, folder) if patch and answer.outcome == "succeeded" else ()
+        return AnswerStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.by, answer.child)
+
+    # What only the events know
+
+    def _event(self, event: dict[str, Any]) -> Iterator[Step]:
+        match event.get("type"):
+            case "user_message":
+                images = event.get("images")
+                urls = [{"image_url": url} for url in images] if isinstance(images, list) else []
+                yield from self._person(event.get("message"), urls)
+            case "agent_message" if isinstance(event.get("message"), str):
+                self._unsaid.append(event["message"])
+            case "token_count":
+                yield from self._used(self._tokens.count(event.get("info")))
+            case "task_started" | "turn_started":
+                self._turn = text_in(event, "turn_id") or self._turn
+            case "task_complete" | "turn_complete":
+                yield from self._prompts.settle(self._turn)
+                yield from self._say_the_rest()
+                yield TurnDoneStep()
+            case "turn_aborted":
+                yield from self._prompts.settle(self._turn)
+                self._is_new_reply = True
+                yield TurnDoneStep("interrupted")
+            case "thread_rolled_back":
+                yield from self._roll_back(event.get("num_turns"))
+            case "thread_name_updated" if isinstance(event.get("thread_name"), str):
+                yield LabelsStep({"title": event["thread_name"][:200]})
+            case "error" | "stream_error" if isinstance(event.get("message"), str):
+                yield WordsStep("system", event["message"], name="error")
+            case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
+                self._details[text_in(event, "call_id")] = details_of(event)
+            case "item_completed" if isinstance(event.get("item"), dict):
+                yield from self._completed(event["item"])
+
+    def _person(self, message: Any, images: list[Any]) -> Iterator[Step]:
+        yield from self._say_the_rest()
+        content = [{"text": message}, *images] if images else message
+        is_queued = bool(self._turn) and self._turn == self._prompted
+        yield from self._prompts.confirm(content, self._turn, is_queued=is_queued)
+        self._prompted = self._turn
+        self._is_new_reply = True
+
+    def _say_the_rest(self) -> Iterator[Step]:
+        """What was shown, and never came as an item."""
+        for text in self._unsaid:
+            yield self._say({"type": "text", "text": text})
+        self._unsaid.clear()
+
+    def _used(self, usage: Usage) -> Iterator[Step]:
+        if usage.is_known:
+            # A usage that is told before the answer's items counts for that answer, and is told with them again.
+            self._say()
+            self._usage = plus(self._usage, usage)
+            yield self._say()
+
+    def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
+        known = text_in(item, "id")
+        match str(item.get("type")):
+            case "UserMessage":
+                content = item.get("content")
+                blocks = as_list(content)
+                yield from self._person(
+                    text_of(blocks), [b for b in blocks if isinstance(b, dict) and "image_url" in b]
+                )
+            case "CommandExecution" | "McpToolCall" | "FileChange" if known in self._calls:
+                self._details[known] = details_of(item)
+            case "CommandExecution" if known and known not in self._answered:
+                # A command that a program of the model ran: it has no item of its own.
+                outer = next(reversed(self._calls.values()), ("",))[0]
+                given = {"command": item.get("command"), "workdir": item.get("cwd")}
+                yield from self._asked(known, "exec_command", given, outer)
+                answer, _ = answer_of(known, item.get("aggregated_output"), details_of(item), "exec_command")
+                yield self._answer(known, answer)
+
+    def _roll_back(self, turns: Any) -> Iterator[Step]:
+        count = as_count(turns)
+        if 0 < count < len(self._before_prompts):
+            to = self._before_prompts[-count]
+            del self._before_prompts[-count:]
+            yield RewindStep(to)
+        elif count:
+            yield WordsStep("system", "The user took back every turn so far.", name="rollback")
+
+
+_CALLS = {
+    "function_call": "unknown",
+    "custom_tool_call": "unknown",
+    "local_shell_call": "local_shell",
+    "tool_search_call": "tool_search",
+    "web_search_call": "web_search",
+    "image_generation_call": "image_generation",
+}
+_DONE_AT_ONCE = ("web_search_call", "image_generation_call")
+_RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+
+
+def _unwrap(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Type and content of a line. The oldest versions wrote items as they are, after a line about the session."""
+    payload = value.get("payload")
+    if isinstance(payload, dict):
+        return text_in(value, "type"), payload
+    if text_in(value, "type") in _ITEMS:
+        return "response_item", value
+    if "instructions" in value and "id" in value:
+        return "session_meta", value
+    return text_in(value, "type"), {}
+
+
+def _parent(meta: dict[str, Any]) -> str:
+    """The thread that began this one as a sub-agent."""
+    source = meta.get("source")
+    agent = source.get("subagent") if isinstance(source, dict) else None
+    spawn = agent.get("thread_spawn") if isinstance(agent, dict) else None
+    parent = spawn.get("parent_thread_id") if isinstance(spawn, dict) else meta.get("parent_thread_id")
+    return as_text(parent)
+
+
+def _summary(payload: dict[str, Any]) -> Value:
+    """The words that stand for the history; the last message of the new one where they are not told apart."""
+    if isinstance(payload.get("message"), str) and payload["message"].strip():
+        return payload["message"]
+    history = payload.get("replacement_history")
+    texts = [text_of(i.get("content")) for i in history if isinstance(i, dict)] if isinstance(history, list) else []
+    return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")

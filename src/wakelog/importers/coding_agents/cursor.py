@@ -1,0 +1,230 @@
+"""Cursor: `state.vscdb`, a SQLite database with JSON under keys, in the table `cursorDiskKV`.
+
+`composerData:<id>` is a session: its name, model and the order of its bubbles. `bubbleId:<id>:<bubble>` is a bubble: a
+message of the person (type 1), or what the agent said, thought or did (type 2), with a call of a tool and its result in
+`toolFormerData`. Older sessions hold their bubbles inside. A bubble is a record; it is written again as there is more
+of it, so its steps have names.
+
+The other table, `ItemTable`, holds keys to accounts. It is never read, and neither is a value that is named a key.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.common.chat import json_or_text
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import Sample, decoded, digest
+from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    LabelsStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+)
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "cursor"
+TITLE = "Cursor"
+_DATA = (".config", "Library/Application Support", "AppData/Roaming")
+_SECRET = re.compile(r"key$|token$|secret", re.IGNORECASE)
+_HELD = frozenset({"text", "richText", "thinking", "toolFormerData"})
+_OUTCOMES: dict[str, Outcome] = {
+    "completed": "succeeded",
+    "success": "succeeded",
+    "error": "failed",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "canceled": "cancelled",
+    "rejected": "denied",
+}
+_EDITS = re.compile(r"(?:edit_file|search_replace|write|delete_file|apply_patch|reapply)")
+_PATHS = ("target_file", "targetFile", "file_path", "relativeWorkspacePath", "path", "effectiveUri")
+_KEYS = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
+_ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
+
+
+def places(home: Path) -> Iterator[Path]:
+    for data in _DATA:
+        path = home / data / "Cursor" / "User" / "globalStorage" / "state.vscdb"
+        if path.is_file():
+            yield path
+
+
+def recognises(found: Sample) -> bool:
+    return found.start.startswith(MAGIC) and "cursorDiskKV" in tables(found.path)
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    """The sessions, one after the other: a store may have gigabytes, so one at a time is in memory."""
+    try:
+        with opened_database(path) as db:
+            ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
+            for id in ids:
+                if (found := _transcript(db, id)) is not None:
+                    yield found
+    except sqlite3.Error as exc:
+        raise InvalidInputError(f"{path} cannot be read: {exc}", kind="bad-transcript") from exc
+
+
+def _transcript(db: sqlite3.Connection, id: str) -> Transcript | None:
+    row = db.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{id}",)).fetchone()
+    composer, size = _decoded(row[0]) if row else None, _size(db, id)
+    if not isinstance(composer, dict) or not (size or as_list(composer.get("conversation"))):
+        return None  # a session that was opened and never used
+    changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
+    inside = len(msgspec.json.encode(composer))
+    head = TranscriptHead(id, NAME, labels=_labels(composer))
+    return Transcript(head, partial(_records, db, id, composer), (size + inside, changed))
+
+
+def _labels(composer: dict[str, Any]) -> dict[str, str]:
+    uri = as_dict(as_dict(composer.get("workspaceIdentifier")).get("uri"))
+    found = {
+        "project": text_in(uri, "fsPath") or text_in(uri, "path"),
+        "title": text_in(composer, "name")[:200],
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
+    try:
+        stored = {str(key).rpartition(":")[2]: value for key, value in db.execute(_ROWS, _range(f"bubbleId:{id}:"))}
+    except sqlite3.Error as exc:
+        raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
+    model = text_in(as_dict(composer.get("modelConfig")), "modelName")
+    about = _without_secrets({k: v for k, v in composer.items() if k not in ("conversation", "conversationMap")})
+    version = digest(msgspec.json.encode(about), 8)
+    created = microseconds(composer.get("createdAt"))
+    labels = (LabelsStep({"model": model}),) if model else ()
+    yield SourceRecord(f"{id}.{version}", labels, created, about, step_ids=tuple(f"model/{model}" for _ in labels)), 0
+    bubbles = list(_in_order(composer, stored))
+    is_busy = composer.get("status") in ("generating", "running", "streaming")
+    for number, (name, raw) in enumerate(bubbles):
+        bubble = _decoded(raw)
+        size = len(raw) if isinstance(raw, str | bytes) else 0
+        if not isinstance(bubble, dict):
+            rest = raw if isinstance(raw, str) else None
+            yield SourceRecord(f"{name}.broken", rest=rest, broken=f"bubble {name} is no object"), size
+            continue
+        is_growing = is_busy and number == len(bubbles) - 1
+        yield _record(name, bubble, model, is_growing=is_growing), size
+
+
+def _in_order(composer: dict[str, Any], stored: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The bubbles as the session has them. One that no list names was taken out of the conversation."""
+    for header in as_list(composer.get("fullConversationHeadersOnly")):
+        name = text_in(as_dict(header), "bubbleId")
+        raw = stored.get(name, as_dict(composer.get("conversationMap")).get(name))
+        if raw is not None:
+            yield name, raw
+    for number, bubble in enumerate(as_list(composer.get("conversation"))):
+        yield text_in(as_dict(bubble), "bubbleId") or f"inside-{number}", bubble
+
+
+def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) -> SourceRecord:
+    steps = [] if is_growing else list(_steps(name, bubble, model))
+    names = tuple(f"{name}/{each}" for each, _ in steps)
+    version = f"{name}.{digest(repr(names).encode(), 6)}" if names else name
+    timing = as_dict(bubble.get("timingInfo"))
+    at = microseconds(bubble.get("createdAt")) or microseconds(timing.get("clientStartTime"))
+    rest = bubble if not steps else {k: v for k, v in bubble.items() if k not in _HELD}
+    tool = as_dict(bubble.get("toolFormerData"))
+    if steps and tool:
+        rest["toolFormerData"] = {k: v for k, v in tool.items() if k not in ("rawArgs", "params", "result")}
+    return SourceRecord(version, tuple(step for _, step in steps), at, _without_secrets(rest), step_ids=names)
+
+
+def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str, Step]]:
+    text = text_in(bubble, "text")
+    if bubble.get("type") == 1:
+        if text.strip():
+            yield "prompt", PromptStep(text, id=name)
+        return
+    tool = as_dict(bubble.get("toolFormerData"))
+    thinking = bubble.get("thinking")
+    thought = text_in(as_dict(thinking), "text") or as_text(thinking)
+    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thought}] if thought.strip() else []
+    if text.strip():
+        blocks.append({"type": "text", "text": text})
+    call = text_in(tool, "toolCallId") or f"{name}.call"
+    called = text_in(tool, "name") or (str(tool["tool"]) if "tool" in tool else "")
+    if called:
+        blocks.append({"type": "tool_use", "id": call, "name": called})
+    if blocks:
+        usage = _usage(bubble.get("tokenCount"))
+        kind = text_in(as_dict(bubble.get("modelInfo")), "modelName") or model
+        yield "said", ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
+    if called:
+        given = json_or_text(tool.get("rawArgs") or tool.get("params"))
+        yield "ask", AskStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
+        outcome = _OUTCOMES.get(text_in(tool, "status"))
+        if outcome is not None:
+            yield "answer", _answer(call, called, given, tool, outcome)
+
+
+def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: Outcome) -> AnswerStep:
+    result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
+    told = as_dict(result)
+    if outcome == "succeeded" and told.get("rejected") is True:
+        outcome = "denied"
+    error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[:2000]
+    files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
+    return AnswerStep(call, result, outcome, error, files, by="user" if outcome == "denied" else "")
+
+
+def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ...]:
+    path = next((as_text(given[key]) for key in _PATHS if as_text(given.get(key))), "")
+    if not path or not _EDITS.match(tool):
+        return ()
+    return (file_change(path, change="deleted" if tool.startswith("delete") else "modified", action=call),)
+
+
+def _usage(told: Any) -> Usage:
+    count = as_dict(told)
+    return Usage(input=count_in(count, "inputTokens"), output=count_in(count, "outputTokens"))
+
+
+def _without_secrets(value: dict[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in value.items() if not (isinstance(v, str) and _SECRET.search(k))}
+
+
+def _size(db: sqlite3.Connection, id: str) -> int:
+    query = "SELECT coalesce(sum(length(value)), 0) FROM cursorDiskKV WHERE key >= ? AND key < ?"
+    return int(db.execute(query, _range(f"bubbleId:{id}:")).fetchone()[0])
+
+
+def _range(prefix: str) -> tuple[str, str]:
+    """All keys that begin so: the index finds them without reading the others."""
+    return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
+
+
+def _decoded(raw: Any) -> Any:
+    """A value as it is stored: text or bytes of JSON, which older versions wrapped once more."""
+    for _ in range(2):
+        if not isinstance(raw, str | bytes):
+            break
+        try:
+            raw = decoded(raw)
+        except ValueError:
+            return None
+    return raw

@@ -1,0 +1,205 @@
+"""Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, since 2026 `.jsonl`.
+
+The old file is one document with all messages, written anew each time. The new one is a log: a header, messages, and
+patches of the header (`$set`); a message that comes again replaces the one before, `$rewindTo` takes back a message and
+all after it, and a `$set` with `messages` is the whole history after the program changed it. Sub-agents have files of
+their own in a folder named after the session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader, Named
+from wakelog.importers.common.broken_lines import broken_record
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, document, json_lines
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
+from wakelog.model.json_fields import as_list
+from wakelog.model.values import Value
+
+NAME = "gemini-cli"
+TITLE = "Gemini CLI"
+_GEMINI = re.compile(rb'"type"\s*:\s*"gemini"')
+_HELD = frozenset({"content", "displayContent", "thoughts", "toolCalls", "tokens", "model"})
+
+
+def places(home: Path) -> Iterator[Path]:
+    chats = home / ".gemini" / "tmp"
+    for pattern in ("*/chats/session-*.json", "*/chats/session-*.jsonl", "*/chats/*/*.jsonl"):
+        yield from sorted(chats.glob(pattern))
+
+
+def recognises(found: Sample) -> bool:
+    for line in found.lines:
+        if not isinstance(line, dict):
+            continue
+        if "sessionId" in line and "projectHash" in line and "type" not in line:
+            return True
+        if line.get("type") == "gemini" and "id" in line and "content" in line:
+            return True
+    if not found.start.lstrip().startswith(b"{"):
+        return False
+    is_session = found.has(b'"sessionId"', b'"messages"') and found.has(b'"projectHash"')
+    return is_session or bool(_GEMINI.search(found.start) and (found.has(b'"thoughts"') or found.has(b'"toolCalls"')))
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    is_log = _is_log(path)
+    header = _header(path) if is_log else document(path)
+    if not isinstance(header, dict):
+        raise InvalidInputError(
+            f"{path} is not a session of Gemini CLI", kind="bad-transcript", hint="it is JSON, but not an object"
+        )
+    session = header.get("sessionId") or header.get("id")
+    origin = session if isinstance(session, str) and session else path.name.split(".")[0]
+    is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
+    project = _project(path, header)
+    head = TranscriptHead(
+        origin,
+        NAME,
+        labels={"project": project} if project else {},
+        parent=path.parent.name if is_agent else "",
+    )
+    reader = partial(_LogReader, _children(path, origin))
+    read = partial(_log_records, reader, path) if is_log else partial(_document_records, reader, header)
+    yield Transcript(head, read)
+
+
+def _log_records(reader: Callable[[], _LogReader], path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    read = reader()
+    for line in json_lines(path):
+        yield read.record(line), len(line.raw)
+
+
+def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
+    read = reader()
+    if not isinstance(header.get("messages"), list):
+        # One message alone, as some keep it.
+        yield read.message(header), 0
+        return
+    about = {k: v for k, v in header.items() if k != "messages"}
+    yield SourceRecord("header", tuple(_told(about)), microseconds(about.get("startTime")), about), 0
+    for message in header["messages"]:
+        if isinstance(message, dict):
+            yield read.message(message, is_rewritten=True), 0
+        else:
+            yield SourceRecord(read.id_of(message), rest=message, broken="a message is not an object"), 0
+
+
+class _LogReader:
+    def __init__(self, children: frozenset[str]) -> None:
+        self._messages = MessageReader(children)
+        self._ids = RecordIds()
+        self._order: dict[str, str] = {}
+        """Messages that are in view, in order, with the record that each was last in."""
+
+    def id_of(self, value: Any) -> str:
+        return self._ids.unique(digest(msgspec.json.encode(value)))
+
+    def record(self, line: JsonLine) -> SourceRecord:
+        if line.broken:
+            return broken_record(line, self._ids)
+        value: dict[str, Any] = line.value
+        if isinstance(value.get("id"), str) and "$set" not in value:
+            return self.message(value)
+        if "sessionId" in value:
+            return SourceRecord(
+                self._ids.unique("header"), tuple(_told(value)), microseconds(value.get("startTime")), value
+            )
+        id = self._ids.unique(digest(line.raw))
+        if isinstance(value.get("$rewindTo"), str):
+            return SourceRecord(id, tuple(self._rewind(value["$rewindTo"])), rest=value)
+        if isinstance(value.get("$set"), dict):
+            return self._patch(id, line.whole, value["$set"])
+        return SourceRecord(id, rest=line.whole)
+
+    def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> SourceRecord:
+        """A message. In a document that is written anew, its id changes when it has more steps than before."""
+        given = message.get("id")
+        own = given if isinstance(given, str) and given else digest(msgspec.json.encode(message))
+        named = self._messages.steps(own, message)
+        version = f"{own}.{digest(repr([n for n, _ in named]).encode(), 6)}" if is_rewritten else own
+        record = _record(self._ids.unique(version), named, message)
+        self._order[own] = record.id
+        return record
+
+    def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> SourceRecord:
+        """A patch of the header, which may bring the whole history: of that, what is not known yet."""
+        messages = new.get("messages")
+        named: list[Named] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
+        for message in as_list(messages):
+            if isinstance(message, dict) and isinstance(message.get("id"), str):
+                named += self._messages.steps(message["id"], message)
+        return SourceRecord(
+            id,
+            tuple(step for _, step in named),
+            microseconds(new.get("lastUpdated")),
+            rest,
+            step_ids=tuple(name for name, _ in named),
+        )
+
+    def _rewind(self, to: str) -> Iterator[Step]:
+        ids = list(self._order)
+        kept = ids[: ids.index(to)] if to in self._order else []
+        self._order = {id: self._order[id] for id in kept}
+        if kept:
+            yield RewindStep(self._order[kept[-1]])
+        else:
+            yield WordsStep("system", "The user took back every message so far.", name="rollback")
+
+
+def _record(id: str, named: list[Named], message: dict[str, Any]) -> SourceRecord:
+    rest: dict[str, Value] = {k: v for k, v in message.items() if k not in _HELD} if named else message
+    calls = message.get("toolCalls")
+    if named and isinstance(calls, list):
+        held = ("args", "result")
+        rest["toolCalls"] = [{k: v for k, v in c.items() if k not in held} if isinstance(c, dict) else c for c in calls]
+    return SourceRecord(
+        id,
+        tuple(step for _, step in named),
+        microseconds(message.get("timestamp")),
+        rest,
+        step_ids=tuple(name for name, _ in named),
+    )
+
+
+def _told(about: dict[str, Any]) -> Iterator[Step]:
+    summary = about.get("summary")
+    if isinstance(summary, str) and summary.strip():
+        yield LabelsStep({"title": summary.strip()[:200]})
+
+
+def _is_log(path: Path) -> bool:
+    if ".jsonl" in path.name:
+        return True
+    first = next(json_lines(path), None)
+    return first is not None and not first.broken and "messages" not in first.value and "content" not in first.value
+
+
+def _header(path: Path) -> dict[str, Any]:
+    return next((line.value for line in json_lines(path) if line.value and "sessionId" in line.value), {})
+
+
+def _children(path: Path, origin: str) -> frozenset[str]:
+    """Sub-agents of a session, by the names of their files."""
+    folder = path.parent / re.sub(r"[^A-Za-z0-9._-]", "_", origin)
+    return frozenset(child.stem for child in folder.glob("*.jsonl"))
+
+
+def _project(path: Path, header: dict[str, Any]) -> str:
+    """The folder that the session was about: the program keeps it beside its chats."""
+    try:
+        root = (path.parent.parent / ".project_root").read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        root = ""
+    folders = header.get("directories")
+    first = folders[0] if isinstance(folders, list) and folders and isinstance(folders[0], str) else ""
+    return root or first

@@ -1,0 +1,251 @@
+"""A message of Gemini CLI as steps, each with a name.
+
+The program writes a message again when there is more of it: its tokens, its calls, their results. The names are the
+same in every version, so that each step is taken once. A result may also come as a message of the user with a
+`functionResponse`; a call is answered by whichever comes first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.common.amounts import edited_lines, tokens
+from wakelog.importers.common.file_changes import diff_counts, file_change, replaced
+from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.importers.common.tools import effect_of, is_shell
+from wakelog.importers.steps import AnswerStep, AskStep, CompactionStep, Outcome, PromptStep, ReplyStep, Step, WordsStep
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+ERROR_MAX = 2000
+Named = tuple[str, Step]
+_CONTEXT = re.compile(r"\s*(?:<session_context>|<hook_context>|This is the Gemini CLI\. We are setting up the context)")
+_SNAPSHOT = "<state_snapshot>"
+_EXIT = re.compile(r"^Exit Code: (-?\d{1,9})\s*$", re.MULTILINE)
+_DENIED = re.compile(
+    r"did not allow|rejected by the user|user (?:denied|declined|rejected)|denied by policy", re.IGNORECASE
+)
+_CREATED = re.compile(r"(?:Successfully )?created", re.IGNORECASE)
+_MODEL = ("gemini", "model", "assistant")
+
+
+class MessageReader:
+    """Reads the messages of one transcript, in order."""
+
+    def __init__(self, children: frozenset[str]) -> None:
+        self._children = children
+        self._asked: dict[str, tuple[str, Value]] = {}
+        self._held: dict[str, dict[str, Any]] = {}
+        """Results that came before their calls."""
+        self._files = FollowedFiles()
+
+    def steps(self, id: str, message: dict[str, Any]) -> list[Named]:
+        kind = message.get("type")
+        if kind == "user":
+            return list(self._user(id, message))
+        if kind in _MODEL:
+            return list(self._model(id, message))
+        text = text_of(message.get("content"))
+        return [(f"{id}/note", WordsStep("system", text, name=str(kind)))] if kind and text else []
+
+    def _user(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
+        content, shown = message.get("content"), message.get("displayContent")
+        for part in _parts(content):
+            response = part.get("functionResponse")
+            if isinstance(response, dict):
+                yield from self._response(response)
+        text = text_of(content)
+        words = _words(content)
+        if not words:
+            return
+        if _SNAPSHOT in text:
+            yield f"{id}/summary", CompactionStep(text)
+        elif _CONTEXT.match(text):
+            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
+        elif shown and text_of(shown) and text_of(shown) != text:
+            yield f"{id}/prompt", PromptStep(_words(shown), id=id)
+            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
+        else:
+            yield f"{id}/prompt", PromptStep(words, id=id)
+
+    def _response(self, response: dict[str, Any]) -> Iterator[Named]:
+        call = str(response.get("id") or "")
+        if call in self._asked:
+            yield f"answer/{call}", self._answer(call, {"result": [{"functionResponse": response}]})
+        elif call:
+            self._held[call] = response
+
+    def _model(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
+        model = text_in(message, "model")
+        usage = _usage(message.get("tokens"))
+
+        def reply(*blocks: dict[str, Value]) -> ReplyStep:
+            return ReplyStep(id, list(blocks), model=model, usage=usage)
+
+        thoughts = [{"type": "thinking", "thinking": t} for t in _thoughts(message.get("thoughts"))]
+        if thoughts:
+            yield f"{id}/thoughts", reply(*thoughts)
+        if text := text_of(message.get("content")):
+            yield f"{id}/text", reply({"type": "text", "text": text})
+        calls = list(_calls(id, message))
+        for call, name, given, _ in calls:
+            self._asked[call] = name, given
+            yield f"mention/{call}", reply({"type": "tool_use", "id": call, "name": name})
+            yield f"ask/{call}", AskStep(call, name, given, effect_of(name, given), group=id)
+        if usage.is_known:
+            yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
+        for call, _, _, record in calls:
+            held = self._held.pop(call, None)
+            if record.get("result") is None and held:
+                record = record | {"result": [{"functionResponse": held}]}
+            if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
+                yield f"answer/{call}", self._answer(call, record)
+
+    def _answer(self, call: str, record: dict[str, Any]) -> AnswerStep:
+        tool, given = self._asked[call]
+        output, is_error = _output(record.get("result"))
+        display = record.get("resultDisplay")
+        if output is None and isinstance(display, str):
+            output = display
+        text = as_text(output)
+        outcome = _outcome(tool, text, record.get("status"), is_error)
+        files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
+        agent = record.get("agentId")
+        return AnswerStep(
+            call,
+            output,
+            outcome,
+            error="" if outcome == "succeeded" else text[:ERROR_MAX],
+            files=tuple(files),
+            by="user" if outcome == "denied" else "",
+            child=agent if isinstance(agent, str) and agent in self._children else "",
+        )
+
+    def _changes(self, tool: str, given: Value, text: str, display: Any) -> Iterator[FileChanged]:
+        path = given.get("file_path") or given.get("path") if isinstance(given, dict) else None
+        if tool not in ("write_file", "replace", "edit") or not isinstance(path, str) or not path:
+            return
+        shown = as_dict(display)
+        before, after = shown.get("originalContent"), shown.get("newContent")
+        before = before if isinstance(before, str) else self._files.text(path)
+        old, new = given.get("old_string"), given.get("new_string")
+        lines = None
+        if tool == "write_file":
+            after = after if isinstance(after, str) else given.get("content")
+        elif not isinstance(after, str) and isinstance(old, str) and isinstance(new, str):
+            after = replaced(before, old, new) if before is not None else None
+            lines = edited_lines([(old, new)])
+        after = after if isinstance(after, str) else None
+        is_new = bool(_CREATED.match(text)) or shown.get("isNewFile") is True or (tool != "write_file" and old == "")
+        if isinstance(shown.get("fileDiff"), str):
+            lines = diff_counts(shown["fileDiff"])
+        if before is not None and after is not None:
+            lines = None
+        self._files.follow(path, after)
+        yield file_change(path, before=before, after=after, change="created" if is_new else "modified", lines=lines)
+
+
+def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, dict[str, Any]]]:
+    """The calls of a message: id, tool, input and the record of it. Those that came from the history have no record."""
+    records = message.get("toolCalls")
+    seen = set()
+    for number, record in enumerate(as_list(records)):
+        if isinstance(record, dict):
+            call = str(record.get("id") or f"{id}-{number}")
+            seen.add(call)
+            yield call, str(record.get("name") or "unknown"), record.get("args"), record
+    for number, part in enumerate(_parts(message.get("content"))):
+        asked = part.get("functionCall")
+        if isinstance(asked, dict):
+            call = str(asked.get("id") or f"{id}-part{number}")
+            if call not in seen:
+                seen.add(call)
+                yield call, str(asked.get("name") or "unknown"), asked.get("args"), {}
+
+
+def _outcome(tool: str, text: str, status: Any, is_error: bool) -> Outcome:
+    if status == "cancelled":
+        return "denied" if _DENIED.search(text[:400]) else "cancelled"
+    if status == "error" or is_error:
+        return "denied" if _DENIED.search(text[:400]) else "failed"
+    if is_shell(tool):
+        # It counts as a success when the command ran, whatever became of it.
+        codes = _EXIT.findall(text)
+        return "failed" if codes and int(codes[-1]) != 0 else "succeeded"
+    return "succeeded"
+
+
+def _output(result: Any) -> tuple[Value, bool]:
+    """What a call gave: the text of its response where it is one, and whether that is an error."""
+    parts = _parts(result)
+    responses = [p["functionResponse"] for p in parts if isinstance(p.get("functionResponse"), dict)]
+    if not responses:
+        return (result if result else None), False
+    response = responses[0].get("response")
+    more = [_picture(p) for p in parts if "functionResponse" not in p]
+    if isinstance(response, dict):
+        for key, is_error in (("output", False), ("error", True)):
+            if len(response) == 1 and isinstance(response.get(key), str):
+                text = response[key]
+                return ([{"type": "text", "text": text}, *more] if more else text), is_error
+        return ([{"type": "json", "json": response}, *more] if more else response), "error" in response
+    return response, False
+
+
+def _words(content: Any) -> Value:
+    """A user's content without what is no words of theirs: text as text, pictures as blocks."""
+    if isinstance(content, str):
+        return content if content.strip() else None
+    blocks = [_picture(p) for p in _parts(content) if "functionResponse" not in p and "functionCall" not in p]
+    blocks = [b for b in blocks if not isinstance(b.get("text"), str) or b["text"].strip()]
+    if blocks and all(isinstance(b.get("text"), str) for b in blocks):
+        return "\n".join(b["text"] for b in blocks)
+    return blocks or None
+
+
+def _picture(part: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    data = part.get("inlineData")
+    if isinstance(data, dict) and isinstance(data.get("data"), str):
+        source = {"type": "base64", "media_type": str(data.get("mimeType") or ""), "data": data["data"]}
+        return {"type": "image", "source": source}
+    return part
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, dict):
+        return [content]
+    if isinstance(content, str):
+        return [{"text": content}]
+    if not isinstance(content, list):
+        return []
+    return [p if isinstance(p, dict) else {"text": p} for p in content if isinstance(p, dict | str)]
+
+
+def text_of(content: Any) -> str:
+    parts = [p for p in _parts(content) if p.get("thought") is not True]
+    texts = [p["text"] for p in parts if isinstance(p.get("text"), str)]
+    return "\n".join(t for t in texts if t.strip()) if any(t.strip() for t in texts) else ""
+
+
+def _thoughts(thoughts: Any) -> Iterator[str]:
+    for thought in as_list(thoughts):
+        if isinstance(thought, dict):
+            parts = [thought.get("subject"), thought.get("description")]
+            text = "\n".join(p for p in parts if isinstance(p, str) and p)
+            if text:
+                yield text
+
+
+def _usage(told: Any) -> Usage:
+    if not isinstance(told, dict):
+        return Usage()
+    heard, cached, tool, said, thought = (
+        tokens(told.get(key)) for key in ("input", "cached", "tool", "output", "thoughts")
+    )
+    return Usage(input=max(0, heard - cached) + tool, cache_read=cached, output=said, reasoning=thought)

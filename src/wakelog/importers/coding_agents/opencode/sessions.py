@@ -1,0 +1,136 @@
+"""OpenCode: `~/.local/share/opencode/opencode.db`, before 1.2 the folder `storage/` beside it.
+
+store.py reads the sessions of all its versions, parts.py says what their messages mean. A session, a
+message and a part are one record each; since 2.0 a message holds its parts and is one record with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from wakelog.importers.coding_agents.opencode.parts import AnswerReader, Named, user_steps, whole_steps
+from wakelog.importers.coding_agents.opencode.store import (
+    StoredMessage,
+    StoredRow,
+    StoredSession,
+    session_ids,
+    sessions_in,
+)
+from wakelog.importers.source.files import Sample, digest
+from wakelog.importers.source.foreign_database import MAGIC, tables
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
+from wakelog.model.json_fields import as_text, text_in
+from wakelog.model.values import Value
+
+NAME = "opencode"
+TITLE = "OpenCode"
+_SESSION = re.compile(rb'"id"\s*:\s*"ses_')
+
+
+def places(home: Path) -> Iterator[Path]:
+    """The databases, and sessions in files that are in none of them."""
+    data = home / ".local" / "share" / "opencode"
+    known: set[str] = set()
+    for path in sorted(data.glob("opencode*.db")):
+        yield path
+        known |= session_ids(path)
+    for path in sorted((data / "storage" / "session").glob("*/ses_*.json")):
+        if path.stem not in known:
+            yield path
+
+
+def recognises(found: Sample) -> bool:
+    if found.start.startswith(MAGIC):
+        names = tables(found.path)
+        return {"session", "session_v2"} & names != set() and (
+            "session_message" in names or {"message", "part"} <= names
+        )
+    if not _SESSION.search(found.start):
+        return False
+    return found.path.name.startswith("ses_") or found.has(b'"info"', b'"messages"')
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    for session in sessions_in(path):
+        info = session.info
+        labels = {"project": text_in(info, "directory"), "agent_version": text_in(info, "version")}
+        head = TranscriptHead(
+            session.id,
+            NAME,
+            labels={k: v for k, v in labels.items() if v},
+            parent=text_in(info, "parentID") or text_in(info, "parent_id"),
+        )
+        yield Transcript(head, partial(_records, session), session.stat)
+
+
+def _records(session: StoredSession) -> Iterator[tuple[SourceRecord, int]]:
+    title = as_text(session.info.get("title"))
+    named: list[Named] = [(f"title/{title}", LabelsStep({"title": title[:200]}))] if title else []
+    time = session.info.get("time")
+    at = time.get("created") if isinstance(time, dict) else session.info.get("time_created")
+    yield _record(session.id, named, microseconds(at), session.info), 0
+    for message in session.messages():
+        for record in _message(message):
+            yield record, 0
+
+
+def _message(message: StoredMessage) -> Iterator[SourceRecord]:
+    row = message.row
+    parts = [p for p in message.parts if not p.broken]
+    for broken in (row, *message.parts):
+        if broken.broken:
+            yield SourceRecord(f"{broken.id}.broken", rest=broken.data, broken=broken.broken)
+    if row.broken:
+        for part in parts:
+            yield _record(part.id, [], 0, part.data)
+        return
+    at = _created(row.data)
+    if message.is_whole:
+        yield _record(row.id, list(whole_steps(row.id, row.data)), at, _without(row.data))
+    elif row.data.get("role") == "assistant":
+        yield from _answer(row, parts, at)
+    else:
+        named = list(user_steps(row.id, [p.data for p in parts]))
+        yield _record(row.id, named, at, row.data)
+        for part in parts:
+            yield _record(part.id, [], at, _without(part.data) if named else part.data)
+
+
+def _answer(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceRecord]:
+    reader = AnswerReader(row.id, row.data, [p.data for p in parts])
+    for part, (named, is_held) in zip(parts, reader.parts([p.data for p in parts]), strict=True):
+        yield _record(part.id, named, _created(part.data) or at, _without(part.data) if is_held else part.data)
+    yield _record(row.id, list(reader.end(row.data)), at, row.data)
+
+
+def _record(id: str, named: list[Named], at: int, rest: Value) -> SourceRecord:
+    """A record whose id changes when it has more steps than before."""
+    names = tuple(name for name, _ in named)
+    version = f"{id}.{digest(repr(names).encode(), 6)}" if names else id
+    return SourceRecord(version, tuple(step for _, step in named), at, rest, step_ids=names)
+
+
+def _created(data: dict[str, Any]) -> int:
+    time = data.get("time")
+    state = data.get("state")
+    inner = state.get("time") if isinstance(state, dict) else None
+    for each in (inner, time):
+        if isinstance(each, dict):
+            return microseconds(each.get("start") or each.get("created"))
+    return 0
+
+
+def _without(data: dict[str, Any]) -> dict[str, Any]:
+    """A part without what its steps hold."""
+    rest = {k: v for k, v in data.items() if k != "text"}
+    for key, inner in (("state", ("input", "output", "content", "error")),):
+        if isinstance(rest.get(key), dict):
+            rest[key] = {k: v for k, v in rest[key].items() if k not in inner}
+    if isinstance(rest.get("content"), list):
+        rest["content"] = [_without(p) if isinstance(p, dict) else p for p in rest["content"]]
+    return rest

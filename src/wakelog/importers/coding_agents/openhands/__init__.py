@@ -1,0 +1,1 @@
+"""OpenHands, before and since v1."""

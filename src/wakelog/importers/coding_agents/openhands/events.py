@@ -1,0 +1,287 @@
+"""OpenHands: the events of one conversation, in the order they came.
+
+Up to 2025 (v0) they are one JSON array: an event is an action with `args`, or an observation with `content` and
+`extras`, whose `cause` names its action. From v1 on they are JSON lines, each with a `kind`. Both say which answer of
+the model an action came from, and repeat that answer in every event of it; it is taken in once.
+
+The state of v1's conversation comes as a stream of changes, a key and its new value each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.coding_agents.openhands.events_v1 import EventReader
+from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.usage import usage_of
+
+NAME = "openhands"
+TITLE = "OpenHands"
+_ASIDE = frozenset({"null", "change_agent_state", "agent_state_changed", "", "recall", "system"})
+_TOOLS = {"run": "execute_bash", "edit": "str_replace_editor", "run_ipython": "execute_ipython_cell"}
+_EFFECTS = {"execute_bash": "bash", "execute_ipython_cell": "bash"}
+_KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"ConversationStateUpdateEvent"')
+ERROR_MAX = 2000
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from sorted((home / ".openhands").glob("**/events.jsonl"))
+    yield from sorted((home / ".openhands").glob("**/trajectory*.json"))
+
+
+def recognises(found: Sample) -> bool:
+    if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
+        return True
+    if found.start.lstrip()[:1] != b"[" or not found.has(b'"source"', b'"timestamp"'):
+        return False
+    return found.has(b'"observation"') or found.has(b'"action"', b'"args"')
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    lines = list(json_lines(path))
+    given = document(path) if len(lines) == 1 or is_document(lines) else None
+    if isinstance(given, dict) and "kind" not in given:
+        given = given.get("trajectory", given.get("history", given.get("events")))
+    if given is not None and not isinstance(given, list | dict):
+        raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file complete?")
+    events: list[tuple[Any, str, int]] = (
+        [(event, "", len(str(event))) for event in as_list(given)]
+        if isinstance(given, list)
+        else [(line.value if line.value is not None else line.text, line.broken, len(line.raw)) for line in lines]
+    )
+    events = [(storable(event) if not why else event, why, size) for event, why, size in events]
+    head = _head(path, [event for event, _, _ in events if isinstance(event, dict)])
+    yield Transcript(head, lambda: _records(events))
+
+
+def _head(path: Path, events: list[dict[str, Any]]) -> TranscriptHead:
+    """A conversation is named after its folder; the first event's time and id tell it from others."""
+    first = events[0] if events else {}
+    told = f"{first.get('id')} {first.get('timestamp')} {digest(msgspec.json.encode(first))}"
+    name = path.parent.name if path.stem in ("events", "trajectory") else path.stem
+    version = next((text_in(e, "version") for e in events[:50] if e.get("version")), "")
+    labels = {"agent_version": version} if version else {}
+    return TranscriptHead(f"{name}-{digest(told.encode(errors='replace'), 8)}", NAME, labels=labels, name=name)
+
+
+def _records(events: list[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
+    ids = RecordIds()
+    v0, v1 = _ArrayReader(), EventReader()
+    for number, (event, why, size) in enumerate(events):
+        if not isinstance(event, dict):
+            id = ids.unique(digest(msgspec.json.encode(event) if not isinstance(event, bytes) else event))
+            yield SourceRecord(id, rest=event, broken=why or f"event {number} is not an object"), size
+            continue
+        told = event.get("id")
+        id = ids.unique(str(told) if isinstance(told, str | int) else digest(msgspec.json.encode(event)))
+        reader = v1 if isinstance(event.get("kind"), str) else v0
+        steps, rest = reader.read(id, event)
+        yield SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), rest), size
+
+
+class _ArrayReader:
+    """Events of v0."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Any, str] = {}
+        """The call of each action, by the event's id."""
+        self._replies: set[str] = set()
+        self._is_begun = False
+
+    def read(self, id: str, event: dict[str, Any]) -> tuple[list[Step], Any]:
+        steps = list(self._steps(id, event))
+        if not steps:
+            return [], event
+        metadata = as_dict(event.get("tool_call_metadata"))
+        told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
+        rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
+        if "args" in rest:
+            rest["args"] = {
+                k: v for k, v in as_dict(event["args"]).items() if k not in ("thought", "content", "command")
+            }
+        if "extras" in rest:
+            rest["extras"] = {
+                k: v for k, v in as_dict(event["extras"]).items() if k not in ("old_content", "new_content", "command")
+            }
+        if metadata:
+            # The answer of the model is in the reply, and what else is told of it with the first event of it.
+            response = as_dict(metadata.get("model_response"))
+            is_first = any(isinstance(step, ReplyStep) for step in steps)
+            about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
+            rest["tool_call_metadata"] = metadata | {"model_response": about}
+        return steps, rest
+
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        args, source = as_dict(event.get("args")), event.get("source")
+        action, observation = event.get("action"), event.get("observation")
+        if isinstance(action, str):
+            match action:
+                case "message" if source == "user":
+                    self._is_begun = True
+                    yield PromptStep(args.get("content", event.get("message")), id=id)
+                case "message":
+                    text = text_in(args, "content") or text_in(event, "message")
+                    yield ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
+                case "system":
+                    yield WordsStep("system", args.get("content"), name="instructions")
+                case "finish" | "reject":
+                    yield from self._finish(id, event, args)
+                case _ if action in _ASIDE:
+                    yield from _state(args)
+                case _:
+                    yield from self._asked(id, event, action, args)
+        elif isinstance(observation, str):
+            if observation in ("agent_state_changed", "null", ""):
+                yield from _state(as_dict(event.get("extras")))
+            elif observation == "condense":
+                yield CompactionStep(event.get("content"))
+            elif observation == "recall":
+                yield WordsStep("user", event.get("content"), name="context", trust="unverified")
+            else:
+                yield from self._answered(event, observation)
+
+    def _asked(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[Step]:
+        metadata = as_dict(event.get("tool_call_metadata"))
+        tool = text_in(metadata, "function_name") or _TOOLS.get(action, action)
+        call = text_in(metadata, "tool_call_id") or f"call-{id}"
+        response = as_dict(metadata.get("model_response"))
+        reply = text_in(response, "id") or f"e{id}"
+        given = _given(response, call)
+        if given is None:
+            given = {k: v for k, v in args.items() if k not in ("thought", "confirmation_state", "hidden")}
+        self._calls[_key(event.get("id"))] = call
+        if reply not in self._replies:
+            self._replies.add(reply)
+            yield _reply(reply, response, text_in(args, "thought"), [(call, tool)])
+        if event.get("source") == "user":
+            tool = f"user:{tool}"
+        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+
+    def _answered(self, event: dict[str, Any], observation: str) -> Iterator[Step]:
+        metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
+        call = text_in(metadata, "tool_call_id") or self._calls.get(_key(event.get("cause")), "")
+        content = event.get("content")
+        if not call:
+            if text_of(content).strip():
+                yield WordsStep("user", content, name=observation[:60], trust="unverified")
+            return
+        outcome = _outcome(event, observation, extras)
+        files = _files(extras) if outcome == "succeeded" else ()
+        shown = extras.get("formatted_output_and_error") if files else None
+        yield AnswerStep(
+            call,
+            shown if isinstance(shown, str) and shown else content,
+            outcome,
+            error="" if outcome == "succeeded" else text_of(content)[-ERROR_MAX:],
+            files=files,
+            by="user" if outcome == "denied" else "",
+        )
+
+    def _finish(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[Step]:
+        metadata = as_dict(event.get("tool_call_metadata"))
+        response = as_dict(metadata.get("model_response"))
+        reply = text_in(response, "id") or f"e{id}"
+        text = text_in(args, "final_thought") or text_in(args, "thought") or text_in(event, "message")
+        if reply not in self._replies:
+            self._replies.add(reply)
+            yield msgspec.structs.replace(_reply(reply, response, text, []), is_last=True)
+        yield TurnDoneStep("completed" if event.get("action") == "finish" else "failed")
+
+
+def _key(value: Any) -> Any:
+    return value if isinstance(value, str | int) else None
+
+
+def _given(response: dict[str, Any], call: str) -> Any:
+    """The input of a call, as the model wrote it."""
+    for choice in as_list(response.get("choices")):
+        for asked in as_list(as_dict(as_dict(choice).get("message")).get("tool_calls")):
+            if as_dict(asked).get("id") == call:
+                return json_or_text(as_dict(as_dict(asked).get("function")).get("arguments"))
+    return None
+
+
+def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> ReplyStep:
+    choice = as_dict(next(iter(as_list(response.get("choices"))), None))
+    said = as_dict(choice.get("message"))
+    text = text_of(said.get("content")) or thought
+    asked = [
+        (text_in(as_dict(c), "id"), as_text(as_dict(as_dict(c).get("function")).get("name")))
+        for c in as_list(said.get("tool_calls"))
+    ] or calls
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
+    blocks += [{"type": "tool_use", "id": call, "name": tool} for call, tool in asked]
+    return ReplyStep(
+        id,
+        blocks,
+        model=text_in(response, "model"),
+        usage=usage_of({"usage": _usage(as_dict(response.get("usage")))}),
+        stop_reason=text_in(choice, "finish_reason"),
+    )
+
+
+def _usage(told: dict[str, Any]) -> dict[str, Any]:
+    """Usage as the OpenAI API tells it; what was written to a cache stands beside it, and is part of the prompt."""
+    details = as_dict(told.get("prompt_tokens_details"))
+    return told | {"prompt_tokens_details": details | {"cache_write_tokens": told.get("cache_creation_input_tokens")}}
+
+
+def _state(about: dict[str, Any]) -> Iterator[Step]:
+    """What the agent's state became. Only where it says that a turn is over is it more than what the rest says."""
+    match about.get("agent_state"):
+        case "finished":
+            yield TurnDoneStep()
+        case "error":
+            yield TurnDoneStep("failed", text_in(about, "reason")[:ERROR_MAX] or "error")
+        case "stopped":
+            yield TurnDoneStep("interrupted")
+        case "rejected":
+            yield TurnDoneStep("failed", "rejected")
+
+
+def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> Outcome:
+    if observation == "user_rejected":
+        return "denied"
+    if observation == "error" or (event.get("success") is False and observation != "run"):
+        return "failed"
+    code = as_dict(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
+    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+        # -1: the command still runs, and the wait for it is over.
+        return "timed_out" if code == -1 else "failed"
+    if text_of(event.get("content")).startswith("ERROR:"):
+        return "failed"
+    return "succeeded"
+
+
+def _files(extras: dict[str, Any]) -> tuple[FileChanged, ...]:
+    path, after, before = text_in(extras, "path"), extras.get("new_content"), extras.get("old_content")
+    if not path or not isinstance(after, str):
+        return ()
+    is_new = extras.get("prev_exist") is False
+    before = before if isinstance(before, str) and not is_new else None
+    return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)

@@ -1,0 +1,223 @@
+"""Events of OpenHands from v1 on: one JSON object a line, each with its `kind`.
+
+`ActionEvent` is a call, `ObservationEvent` its answer, `MessageEvent` words of the user or the agent, and
+`ConversationStateUpdateEvent` a change of the conversation's state: a key and its new value, or all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.common.amounts import micros
+from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.file_changes import file_change
+from wakelog.importers.common.foreign_state import ForeignState
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    SpentStep,
+    Step,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+_EFFECTS = {
+    "terminal": "bash",
+    "execute_bash": "bash",
+    "file_editor": "str_replace_editor",
+    "task_tracker": "update_plan",
+}
+_LOOKS = frozenset({"view", "undo_edit"})
+_STATUS = {
+    "finished": TurnDoneStep(),
+    "error": TurnDoneStep("failed", "error"),
+    "stuck": TurnDoneStep("failed", "stuck"),
+}
+ERROR_MAX = 2000
+
+
+class EventReader:
+    """Reads events one by one."""
+
+    def __init__(self) -> None:
+        self._calls: dict[str, str] = {}
+        self._replies: set[str] = set()
+        self._state = ForeignState()
+        self._sum = (Usage(), 0)
+
+    def read(self, id: str, event: dict[str, Any]) -> tuple[list[Step], Any]:
+        steps = list(self._steps(id, event))
+        if not steps:
+            return [], event
+        held: tuple[str, ...] = ("id", "timestamp")
+        match event.get("kind"):
+            case "ActionEvent":
+                held = ("id", "timestamp", "thought", "tool_call", "reasoning_content", "tool_name")
+            case "ConversationStateUpdateEvent":
+                held = ("id", "timestamp", "value")
+            case "MessageEvent":
+                held = ("id", "timestamp", "llm_message")
+        rest = {k: v for k, v in event.items() if k not in held}
+        if event.get("kind") == "ObservationEvent":
+            rest["observation"] = {
+                k: v
+                for k, v in as_dict(event.get("observation")).items()
+                if k not in ("content", "output", "old_content", "new_content")
+            }
+        return steps, rest
+
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        match event.get("kind"):
+            case "ActionEvent":
+                yield from self._asked(id, event)
+            case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
+                yield self._answered(event)
+            case "MessageEvent":
+                yield from self._said(id, event)
+            case "SystemPromptEvent":
+                yield WordsStep("system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions")
+            case "ConversationStateUpdateEvent":
+                yield from self._updated(event)
+            case "Condensation" | "CondensationSummaryEvent" if text_in(event, "summary"):
+                yield CompactionStep(event["summary"])
+            case "PauseEvent":
+                yield TurnDoneStep("interrupted")
+            case "ConversationErrorEvent":
+                yield TurnDoneStep("failed", (text_in(event, "detail") or text_in(event, "code"))[:ERROR_MAX])
+
+    def _asked(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        tool = text_in(event, "tool_name") or "unknown"
+        call = text_in(event, "tool_call_id") or f"call-{id}"
+        reply = text_in(event, "llm_response_id") or f"e-{id}"
+        self._calls[id] = call
+        asked = as_dict(event.get("tool_call"))
+        told = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
+        given = json_or_text(told) if told is not None else event.get("action")
+        # The calls of one answer come as events of their own; the first has what was thought and said.
+        if reply not in self._replies:
+            self._replies.add(reply)
+            yield ReplyStep(reply, _blocks(event, call, tool))
+        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+
+    def _answered(self, event: dict[str, Any]) -> AnswerStep:
+        call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
+        seen = as_dict(event.get("observation"))
+        output = _output(event, seen)
+        text = text_of(output)
+        outcome = _outcome(event, seen)
+        return AnswerStep(
+            call,
+            output,
+            outcome,
+            error="" if outcome == "succeeded" else text[-ERROR_MAX:],
+            files=_files(seen) if outcome == "succeeded" else (),
+            by="user" if outcome == "denied" else "",
+        )
+
+    def _said(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+        message = as_dict(event.get("llm_message"))
+        content = message.get("content")
+        blocks: Value = content if isinstance(content, str) else text_of(content)
+        if event.get("source") == "user":
+            yield PromptStep(blocks, id=id)
+            if extended := text_of(event.get("extended_content")):
+                yield WordsStep("user", extended, name="context", trust="unverified")
+        elif event.get("source") == "agent":
+            yield ReplyStep(
+                text_in(event, "llm_response_id") or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
+            )
+        else:
+            yield WordsStep("user", blocks, name="meta", trust="unverified")
+
+    def _updated(self, event: dict[str, Any]) -> Iterator[Step]:
+        key, value = text_in(event, "key"), event.get("value")
+        if key == "full_state" and isinstance(value, dict):
+            for name, part in value.items():
+                if (delta := self._state.put(name, part)) is not None:
+                    yield delta
+            yield from self._paid(value.get("stats"))
+            return
+        if key and (delta := self._state.put(key, value)) is not None:
+            yield delta
+        if key == "stats":
+            yield from self._paid(value)
+        if key in ("execution_status", "agent_status") and isinstance(value, str) and value in _STATUS:
+            yield _STATUS[value]
+
+    def _paid(self, stats: Any) -> Iterator[Step]:
+        """What was used since it was last told: the state has sums only."""
+        (used, cost), (before, paid) = _spent(stats), self._sum
+        new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
+        if new.is_known or cost > paid:
+            self._sum = (used, max(cost, paid))
+            yield SpentStep("", new, max(0, cost - paid))
+
+
+def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:
+    thinking = text_in(event, "reasoning_content") or "\n".join(
+        text_in(as_dict(b), "thinking") for b in as_list(event.get("thinking_blocks"))
+    )
+    text = text_of(event.get("thought"))
+    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking.strip() else []
+    if text.strip():
+        blocks.append({"type": "text", "text": text})
+    return [*blocks, {"type": "tool_use", "id": call, "name": tool}]
+
+
+def _output(event: dict[str, Any], seen: dict[str, Any]) -> Value:
+    if event.get("kind") == "UserRejectObservation":
+        return event.get("rejection_reason")
+    if event.get("kind") == "AgentErrorEvent":
+        return event.get("error")
+    for key in ("content", "output", "error"):
+        if text := text_of(seen.get(key)):
+            return text
+    return seen.get("content", seen.get("output"))
+
+
+def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
+    if event.get("kind") == "UserRejectObservation":
+        return "denied"
+    if seen.get("timeout") is True:
+        return "timed_out"
+    code = seen.get("exit_code", as_dict(seen.get("metadata")).get("exit_code"))
+    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+        return "timed_out" if code == -1 else "failed"
+    is_error = seen.get("is_error") is True or bool(seen.get("error"))
+    return "failed" if is_error or event.get("kind") == "AgentErrorEvent" else "succeeded"
+
+
+def _files(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
+    path, after, before = text_in(seen, "path"), seen.get("new_content"), seen.get("old_content")
+    if not path or not isinstance(after, str) or seen.get("command") in _LOOKS:
+        return ()
+    is_new = seen.get("prev_exist") is False
+    before = before if isinstance(before, str) and not is_new else None
+    return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)
+
+
+def _spent(stats: Any) -> tuple[Usage, int]:
+    """What a conversation has used so far, and what it cost."""
+    used, cost = Usage(), 0
+    for told in as_dict(as_dict(stats).get("usage_to_metrics")).values():
+        metrics = as_dict(told)
+        cost += micros(metrics.get("accumulated_cost"))
+        more = as_dict(metrics.get("accumulated_token_usage"))
+        cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")
+        used = Usage(
+            input=used.input + max(0, count_in(more, "prompt_tokens") - cached - written),
+            cache_read=used.cache_read + cached,
+            cache_write=used.cache_write + written,
+            output=used.output + count_in(more, "completion_tokens"),
+        )
+    return used, cost

@@ -1,0 +1,255 @@
+"""pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`, a header and then one entry a line.
+
+Entries name their parents. The file grows in the order of time, so it is read as it stands; an entry whose parent is
+not the one before it means that the person went back in the tree. A fork begins with a copy of the entries that it goes
+on from, with their old times: they are kept as records and make no events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from wakelog.importers.common.amounts import edited_lines, micros, tokens
+from wakelog.importers.common.broken_lines import broken_record
+from wakelog.importers.common.file_changes import diff_counts, file_change, replaced
+from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    LabelsStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    RewindStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import FileChanged
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+NAME = "pi"
+TITLE = "pi"
+ERROR_MAX = 2000
+_STOPPED = re.compile(r"(?:.*\n)*?(?:Operation|Command) aborted", re.IGNORECASE)
+_TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
+_DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
+_MESSAGE = frozenset({"content"})
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from sorted((home / ".pi" / "agent" / "sessions").glob("**/*.jsonl"))
+
+
+def recognises(found: Sample) -> bool:
+    first = found.lines[0] if found.lines else None
+    return isinstance(first, dict) and first.get("type") == "session" and "id" in first and "timestamp" in first
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    first = next(json_lines(path), None)
+    header: dict[str, Any] = first.value or {} if first is not None else {}
+    origin = text_in(header, "id") or path.name.split(".")[0]
+    source = text_in(header, "parentSession") or text_in(header, "branchedFrom")
+    forked = source.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".jsonl").rsplit("_", 1)[-1]
+    labels = {"project": text_in(header, "cwd"), "model": text_in(header, "modelId"), "forked_from": forked}
+    head = TranscriptHead(origin, NAME, labels={k: v for k, v in labels.items() if v})
+    yield Transcript(head, lambda: _Reader(forked, microseconds(header.get("timestamp"))).records(path))
+
+
+class _Reader:
+    def __init__(self, forked: str, born: int) -> None:
+        self._forked, self._born = forked, born if forked else 0
+        self._copied = 0
+        self._ids = RecordIds()
+        self._leaf: str | None = None
+        self._entries: set[str] = set()
+        self._model = ""
+        self._inputs: dict[str, tuple[str, Value]] = {}
+        self._files = FollowedFiles()
+
+    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+        for line in json_lines(path):
+            yield self._record(line), len(line.raw)
+
+    def _record(self, line: JsonLine) -> SourceRecord:
+        if line.broken:
+            return broken_record(line, self._ids)
+        value: dict[str, Any] = line.value
+        own = text_in(value, "id") if value.get("type") != "session" else ""
+        id = self._ids.unique(own or digest(line.raw))
+        at = microseconds(value.get("timestamp"))
+        if value.get("type") != "session" and 0 < at < self._born:
+            self._copied += 1
+            self._go_to(own)
+            return SourceRecord(id, (), at, line.whole)
+        steps = [*self._moves(value, own), *self._steps(id, value)]
+        self._go_to(own)
+        message = value.get("message")
+        if steps and isinstance(message, dict):
+            value = value | {"message": {k: v for k, v in message.items() if k not in _MESSAGE}}
+        return SourceRecord(id, tuple(steps), at, value if steps else line.whole)
+
+    def _go_to(self, own: str) -> None:
+        if own:
+            self._leaf = own
+            self._entries.add(own)
+
+    def _moves(self, value: dict[str, Any], own: str) -> Iterator[Step]:
+        if self._copied and value.get("type") != "session":
+            text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
+            self._copied, self._born = 0, 0
+            yield WordsStep("system", text, name="fork")
+        parent = value.get("parentId")
+        if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
+            return
+        if isinstance(parent, str) and parent in self._entries:
+            yield RewindStep(parent)
+        elif parent is None:
+            yield WordsStep("system", "The user went back to the beginning.", name="rollback")
+
+    def _steps(self, id: str, value: dict[str, Any]) -> Iterator[Step]:
+        message, summary = value.get("message"), value.get("summary")
+        match value.get("type"):
+            case "message" if isinstance(message, dict):
+                yield from self._message(id, message)
+            case "custom_message":
+                yield WordsStep("user", _content(value.get("content")), name="context", trust="unverified")
+            case "compaction" if isinstance(summary, str):
+                yield CompactionStep(summary)
+            case "branch_summary" if isinstance(summary, str):
+                yield WordsStep("system", summary, name="summary")
+            case "model_change" if isinstance(value.get("modelId"), str):
+                yield LabelsStep({"model": value["modelId"]})
+            case "session_info" if isinstance(value.get("name"), str):
+                yield LabelsStep({"title": value["name"][:200]})
+
+    def _message(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+        content = message.get("content")
+        match message.get("role"):
+            case "user":
+                yield PromptStep(_content(content), id=id)
+            case "assistant":
+                yield from self._assistant(id, message)
+            case "toolResult":
+                yield self._result(message)
+            case "bashExecution":
+                words = f"!{text_in(message, 'command')}\n{text_in(message, 'output')}".strip()
+                yield WordsStep("user", words, name="command", trust="unverified")
+            case "custom" | "hookMessage":
+                yield WordsStep("user", _content(content), name="context", trust="unverified")
+            case "branchSummary" | "compactionSummary" if isinstance(message.get("summary"), str):
+                yield WordsStep("system", message["summary"], name="summary")
+
+    def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+        content = message.get("content")
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks = dicts_in(blocks)
+        stop = text_in(message, "stopReason")
+        usage, cost = _usage(message.get("usage"))
+        said: list[dict[str, Value]] = []
+        asks: list[Step] = []
+        for number, block in enumerate(blocks):
+            if block.get("type") != "toolCall":
+                said.append(_block(block))
+                continue
+            call, tool = text_in(block, "id") or f"{id}-{number}", text_in(block, "name") or "unknown"
+            given = block.get("arguments")
+            self._inputs[call] = tool, given
+            said.append({"type": "tool_use", "id": call, "name": tool})
+            asks.append(AskStep(call, tool, given, effect_of(tool, given), group=id))
+        yield ReplyStep(
+            id,
+            said,
+            model=text_in(message, "model"),
+            usage=usage,
+            cost_micros=cost,
+            stop_reason=stop,
+            is_last=stop in ("stop", "length"),
+        )
+        yield from asks
+        if isinstance(message.get("errorMessage"), str):
+            yield WordsStep("system", message["errorMessage"], name="error")
+        if stop == "aborted":
+            yield TurnDoneStep("interrupted")
+
+    def _result(self, message: dict[str, Any]) -> AnswerStep:
+        call = text_in(message, "toolCallId")
+        output = _content(message.get("content"))
+        text = as_text(output)
+        outcome: Outcome = "succeeded"
+        if message.get("isError") is True:
+            outcome = _failure(text)
+        tool, given = self._inputs.pop(call, ("", None))
+        details = as_dict(message.get("details"))
+        files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
+        error = "" if outcome == "succeeded" else text[:ERROR_MAX]
+        return AnswerStep(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
+
+    def _changes(self, tool: str, given: Value, details: Any) -> Iterator[FileChanged]:
+        path = given.get("path") or given.get("file_path") if isinstance(given, dict) else None
+        if tool not in ("write", "edit") or not isinstance(path, str) or not path:
+            return
+        before = self._files.text(path)
+        if tool == "write":
+            after = given.get("content") if isinstance(given.get("content"), str) else None
+            yield file_change(path, before=before, after=after)
+        else:
+            edits = given["edits"] if isinstance(given.get("edits"), list) else [given]
+            pairs = [
+                (e["oldText"], e["newText"])
+                for e in edits
+                if isinstance(e, dict) and isinstance(e.get("oldText"), str) and isinstance(e.get("newText"), str)
+            ]
+            after = before
+            for old, new in pairs:
+                after = replaced(after, old, new) if after is not None else None
+            diff = details.get("diff")
+            lines = diff_counts(diff) if isinstance(diff, str) else edited_lines(pairs)
+            yield file_change(path, before=before, after=after, lines=None if after is not None else lines)
+        self._files.follow(path, after)
+
+
+def _failure(text: str) -> Outcome:
+    if _DENIED.search(text[:400]):
+        return "denied"
+    if _STOPPED.match(text[-400:]):
+        return "interrupted"
+    return "timed_out" if _TIMED_OUT.search(text[-400:]) else "failed"
+
+
+def _content(content: Any) -> Value:
+    """Content as text where it is nothing else, pictures as blocks that can be kept apart."""
+    if not isinstance(content, list):
+        return content
+    blocks = [_block(b) if isinstance(b, dict) else b for b in content]
+    if blocks and all(isinstance(b, dict) and b.get("type") == "text" for b in blocks):
+        return "\n".join(text_in(b, "text") for b in blocks)
+    return blocks
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("type") == "image" and isinstance(block.get("data"), str):
+        source = {"type": "base64", "media_type": text_in(block, "mimeType"), "data": block["data"]}
+        return {"type": "image", "source": source}
+    return block
+
+
+def _usage(told: Any) -> tuple[Usage, int]:
+    if not isinstance(told, dict):
+        return Usage(), 0
+    heard, said, read, written = (tokens(told.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
+    paid = micros(as_dict(told.get("cost")).get("total"))
+    return Usage(input=heard, output=said, cache_read=read, cache_write=written), paid

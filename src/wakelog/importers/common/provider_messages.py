@@ -1,0 +1,160 @@
+"""One message of a model's API, read: who speaks, which calls it asks for, which results it brings.
+
+Messages come in the shapes of OpenAI's chat completions and responses and of Anthropic's messages, also mixed in one
+list. Adapters read what frameworks keep with this, and importers what they kept.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.instruments.wire import ConversationItem, read_request
+from wakelog.model.events import Effect
+from wakelog.model.parts import Asked
+from wakelog.model.values import Value
+
+MessageShape = Literal["chat", "responses", "anthropic"]
+_WIRE = {
+    "chat": ("chat/completions", "messages"),
+    "responses": ("responses", "input"),
+    "anthropic": ("v1/messages", "messages"),
+}
+_ANTHROPIC = frozenset({"text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"})
+_RESPONSES = frozenset({"input_text", "output_text", "refusal", "input_image", "input_file"})
+
+
+class ReadMessage(msgspec.Struct, frozen=True):
+    """One message, read."""
+
+    message: dict[str, Any]
+    role: Literal["system", "user", "assistant", "tool"]
+    item: ConversationItem | None
+    asks: tuple[AskStep, ...] = ()
+    answers: tuple[tuple[AnswerStep, bool], ...] = ()
+    """What came of calls; with each, whether the message itself says that it failed."""
+
+    @property
+    def says_something(self) -> bool:
+        """Whether there are words in it: thoughts alone are no answer."""
+        return self.item is not None and bool(self.item.text) and self.message.get("type") in (None, "message")
+
+    @property
+    def digest(self) -> bytes:
+        """By what the message is known again, whatever a client changes around its words."""
+        return self.item.digest if self.item is not None else msgspec.json.encode(self.message.get("content"))
+
+
+def message_shape(message: Mapping[str, Any]) -> MessageShape:
+    """Whose words a message is in."""
+    kind, content = message.get("type"), message.get("content")
+    kinds = {b.get("type") for b in content if isinstance(b, dict)} if isinstance(content, list) else set()
+    if kinds & _RESPONSES or (isinstance(kind, str) and kind != "message") or "call_id" in message:
+        return "responses"
+    if message.get("tool_calls") or message.get("role") in ("tool", "function"):
+        return "chat"
+    return "anthropic" if kinds & (_ANTHROPIC - {"text", "image"}) or kind == "message" else "chat"
+
+
+def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None = None) -> ReadMessage:
+    """What a message says."""
+    special = _hosted(message, effects or {})
+    path, name = _WIRE[message_shape(message)]
+    request = read_request(path, {name: [message]})
+    assert request is not None
+    if not request.items:
+        return ReadMessage(message, "system", None)
+    item = request.items[0]
+    if special is not None:
+        asks, answers = special
+        return ReadMessage(message, "tool" if answers and not asks else "assistant", item, asks, answers)
+    asks = tuple(_ask(call, effects or {}) for call in item.asked)
+    answers = tuple(
+        (
+            AnswerStep(r.id, r.output, "failed", _words(r.output)) if r.is_error else AnswerStep(r.id, r.output),
+            r.is_error,
+        )
+        for r in item.results
+    )
+    return ReadMessage(message, item.role, item, asks, answers)
+
+
+def _ask(call: Asked, effects: Mapping[str, Effect]) -> AskStep:
+    tool = call.name or "unknown"
+    id = call.id or f"{tool}-{secrets.token_hex(6)}"
+    return AskStep(id, tool, call.input, effects.get(tool) or effect_of(tool, call.input))
+
+
+def _words(output: Value) -> str:
+    text = output if isinstance(output, str) else msgspec.json.encode(output).decode()
+    return text[:500]
+
+
+Special = tuple[tuple[AskStep, ...], tuple[tuple[AnswerStep, bool], ...]]
+
+
+def _hosted(item: dict[str, Any], effects: Mapping[str, Effect]) -> Special | None:
+    """Calls of the responses API beside functions: shells, computers, searches. Some are answered by an item of their
+    own, some by the provider in the same item."""
+    kind = item.get("type")
+    if not isinstance(kind, str) or kind in ("function_call", "custom_tool_call", "message"):
+        return None
+    call = item.get("call_id")
+    if kind.endswith("_call_output") and isinstance(call, str):
+        return None if kind in ("function_call_output", "custom_tool_call_output") else ((), (_output(item, call),))
+    if not kind.endswith("_call"):
+        return None
+    given = next(
+        (item[k] for k in ("action", "operation", "arguments", "code", "queries", "input") if item.get(k)), None
+    )
+    tool = str(item.get("name") or kind.removesuffix("_call"))
+    effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, given))
+    id = call if isinstance(call, str) else str(item.get("id") or f"{tool}-{secrets.token_hex(6)}")
+    ask = AskStep(id, tool, given, effect)
+    if isinstance(call, str):
+        return (ask,), ()
+    error = item.get("error")
+    outcome: Outcome = "failed" if error or item.get("status") == "failed" else "succeeded"
+    return (ask,), ((AnswerStep(id, item, outcome, _words(error) if error else ""), outcome == "failed"),)
+
+
+def _output(item: dict[str, Any], call: str) -> tuple[AnswerStep, bool]:
+    is_failed = item.get("status") == "failed"
+    return AnswerStep(call, item.get("output"), "failed" if is_failed else "succeeded"), is_failed
+
+
+def said_content(message: ReadMessage) -> Value:
+    """What was said, as far as it is no result of a call: the text where it is one, else as it was given."""
+    given, item = message.message.get("content"), message.item
+    if item is None:
+        return given
+    if message.role == "tool":
+        return None
+    is_one_text = isinstance(given, list) and len(given) == 1 and isinstance(given[0], dict) and "text" in given[0]
+    if isinstance(given, list) and not item.results and not is_one_text:
+        return given
+    return item.content
+
+
+def reply_blocks(message: ReadMessage) -> list[Value]:
+    """The blocks of a reply, without the input of calls, which stands in their own events."""
+    given = message.message.get("content")
+    asks = [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in message.asks]
+    if isinstance(given, list):
+        if not any(isinstance(b, dict) and b.get("type") == "tool_use" for b in given):
+            return given if given else asks
+        return [{k: v for k, v in b.items() if k != "input"} if _is_call(b) else b for b in given]
+    if isinstance(given, str) and given:
+        return [{"type": "text", "text": given}, *asks]
+    if "role" in message.message or message.asks:
+        return asks if "role" in message.message else []
+    return [message.message]
+
+
+def _is_call(block: Value) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_use"

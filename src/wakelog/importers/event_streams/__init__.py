@@ -1,0 +1,1 @@
+"""Events that a program sent while it ran, kept in a file."""

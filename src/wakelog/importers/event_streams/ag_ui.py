@@ -1,0 +1,290 @@
+"""AG-UI: the events that an agent streams to a user interface, as JSON lines, as an array, or as it was sent.
+
+A thread is a session, and a run in it a turn. Messages, thoughts and the arguments of calls come in pieces: the event
+that ends one stands for the whole. Snapshots of the messages say again what the stream said, and tell what it did not:
+the user's words, and the answers of tools that run in the interface.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.foreign_state import ForeignState
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
+
+NAME = "ag-ui"
+TITLE = "AG-UI"
+_TYPE = re.compile(
+    rb'"type"\s*:\s*"(RUN_STARTED|TEXT_MESSAGE_(START|CONTENT|CHUNK)|TOOL_CALL_START|STATE_SNAPSHOT|MESSAGES_SNAPSHOT)"'
+)
+_FRAME = (b"event:", b"id:", b"retry:", b":")
+_decode = msgspec.json.Decoder().decode
+ERROR_MAX = 2000
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from ()
+
+
+def recognises(found: Sample) -> bool:
+    return _TYPE.search(found.start[: 64 << 10]) is not None
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    """One for each thread, in the order they begin."""
+    threads: dict[str, list[tuple[Any, str, int]]] = {}
+    current = ""
+    for event, why, size in _events(path):
+        if isinstance(event, dict):
+            current = _word(event, "threadId", "thread_id") or current
+        threads.setdefault(current, []).append((event, why, size))
+    early = threads.pop("", [])
+    if early:
+        # What came before a thread was named is of the first one.
+        first = next(iter(threads), "")
+        threads = {first: early + threads.get(first, []), **{k: v for k, v in threads.items() if k != first}}
+    for thread, events in threads.items():
+        own = thread or f"{path.stem}-{digest(str(path.resolve()).encode(errors='replace'), 8)}"
+        yield _transcript(own, events)
+
+
+def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> Transcript:
+    return Transcript(TranscriptHead(thread, NAME), lambda: ThreadReader().records(events))
+
+
+def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
+    """Each event, or the text that is none and why, with its size."""
+    lines = list(json_lines(path))
+    if is_document(lines) and not any(line.raw.startswith(b"data:") for line in lines):
+        given = document(path)
+        given = given.get("events", given) if isinstance(given, dict) else given
+        for event in as_list(given):
+            why = "" if isinstance(event, dict) else "an event is not an object"
+            yield storable(event), why, len(str(event))
+        return
+    for line in lines:
+        if line.value is not None:
+            yield storable(line.value), "", len(line.raw)
+        elif line.raw.startswith(b"data:"):
+            yield from _framed(line.raw, line.number)
+        elif not line.raw.startswith(_FRAME):
+            yield line.text, line.broken, len(line.raw)
+
+
+def _framed(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
+    """An event as the stream has it."""
+    try:
+        event = _decode(raw[5:])
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        yield raw.decode(errors="replace"), f"line {number} is not JSON: {exc}", len(raw)
+        return
+    yield storable(event), "" if isinstance(event, dict) else f"line {number} is not an object", len(raw)
+
+
+class ThreadReader:
+    """Reads the events of one thread. It may be given them in several parts, in order."""
+
+    def __init__(self) -> None:
+        self._ids = RecordIds()
+        self._calls = RecordIds()
+        self._texts: dict[str, list[str]] = {}
+        self._roles: dict[str, str] = {}
+        self._open: dict[str, tuple[str, str]] = {}
+        """Calls whose arguments are coming: tool, and the message that asked."""
+        self._asked: set[str] = set()
+        self._seen: set[str] = set()
+        self._state = ForeignState()
+        self._spans: dict[str, str] = {}
+        self._chunk = ""
+        self._is_open = False
+        """A turn goes on over several runs while a call waits for the interface."""
+        self._run = ""
+        """A run that has begun, and that no user's words were seen of yet."""
+
+    def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
+        for event, why, size in events:
+            id = self._ids.unique(digest(msgspec.json.encode(event)))
+            if why or not isinstance(event, dict):
+                yield SourceRecord(id, rest=event, broken=why or "an event is not an object"), size
+                continue
+            steps = tuple(self._steps(event))
+            for step in steps:
+                self._is_open = isinstance(step, PromptStep) or (self._is_open and not isinstance(step, TurnDoneStep))
+            yield SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
+
+    def _steps(self, event: dict[str, Any]) -> Iterator[Step]:
+        kind = text_in(event, "type")
+        if self._chunk and not kind.endswith("_CHUNK"):
+            yield from self._ended(self._chunk)
+        message = _word(event, "messageId", "message_id")
+        if kind.startswith(("TEXT_MESSAGE_", "THINKING_TEXT_MESSAGE_", "REASONING_MESSAGE_")):
+            yield from self._text(kind, event, message or kind.partition("_")[0])
+        elif kind.startswith("TOOL_CALL_"):
+            yield from self._call(kind, event)
+        match kind:
+            case "RUN_STARTED":
+                self._run = "" if self._is_open else _word(event, "runId", "run_id") or "run"
+                given = as_dict(event.get("input"))
+                yield from self._snapshot(given.get("messages"))
+            case "RUN_FINISHED":
+                yield from self._begun()
+                if not self._asked - set(self._spans.values()):
+                    yield TurnDoneStep()
+            case "RUN_ERROR":
+                yield from self._begun()
+                yield TurnDoneStep("failed", text_in(event, "message")[:ERROR_MAX] or "error")
+            case "MESSAGES_SNAPSHOT":
+                yield from self._snapshot(event.get("messages"))
+            case "STATE_SNAPSHOT":
+                if (delta := self._state.put("state", event.get("snapshot"))) is not None:
+                    yield delta
+            case "STATE_DELTA":
+                if (delta := self._state.patch(event.get("delta"), "state")) is not None:
+                    yield delta
+            case "STEP_STARTED" | "STEP_FINISHED":
+                yield from self._step(kind, _word(event, "stepName", "step_name") or "step")
+
+    def _begun(self) -> Iterator[Step]:
+        """A run whose stream does not say what the user asked is a turn all the same."""
+        if self._run:
+            run, self._run = self._run, ""
+            yield PromptStep("", id=run)
+
+    # Pieces
+
+    def _text(self, kind: str, event: dict[str, Any], id: str) -> Iterator[Step]:
+        family, _, what = kind.rpartition("_")
+        if what in ("START", "CHUNK") and isinstance(event.get("role"), str):
+            self._roles[id] = event["role"]
+        if what == "CHUNK":
+            if self._chunk and self._chunk != id:
+                yield from self._ended(self._chunk)
+            self._chunk = id
+        if not family.startswith("TEXT"):
+            self._roles[id] = "reasoning"
+        self._texts.setdefault(id, []).append(text_in(event, "delta"))
+        if what == "END":
+            yield from self._ended(id)
+
+    def _ended(self, id: str) -> Iterator[Step]:
+        self._chunk = ""
+        if id in self._open:
+            yield from self._asked_for(id)
+            return
+        text, role = "".join(self._texts.pop(id, ())), self._roles.pop(id, "assistant")
+        self._seen.add(id)
+        if role == "user":
+            self._run = ""
+            yield PromptStep(text, id=id)
+        elif text and role in ("assistant", "reasoning"):
+            yield from self._begun()
+            block = {"type": "thinking", "thinking": text} if role == "reasoning" else {"type": "text", "text": text}
+            yield ReplyStep(id, [block])
+        elif text:
+            yield WordsStep("system", text, name="instructions")
+
+    def _call(self, kind: str, event: dict[str, Any]) -> Iterator[Step]:
+        id = _word(event, "toolCallId", "tool_call_id") or self._chunk
+        if not id:
+            return
+        if kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK") and id not in self._open:
+            if self._chunk and self._chunk != id:
+                yield from self._ended(self._chunk)
+            tool = _word(event, "toolCallName", "tool_call_name") or "unknown"
+            self._open[id] = (tool, _word(event, "parentMessageId", "parent_message_id") or f"asks-{id}")
+        if kind == "TOOL_CALL_CHUNK":
+            self._chunk = id
+        if kind in ("TOOL_CALL_ARGS", "TOOL_CALL_CHUNK"):
+            self._texts.setdefault(id, []).append(text_in(event, "delta"))
+        if kind == "TOOL_CALL_END" and id in self._open:
+            yield from self._asked_for(id)
+        if kind == "TOOL_CALL_RESULT":
+            yield self._answer(id, event.get("content"), "")
+
+    def _asked_for(self, id: str) -> Iterator[Step]:
+        tool, message = self._open.pop(id)
+        given = json_or_text("".join(self._texts.pop(id, ())) or "{}")
+        yield from self._begun()
+        self._asked.add(id)
+        self._seen.add(id)
+        yield ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
+        yield AskStep(id, tool, given, effect_of(tool, given), group=message)
+
+    def _answer(self, id: str, content: Any, error: str) -> AnswerStep:
+        self._asked.discard(id)
+        self._seen.add(f"{id} answered")
+        return AnswerStep(id, content, "failed" if error else "succeeded", error[:ERROR_MAX])
+
+    def _step(self, kind: str, name: str) -> Iterator[Step]:
+        if kind == "STEP_STARTED":
+            yield from self._begun()
+            id = self._spans[name] = self._calls.unique(f"step-{name}")
+            self._asked.add(id)
+            yield AskStep(id, f"step:{name}", {"span": name}, "pure")
+        elif (id := self._spans.pop(name, "")) in self._asked:
+            yield self._answer(id, None, "")
+
+    # What a list of messages tells beyond the stream
+
+    def _snapshot(self, messages: Any) -> Iterator[Step]:
+        new = dicts_in(messages)
+        last = max((n for n, m in enumerate(new) if m.get("role") == "user"), default=-1)
+        for number, message in enumerate(new):
+            id, role = text_in(message, "id") or digest(msgspec.json.encode(message)), message.get("role")
+            content = message.get("content")
+            call = _word(message, "toolCallId", "tool_call_id")
+            if role == "tool" and call:
+                if f"{call} answered" not in self._seen and call in self._asked:
+                    yield self._answer(call, content, text_in(message, "error"))
+                continue
+            if id in self._seen or id in self._texts:
+                continue
+            self._seen.add(id)
+            if role == "user":
+                if number == last:
+                    self._run = ""
+                    yield PromptStep(content, id=id)
+                else:
+                    yield WordsStep("user", content, name="history")
+            elif role == "assistant":
+                yield from self._past(id, message)
+            elif role in ("system", "developer"):
+                yield WordsStep("system", content, name="instructions")
+
+    def _past(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+        """An answer that the stream did not have."""
+        text = text_of(message.get("content"))
+        if text:
+            yield ReplyStep(id, [{"type": "text", "text": text}])
+        for call in as_list(message.get("toolCalls", message.get("tool_calls"))):
+            about = as_dict(call)
+            own, function = text_in(about, "id"), as_dict(about.get("function"))
+            if own and own not in self._seen and own not in self._open:
+                self._open[own] = (text_in(function, "name") or "unknown", id)
+                self._texts[own] = [text_in(function, "arguments")]
+                yield from self._asked_for(own)
+
+
+def _word(event: dict[str, Any], *names: str) -> str:
+    return next((event[n] for n in names if isinstance(event.get(n), str)), "")

@@ -1,0 +1,249 @@
+"""What spans of generative AI tell, by the names that OpenTelemetry gives their attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from wakelog.importers.common.chat import json_or_text
+from wakelog.importers.common.tools import effect_of
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    MissingStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    Step,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.model.events import Cost
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+_CHATS = frozenset({"chat", "generate_content", "text_completion"})
+_FAILED = (2, "STATUS_CODE_ERROR")
+_NOTHING: list[dict[str, Value]] = [{"type": "text", "text": ""}]
+"""What is known of an answer whose words were not recorded."""
+ERROR_MAX = 2000
+
+
+def operation_of(about: dict[str, Any], name: str) -> str:
+    """What a span measured; empty for one that is not of generative AI."""
+    told = text_in(about, "gen_ai.operation.name")
+    if told or not any(key.startswith("gen_ai.") for key in about):
+        return told
+    return name.partition(" ")[0]
+
+
+class SpanReader:
+    """Reads spans in the order they began. Each has `attributes`, `operation`, `start` and `end`."""
+
+    def __init__(self, spans: list[dict[str, Any]]) -> None:
+        self._spans = spans
+        self._by_id = {text_in(s, "spanId"): s for s in spans if text_in(s, "spanId")}
+        self._last: dict[str, int] = {}
+        """For each agent, its last span: the agent is over after it."""
+        for number, span in enumerate(spans):
+            for agent in self._agents(span):
+                self._last[agent] = number
+        self._asked: set[str] = set()
+        self._users = 0
+        self._is_told = any(s["attributes"].get("gen_ai.output.messages") is not None for s in spans)
+        self._is_noted = False
+        self._is_open = False
+
+    def steps(self, number: int) -> Iterator[Step]:
+        span = self._spans[number]
+        operation = span["operation"]
+        inside = next((a for a in self._agents(span)[:-1] if a != span.get("spanId")), "")
+        if operation in _CHATS:
+            yield from self._chat(span, inside)
+        elif operation == "execute_tool":
+            yield from self._tool(span, inside)
+        elif operation in ("invoke_agent", "invoke_workflow"):
+            yield from self._agent(span, inside)
+        for agent in self._agents(span):
+            if self._last.get(agent) == number:
+                yield from self._over(self._by_id[agent])
+
+    def _agents(self, span: dict[str, Any]) -> list[str]:
+        """The agents that a span is of, the nearest first. The last of them is the one that the turn is of."""
+        found: list[str] = []
+        seen: set[str] = set()
+        at: dict[str, Any] | None = span
+        while at is not None:
+            id = text_in(at, "spanId")
+            if id in seen:
+                break  # a trace that goes in a circle
+            seen.add(id)
+            if id and at["operation"] in ("invoke_agent", "invoke_workflow"):
+                found.append(id)
+            at = self._by_id.get(text_in(at, "parentSpanId"))
+        return found
+
+    # Agents
+
+    def _agent(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+        about = span["attributes"]
+        given = _messages(about.get("gen_ai.input.messages"))
+        agents = self._agents(span)
+        if len(agents) > 1:
+            yield from self._begun()
+            name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
+            asked: Value = {"prompt": _text(given[-1])} if given else None
+            self._asked.add(agents[0])
+            yield AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
+            return
+        yield from self._instructed(about)
+        self._is_open = False
+        yield from self._prompted(given or self._first_given(agents))
+
+    def _first_given(self, agents: list[str]) -> list[dict[str, Any]]:
+        """What the first model call of an agent was given, where the agent's own span does not say."""
+        for span in self._spans if self._is_told else ():
+            if span["operation"] in _CHATS and self._agents(span) == agents:
+                return _messages(span["attributes"].get("gen_ai.input.messages"))
+        return []
+
+    def _over(self, span: dict[str, Any]) -> Iterator[Step]:
+        id, failure = text_in(span, "spanId"), _failure(span)
+        if id in self._asked:
+            self._asked.discard(id)
+            answer = _messages(span["attributes"].get("gen_ai.output.messages"))
+            output = _text(answer[-1]) if answer else None
+            yield AnswerStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
+        elif len(self._agents(span)) == 1:
+            yield from self._begun()
+            yield TurnDoneStep("failed" if failure else "completed", failure)
+            self._is_open = False
+
+    def _begun(self) -> Iterator[Step]:
+        """A turn whose words were not recorded."""
+        if not self._is_told and not self._is_noted:
+            self._is_noted = True
+            yield MissingStep("what was said: these spans hold no messages")
+        if not self._is_open:
+            self._is_open = True
+            yield PromptStep("")
+
+    # Answers of models
+
+    def _chat(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+        about = span["attributes"]
+        given = _messages(about.get("gen_ai.input.messages"))
+        id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
+        for part in (p for m in given for p in _parts(m) if p.get("type") == "tool_call_response"):
+            call = text_in(part, "id")
+            if call in self._asked:
+                self._asked.discard(call)
+                yield AnswerStep(call, part.get("response", part.get("result")))
+        if not inside:
+            yield from self._instructed(about)
+            yield from self._prompted(given)
+        yield from self._begun()
+        failure = _failure(span)
+        said = [p for m in _messages(about.get("gen_ai.output.messages"))[:1] for p in _parts(m)]
+        asks = []
+        for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
+            call, tool = text_in(part, "id") or f"{id}.{number}", text_in(part, "name") or "unknown"
+            asked = json_or_text(part.get("arguments"))
+            asks.append(AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
+            self._asked.add(call)
+        if failure and not said:
+            yield WordsStep("assistant", failure, name="error")
+            return
+        stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
+        yield ReplyStep(
+            id,
+            [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
+            model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
+            usage=_usage(about),
+            stop_reason=stops[0] if stops else "",
+            inside=inside,
+        )
+        yield from asks
+
+    def _instructed(self, about: dict[str, Any]) -> Iterator[Step]:
+        parts = _messages(about.get("gen_ai.system_instructions"))
+        text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
+        if text and text not in self._asked:
+            self._asked.add(text)
+            yield WordsStep("system", text, name="instructions")
+
+    def _prompted(self, given: list[dict[str, Any]]) -> Iterator[Step]:
+        """The user's words that were not there at the last call: each is shown the whole conversation again."""
+        users = [m for m in given if m.get("role") == "user"]
+        if not users or (self._is_open and len(users) <= self._users):
+            self._users = max(self._users, len(users))
+            return
+        self._users = len(users)
+        self._is_open = True
+        yield PromptStep(_text(users[-1]))
+
+    # Calls
+
+    def _tool(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+        about = span["attributes"]
+        call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
+        tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
+        yield from self._begun()
+        if call not in self._asked:
+            given = json_or_text(about.get("gen_ai.tool.call.arguments"))
+            yield AskStep(call, tool, given, effect_of(tool, given), inside=inside)
+        self._asked.discard(call)
+        failure = _failure(span)
+        outcome: Outcome = "failed" if failure else "succeeded"
+        if failure and "timeout" in text_in(about, "error.type").lower():
+            outcome = "timed_out"
+        yield AnswerStep(call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span))
+
+
+def _messages(given: Any) -> list[dict[str, Any]]:
+    """Messages as spans hold them: structured, or as a text of JSON."""
+    told = json_or_text(given) if isinstance(given, str) else given
+    return dicts_in(told)
+
+
+def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return dicts_in(message.get("parts"))
+
+
+def _text(message: dict[str, Any]) -> str:
+    parts = [text_in(p, "content") for p in _parts(message) if p.get("type") == "text"]
+    return "\n".join(p for p in parts if p) or text_in(message, "content")
+
+
+def _blocks(parts: list[dict[str, Any]]) -> list[dict[str, Value]]:
+    blocks: list[dict[str, Value]] = []
+    for part in parts:
+        text = text_in(part, "content")
+        if text and part.get("type") == "reasoning":
+            blocks.append({"type": "thinking", "thinking": text})
+        elif text and part.get("type") == "text":
+            blocks.append({"type": "text", "text": text})
+    return blocks
+
+
+def _usage(about: dict[str, Any]) -> Usage:
+    heard, said = _count(about, "input_tokens"), _count(about, "output_tokens")
+    read, written = _count(about, "cache_read.input_tokens"), _count(about, "cache_creation.input_tokens")
+    return Usage(input=max(0, heard - read - written), cache_read=read, cache_write=written, output=said)
+
+
+def _count(about: dict[str, Any], name: str) -> int:
+    return count_in(about, f"gen_ai.usage.{name}")
+
+
+def _failure(span: dict[str, Any]) -> str:
+    status = as_dict(span.get("status"))
+    kind = as_text(span["attributes"].get("error.type"))
+    if status.get("code") not in _FAILED and not kind:
+        return ""
+    return (text_in(status, "message") or kind or "error")[:ERROR_MAX]
+
+
+def _took(span: dict[str, Any]) -> Cost:
+    return Cost(duration_us=max(0, span["end"] - span["start"]) // 1000) if span["end"] else Cost()

@@ -1,0 +1,149 @@
+"""OpenTelemetry: spans of generative AI as OTLP JSON, one document or one a line (what the file exporter writes).
+
+Spans were made to measure, not to tell what happened: they come when they end, and mostly without what was said. So a
+session that is made of them carries the label `derived`, and a gap where the words are missing. A conversation, else a
+trace, is a session. Spans are read in the order they began: `invoke_agent` is a turn, or a call where it stands inside
+another; `chat` an answer of a model, `execute_tool` a call. All other spans are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.common.chat import json_or_text
+from wakelog.importers.event_streams.otel.span_reader import SpanReader, operation_of
+from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
+from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+
+NAME = "otel-spans"
+TITLE = "OpenTelemetry"
+_GROUPS = ("scopeSpans", "spans")
+_VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
+
+
+def places(home: Path) -> Iterator[Path]:
+    yield from ()
+
+
+def recognises(found: Sample) -> bool:
+    is_otlp = found.has(b'"spans"') and (b'"resourceSpans"' in found.start or b'"scopeSpans"' in found.start)
+    return is_otlp and b"gen_ai." in found.start
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    spans, broken = _spans(path)
+    groups: dict[str, list[dict[str, Any]]] = {}
+    owners = _owners(spans)
+    for span in spans:
+        groups.setdefault(owners.get(text_in(span, "traceId"), "") or "trace", []).append(span)
+    if not groups and broken:
+        groups[f"{path.stem}-{digest(str(path.resolve()).encode(errors='replace'), 8)}"] = []
+    for number, (owner, group) in enumerate(groups.items()):
+        yield _transcript(owner, group, broken if number == 0 else [])
+
+
+def _transcript(owner: str, spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Transcript:
+    labels = {"derived": "spans"}
+    for span in spans:
+        about = span["attributes"]
+        for key, label in (("service.name", "service"), ("gen_ai.agent.name", "agent_name")):
+            if as_text(about.get(key)) and label not in labels:
+                labels[label] = about[key][:200]
+    return Transcript(TranscriptHead(owner, NAME, labels=labels), lambda: _records(spans, broken))
+
+
+def _records(spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Iterator[tuple[SourceRecord, int]]:
+    ids = RecordIds()
+    for rest, why in broken:
+        yield SourceRecord(ids.unique(digest(msgspec.json.encode(rest))), rest=rest, broken=why), len(str(rest))
+    ordered = sorted(spans, key=lambda s: (s["start"], s["end"] == 0, -s["end"]))
+    reader = SpanReader(ordered)
+    for number, span in enumerate(ordered):
+        id = ids.unique(text_in(span, "spanId") or digest(msgspec.json.encode(span["raw"])))
+        steps = tuple(reader.steps(number))
+        yield SourceRecord(id, steps, span["start"] // 1000, rest=span["raw"]), len(str(span["raw"]))
+
+
+def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
+    """The conversation, or session, that each trace is of; else its own id."""
+    owners: dict[str, str] = {}
+    for span in spans:
+        trace, about = text_in(span, "traceId"), span["attributes"]
+        told = text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
+        if told and (trace not in owners or owners[trace] == trace):
+            owners[trace] = told
+        owners.setdefault(trace, trace)
+    return owners
+
+
+def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
+    """All spans of a file, each with its attributes as one object, and what is none."""
+    lines = list(json_lines(path))
+    documents: list[Any] = [line.value for line in lines if line.value is not None]
+    broken: list[tuple[Any, str]] = [(line.text, line.broken) for line in lines if line.value is None]
+    if is_document(lines):
+        given = document(path)
+        documents, broken = given if isinstance(given, list) else [given], []
+    spans: list[dict[str, Any]] = []
+    for given in documents:
+        for resource in as_list(as_dict(given).get("resourceSpans", [given])):
+            shared = _attributes(as_dict(as_dict(resource).get("resource")).get("attributes"))
+            for scope in as_list(as_dict(resource).get("scopeSpans", [resource])):
+                # What a group of spans shares is kept with the first of them.
+                about = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
+                for span in as_list(as_dict(scope).get("spans")):
+                    if isinstance(span, dict):
+                        spans.append(_span(span, shared, about))
+                        about = {}
+                    else:
+                        broken.append((storable(span), "a span is not an object"))
+    return spans, broken
+
+
+def _span(span: dict[str, Any], shared: dict[str, Any], group: dict[str, Any]) -> dict[str, Any]:
+    raw = as_dict(storable(span | {"group": group} if group else span))
+    about = {**shared, **_attributes(span.get("attributes"))}
+    start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
+    return raw | {
+        "raw": raw,
+        "attributes": about,
+        "start": start,
+        "end": end,
+        "operation": operation_of(about, text_in(span, "name")),
+    }
+
+
+def _attributes(given: Any) -> dict[str, Any]:
+    found = {}
+    for entry in as_list(given):
+        key = text_in(as_dict(entry), "key")
+        if key:
+            found[key] = storable(_value(as_dict(entry).get("value")))
+    return found
+
+
+def _value(given: Any, depth: int = 0) -> Any:
+    about = as_dict(given)
+    if depth > 40:
+        return None
+    if "arrayValue" in about:
+        return [_value(v, depth + 1) for v in as_list(as_dict(about["arrayValue"]).get("values"))]
+    if "kvlistValue" in about:
+        entries = (as_dict(e) for e in as_list(as_dict(about["kvlistValue"]).get("values")))
+        return {text_in(e, "key"): _value(e.get("value"), depth + 1) for e in entries}
+    value = next((about[k] for k in _VALUES if k in about), None)
+    if "intValue" in about and isinstance(value, str):
+        told = json_or_text(value)
+        return told if isinstance(told, int) else value
+    return value
+
+
+def _nanoseconds(given: Any) -> int:
+    """A time in nanoseconds, which JSON has as text; 0 for what is none."""
+    text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

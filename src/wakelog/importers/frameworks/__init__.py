@@ -1,0 +1,1 @@
+"""Databases in which agent frameworks keep their sessions."""

@@ -1,0 +1,103 @@
+"""What a checkpoint of LangGraph says: messages, inputs, whether it rests. In the form of values.py."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+
+
+class ModelReply(msgspec.Struct, frozen=True):
+    """What a model's message says."""
+
+    id: str
+    content: list[Value]
+    """Content blocks, with one for each call that it asks for."""
+    calls: list[dict[str, Value]]
+    """Those calls: id, name, args."""
+    model: str
+    usage: Usage
+    stop_reason: str
+
+
+def is_public(name: str) -> bool:
+    """Whether a channel is the graph's own, and not one of LangGraph's."""
+    return name[:2] != "__" and name[:1] != "$" and ":" not in name
+
+
+def has_next(values: dict[str, Any], updated: list[str]) -> bool:
+    """Whether a node is due: the edges of a graph write such channels, and sends lie in one of their own."""
+    if values.get("__pregel_tasks") or any(name.startswith("branch:to:") for name in values):
+        return True
+    return any(name.startswith("join:") for name in updated)
+
+
+def reply_of(item: dict[str, Value]) -> ModelReply:
+    """The message of a model."""
+    said, asked = item["content"], item.get("tool_calls")
+    content = list(said) if type(said) is list else [{"type": "text", "text": said}] if said else []
+    calls = [
+        call
+        for call in (as_list(asked))
+        if type(call) is dict and type(call.get("name")) is str and type(call.get("id")) is str
+    ]
+    known = {block.get("id") for block in content if type(block) is dict}
+    content += [{"type": "tool_use", "id": c["id"], "name": c["name"]} for c in calls if c["id"] not in known]
+    about = item.get("response_metadata")
+    about = as_dict(about)
+    return ModelReply(
+        id=text_in(item, "id"),
+        content=content,
+        calls=calls,
+        model=next((m for key in ("model_name", "model") if type(m := about.get(key)) is str), ""),
+        usage=usage_of_message(item),
+        stop_reason=next((s for key in ("finish_reason", "stop_reason") if type(s := about.get(key)) is str), ""),
+    )
+
+
+def message_kind(item: Value) -> str:
+    """The kind of a message in its stored form; empty for what is none."""
+    if type(item) is not dict or "content" not in item:
+        return ""
+    if "$object" in item:
+        kind = item.get("type")
+        if type(kind) is not str or type(item.get("response_metadata", {})) is not dict:
+            return ""
+        kind = kind.removesuffix("MessageChunk").lower()
+        return kind if kind in ("human", "ai", "system", "tool", "function", "chat") else ""
+    role = item.get("role")
+    return role if role in ("user", "assistant", "system", "tool") else ""
+
+
+def usage_of_message(item: dict[str, Value]) -> Usage:
+    """What a model's message says it used, each token counted once."""
+    told = item.get("usage_metadata")
+    if type(told) is not dict:
+        return Usage()
+    heard, said = told.get("input_token_details"), told.get("output_token_details")
+    read, written = count_in(as_dict(heard), "cache_read"), count_in(as_dict(heard), "cache_creation")
+    thought = count_in(as_dict(said), "reasoning")
+    return Usage(
+        input=max(0, count_in(as_dict(told), "input_tokens") - read - written),
+        cache_read=read,
+        cache_write=written,
+        output=max(0, count_in(as_dict(told), "output_tokens") - thought),
+        reasoning=thought,
+    )
+
+
+def input_of(start: Value) -> Value:
+    """What an invocation was given, as a person would say it: the words of its one message, or all of it."""
+    if type(start) is dict and type(start.get("messages")) is list and start["messages"]:
+        last = start["messages"][-1]
+        if message_kind(last):
+            return last["content"]
+        if type(last) is list and len(last) == 2:
+            return last[1]
+        if type(last) is str:
+            return last
+    return start

@@ -1,0 +1,156 @@
+"""OpenAI Agents SDK: the databases of its `SQLiteSession`, `AdvancedSQLiteSession` and `SQLAlchemySession` on SQLite.
+
+`agent_sessions` lists the sessions, `agent_messages` holds their items as JSON, in order. An advanced session also says
+in `message_structure` which items belong to which branch; each branch is a session of its own. What is imported can be
+gone on with: `WakelogSession` with the same id gives the same items back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError
+from wakelog.importers.common.provider_messages import ReadMessage, read_message, reply_blocks, said_content
+from wakelog.importers.source.files import Sample, decoded
+from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
+from wakelog.importers.source.moments import microseconds
+from wakelog.importers.steps import (
+    PromptStep,
+    ReplyStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    WordsStep,
+)
+from wakelog.model.names import name_of_id
+
+NAME = "openai-agents"
+TITLE = "OpenAI Agents SDK"
+MAIN = "main"
+_ROWS = "SELECT id, message_data, created_at FROM agent_messages WHERE session_id = ? ORDER BY id"
+_BRANCH = (
+    "SELECT m.id, m.message_data, m.created_at FROM message_structure s JOIN agent_messages m ON m.id = s.message_id "
+    "WHERE s.session_id = ? AND s.branch_id = ? ORDER BY s.sequence_number"
+)
+
+
+def places(home: Path) -> Iterator[Path]:
+    """Programs put them where they like."""
+    return iter(())
+
+
+def recognises(found: Sample) -> bool:
+    return found.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= tables(found.path)
+
+
+def transcripts(path: Path) -> Iterator[Transcript]:
+    try:
+        with opened_database(path) as db:
+            sessions = [
+                str(row["session_id"]) for row in db.execute("SELECT session_id FROM agent_sessions ORDER BY rowid")
+            ]
+            branches = {session: _branches(db, session) for session in sessions}
+            stats = {key: _stat(db, *key) for session in sessions for key in _keys(session, branches[session])}
+    except (sqlite3.Error, OSError) as exc:
+        raise InvalidInputError(
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it complete?"
+        ) from exc
+    for (session, branch), stat in stats.items():
+        is_main = branch in ("", MAIN)
+        origin = session if is_main else f"{session}+{branch}"
+        name = name_of_id(session) if is_main else name_of_id(f"{name_of_id(session)}+{branch}")
+        head = TranscriptHead(origin, NAME, labels={"framework": NAME}, name=name)
+        yield Transcript(head, partial(_records, path, session, branch), stat, keeps=NAME)
+
+
+def _branches(db: sqlite3.Connection, session: str) -> list[str]:
+    try:
+        rows = db.execute("SELECT DISTINCT branch_id FROM message_structure WHERE session_id = ?", (session,))
+        return sorted({str(row["branch_id"]) for row in rows}, key=lambda b: (b != MAIN, b))
+    except sqlite3.Error:
+        return []
+
+
+def _keys(session: str, branches: list[str]) -> list[tuple[str, str]]:
+    return [(session, branch) for branch in branches] or [(session, "")]
+
+
+def _query(branch: str, session: str) -> tuple[str, tuple[str, ...]]:
+    return (_BRANCH, (session, branch)) if branch else (_ROWS, (session,))
+
+
+def _stat(db: sqlite3.Connection, session: str, branch: str) -> tuple[int, int]:
+    """How many items there are, and the time of the newest: when both are as before, nothing is new."""
+    query, given = _query(branch, session)
+    row = db.execute(f"SELECT count(*), max(id), max(created_at) FROM ({query})", given).fetchone()
+    return int(row[0] or 0) + int(row[1] or 0), microseconds(row[2])
+
+
+def _records(path: Path, session: str, branch: str) -> Iterator[tuple[SourceRecord, int]]:
+    reader = _Reader()
+    query, given = _query(branch, session)
+    try:
+        with opened_database(path) as db:
+            for row in db.execute(query, given):
+                yield reader.record(str(row["id"]), row["message_data"], microseconds(row["created_at"]))
+    except (sqlite3.Error, OSError) as exc:
+        raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
+
+
+class _Reader:
+    """Reads the items of one session, in order."""
+
+    def __init__(self) -> None:
+        self._has_reply = True
+        self._group = ""
+
+    def record(self, id: str, raw: Any, at: int) -> tuple[SourceRecord, int]:
+        size = len(raw) if isinstance(raw, str | bytes) else 0
+        try:
+            item = decoded(raw)
+        except (ValueError, TypeError) as exc:
+            return SourceRecord(id, at=at, rest=None, broken=f"item {id} is not JSON: {exc}"), size
+        if not isinstance(item, dict):
+            return SourceRecord(id, at=at, rest=item, broken=f"item {id} is not an object"), size
+        return SourceRecord(id, tuple(self._steps(id, item)), at, item), size
+
+    def _steps(self, id: str, item: dict[str, Any]) -> Iterator[Step]:
+        message = read_message(item)
+        if message.role == "assistant":
+            yield from self._said(id, message)
+            return
+        self._group = ""
+        yield from (answer for answer, _ in message.answers)
+        content = said_content(message)
+        if message.role == "system":
+            yield WordsStep("system", content)
+        elif message.role == "user" and (content or not message.answers):
+            if self._has_reply and not message.answers:
+                yield PromptStep(content)
+                self._has_reply = False
+            else:
+                yield WordsStep("user", content)
+
+    def _said(self, id: str, message: ReadMessage) -> Iterator[Step]:
+        self._has_reply = True
+        is_first = not self._group
+        self._group = self._group or str(message.message.get("id") or f"reply-{id}")
+        blocks = reply_blocks(message)
+        if is_first and not blocks:
+            blocks = [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in message.asks]
+        if blocks or not message.asks:
+            is_last = not message.asks and message.says_something
+            part = self._group if is_first else f"{self._group}.{id}"
+            yield ReplyStep(part, blocks or [{"type": "text", "text": ""}], is_last=is_last)
+        answers = {answer.id: answer for answer, _ in message.answers}
+        for ask in message.asks:
+            yield msgspec.structs.replace(ask, group=self._group)
+            if ask.id in answers:
+                yield answers[ask.id]

@@ -1,0 +1,106 @@
+"""The events of a call in a transcript: with its answer, without one, or the answer alone when it came later."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from wakelog.codec.canonical import hash_value
+from wakelog.errors import WakelogError
+from wakelog.importers.source.files import storable
+from wakelog.importers.steps import AnswerStep, AskStep, ReplyStep
+from wakelog.model import events as ev
+from wakelog.model.json_fields import as_dict
+from wakelog.model.values import Value
+
+UNVERIFIED = ("read", "external")
+
+
+def recorded_call(ask: AskStep, answer: AnswerStep, output: Value) -> ev.ActionRecorded:
+    """A call and its answer."""
+    return ev.ActionRecorded(
+        action=ask.id,
+        tool=ask.tool,
+        effect=ask.effect,
+        outcome=answer.outcome,
+        input=ask.input,
+        input_hash=_hash(ask.input),
+        output=output,
+        error=_failure(answer),
+        cost=answer.cost,
+        group=ask.group,
+        inside=ask.inside,
+    )
+
+
+def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at: int) -> ev.ActionRecorded:
+    """An answer of a model, or a part of it: the second and later ones have numbers."""
+    answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
+    if step.model:
+        answer["model"] = step.model
+    return ev.ActionRecorded(
+        action=step.id if part == 1 else f"{step.id}/{part}",
+        tool="model",
+        effect="model",
+        output=answer,
+        cost=cost,
+        params={"model": step.model} if step.model else {},
+        stop_reason=step.stop_reason,
+        inside=step.inside,
+        occurred_at=at,
+    )
+
+
+def task_of(ask: AskStep) -> str:
+    """What a sub-agent was asked to do."""
+    given = as_dict(ask.input)
+    return str(given.get("description") or given.get("prompt") or "")[:500]
+
+
+def requested_call(ask: AskStep) -> ev.ActionRequested:
+    """A call that has no answer yet."""
+    return ev.ActionRequested(
+        action=ask.id,
+        tool=ask.tool,
+        effect=ask.effect,
+        input=ask.input,
+        input_hash=_hash(ask.input),
+        group=ask.group,
+        inside=ask.inside,
+    )
+
+
+def settled_call(answer: AnswerStep, output: Value) -> ev.Event:
+    """The answer of a call that was pending when it was last looked at."""
+    if answer.outcome == "succeeded":
+        return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
+    if answer.outcome == "timed_out":
+        return ev.ActionTimedOut(action=answer.id, cost=answer.cost)
+    failure = _failure(answer) or ev.Failure(answer.outcome)
+    return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
+
+
+def late_answer(answer: AnswerStep, output: Value) -> ev.ActionEvidence:
+    """The answer of a call that the log says was interrupted: it changes nothing, and is not lost."""
+    return ev.ActionEvidence(action=answer.id, outcome=answer.outcome, output=output)
+
+
+def trust_of(ask: AskStep) -> Literal["trusted", "unverified"]:
+    """What a tool brought from outside is not to be trusted."""
+    return "unverified" if ask.effect in UNVERIFIED else "trusted"
+
+
+def source_of(ask: AskStep) -> str:
+    return ask.tool if ask.effect in UNVERIFIED else ""
+
+
+def _failure(answer: AnswerStep) -> ev.Failure | None:
+    if answer.outcome == "succeeded":
+        return None
+    return ev.Failure(answer.outcome if answer.outcome != "failed" else "error", answer.error)
+
+
+def _hash(value: Value) -> str:
+    try:
+        return hash_value(value)
+    except (WakelogError, ValueError, OverflowError, RecursionError):
+        return hash_value(storable(value))

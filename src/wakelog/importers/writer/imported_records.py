@@ -1,0 +1,182 @@
+"""Which records of a transcript a session has: read back from its `records.imported` events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.source.files import storable
+from wakelog.importers.steps import SourceRecord, Step
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.model.values import Value
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+LOG_OWN = frozenset(
+    ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
+)
+"""Events that no record gave: the log's own and the import's, between those of records."""
+SAID = ("turn.started", "message.added", "history.compacted", "history.rewound", "action.recorded", "action.requested")
+"""Events by which a conversation goes on."""
+COMMON = "common"
+"""Fields that a program repeats in every record stand under this key,"""
+SAME = "same"
+"""or this, when they are as in the last record that has the key."""
+
+
+class ImportedRecords:
+    """The records that a session was made from, and where they led."""
+
+    def __init__(self) -> None:
+        self.seqs: dict[str, Seq] = {}
+        """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        self.steps: set[str] = set()
+        """Steps of records that the tool writes again, by their names: those of earlier imports."""
+        self._taken: set[str] = set()
+        self.turn_ids: set[str] = {""}
+        self.compacted: Seq = 0
+        """The last event that a summary stands for."""
+        self.stat: tuple[str, int, int] = ("", 0, 0)
+        """File, size and time of change when it was last read."""
+        self.last_at = 0
+        """When the newest record of the last import happened; 0 when the tool does not say."""
+        self._last: Seq = 0
+        self.given_up: set[str] = set()
+        """Calls that the log says were interrupted, because their turn ended without an answer."""
+        self.pruned_at = 0
+        """When the newest event whose content was pruned or erased was written. Which records it was made from is no
+        longer known, so nothing that happened until then is taken in again."""
+
+    def __contains__(self, id: str) -> bool:
+        return id in self.seqs
+
+    def has(self, id: str, at: int) -> bool:
+        """Whether a record is here, or may have been. `at` is when it happened."""
+        return id in self.seqs or (self.pruned_at > 0 and at <= self.pruned_at)
+
+    def turn_id(self, id: str) -> str:
+        """The id of a new turn. It is given once: a prompt that is sent again after going back is another turn."""
+        if id in self.turn_ids:
+            return ""
+        self.turn_ids.add(id)
+        return id
+
+    def add(self, ids: Sequence[str], counts: Sequence[int], seqs: Sequence[Seq]) -> None:
+        """Records of one commit, in order, how many events each gave, and the seqs of those events."""
+        place = 0
+        for id, count in zip(ids, counts, strict=True):
+            place += count
+            self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else self._last
+        self._last = seqs[-1] if seqs else self._last
+
+    def place(self, log: Log, to: str) -> Seq | None:
+        """Where the view goes back to for the record `to`: its last event, or the end of its turn where nothing was
+        said in between; before the first turn when there is no record. None when that is not known."""
+        if not to:
+            return next((e.seq - 1 for e in log.entries() if e.kind == "turn.started"), None)
+        seq = self.seqs.get(to)
+        for entry in log.entries(after=seq) if seq else ():
+            if entry.kind == "turn.ended":
+                return entry.seq
+            if entry.kind in SAID:
+                break
+        return seq or None
+
+    def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
+        """The steps of a record that an earlier import took from a version of it, those that are new, and the names of
+        the new. What this import took already is neither."""
+        if not record.step_ids:
+            return [], list(record.steps), []
+        named = list(zip(record.step_ids, record.steps, strict=True))
+        new = [(name, step) for name, step in named if name not in self.steps and name not in self._taken]
+        old = [step for name, step in named if name in self.steps]
+        self._taken.update(name for name, _ in new)
+        return old, [step for _, step in new], [name for name, _ in new]
+
+
+def read_imported(log: Log) -> ImportedRecords:
+    """What was imported into a session so far."""
+    known = ImportedRecords()
+    seqs: list[Seq] = []
+    commit = ""
+    kept: Entry | None = None
+    for entry in log.entries():
+        kind = entry.kind
+        if kept is not None and entry.commit_id != commit:
+            _add_kept(known, kept, seqs)
+            kept = None
+        if entry.commit_id != commit:
+            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            commit, seqs = entry.commit_id, []
+        if kind == "turn.started":
+            known.turn_ids.add(str(entry.body.get("id", "")))
+        elif kind == "history.compacted":
+            known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
+        elif kind == "action.abandoned" or (kind == "action.recorded" and _is_cut_off(entry)):
+            known.given_up.add(str(entry.body.get("action", "")))
+        if kind == "items.kept":
+            kept = entry  # it stands before its events
+        elif kind == "records.imported":
+            body = entry.body
+            if "ids" not in body and not entry.is_intact:
+                known.pruned_at = max(known.pruned_at, entry.header.at)
+            known.add(body.get("ids") or (), body.get("counts") or (), seqs)
+            known.steps.update(body.get("steps") or ())
+            known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
+            known.last_at = int(body.get("occurred_at") or 0)
+            seqs = []
+        elif kind not in LOG_OWN:
+            seqs.append(entry.seq)
+    if kept is not None:
+        _add_kept(known, kept, seqs)
+    return known
+
+
+def _is_cut_off(entry: Entry) -> bool:
+    # Most bodies are not decoded for this.
+    return b'"interrupted"' in entry.record.body and entry.body.get("outcome") == "interrupted"
+
+
+def _add_kept(known: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
+    """Records that are kept as the items of an adapter. What the adapter added itself has no ids."""
+    ids = mark.body.get("ids") or ()
+    known.add(ids, (mark.body.get("counts") or ())[: len(ids)], seqs)
+
+
+def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
+    """What records hold beyond their events, as the text that is stored: a line of JSON each."""
+    lines: list[bytes] = []
+    before: Any = None
+    for rest in rests:
+        if type(rest) is dict and COMMON in rest:
+            if rest[COMMON] == before:
+                rest = {**rest, COMMON: SAME}
+            else:
+                before = rest[COMMON]
+        try:
+            lines.append(_encode(rest))
+        except (ValueError, OverflowError, RecursionError):
+            lines.append(_encode(storable(rest)))
+    return b"\n".join(lines).decode()
+
+
+def rests_of(text: Value) -> list[Value]:
+    """The same, read back."""
+    found: list[Value] = []
+    before: Any = None
+    for line in text.split("\n") if isinstance(text, str) and text else ():
+        try:
+            rest = _decode(line)
+        except msgspec.DecodeError:
+            rest = json.loads(line)
+        if isinstance(rest, dict) and COMMON in rest:
+            if rest[COMMON] == SAME:
+                rest[COMMON] = before
+            before = rest[COMMON]
+        found.append(rest)
+    return found

@@ -1,0 +1,82 @@
+"""How an imported session is named and opened: after its tool, and the beginning of the tool's own id.
+
+`claude-5c0375b4` is short enough to type, and can be found from the tool's side. The whole id is in the label `origin`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from wakelog.importers.source.files import storable
+from wakelog.importers.steps import TranscriptHead
+from wakelog.log.deleted_origins import was_deleted
+from wakelog.session import Session
+from wakelog.store import Store
+
+SHORT = {
+    "claude-code": "claude",
+    "gemini-cli": "gemini",
+    "swe-agent": "swe",
+    "mini-swe-agent": "mini",
+    "tau-bench": "tau",
+    "otel-spans": "otel",
+}
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ODD = re.compile(r"[^A-Za-z0-9._-]+")
+MAX = 72
+
+
+def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
+    """The name of the session that a transcript is in, or will be in. Another session that has the short name already
+    makes it longer."""
+    prefix = SHORT.get(agent, agent)
+    short = f"{prefix}-{_slug(name or _UUID.sub(_head, origin))}"
+    if _is_free_for(store, short, origin):
+        return short
+    return f"{prefix}-{_slug(origin)}"
+
+
+def open_session(
+    store: Store, head: TranscriptHead, name: str, parent: str, labels: dict[str, str], at: int
+) -> Session[Any]:
+    """Opens the session of a transcript that began at some time. A sub-agent's is linked to its parent, by name:
+    `session@seq` of the event that spawned it, with seq 0 because that is not known here."""
+    labels = {"agent": head.agent, "origin": head.origin, **head.labels, **labels}
+    return store.session(
+        name,
+        goal=head.goal or None,
+        agent=head.agent,
+        labels={k: str(storable(v)) for k, v in labels.items() if v},
+        limits={},
+        spawner=f"{store.reserve(parent)}@0" if parent else "",
+        occurred_at=at,
+        folder="",
+    )
+
+
+def is_deleted(store: Store, head: TranscriptHead) -> bool:
+    """Whether a transcript's session was deleted, or for a sub-agent that is not here the session it belongs to."""
+    if store.is_open(session_name(store, head.agent, head.origin, head.name)):
+        return False
+    if was_deleted(store.engine, head.agent, head.origin):
+        return True
+    parent = head.parent
+    return bool(parent) and is_deleted(store, TranscriptHead(parent, head.agent))
+
+
+def _head(found: re.Match[str]) -> str:
+    # The ids of some tools begin with the time, so that those of one day begin alike: their end differs.
+    uuid = found[0]
+    return uuid[-8:] if uuid[14] == "7" else uuid[:8]
+
+
+def _slug(text: str) -> str:
+    return _ODD.sub("-", text).strip("-.")[-MAX:].lstrip("-.")
+
+
+def _is_free_for(store: Store, name: str, origin: str) -> bool:
+    if not store.is_open(name):
+        return True
+    labels = store.resume(name).log.part("labels")
+    return not isinstance(labels, dict) or labels.get("origin", origin) == origin

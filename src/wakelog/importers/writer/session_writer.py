@@ -1,0 +1,499 @@
+"""Steps into events: one transcript written into its session.
+
+A transcript is read from its beginning each time. Records that the session has already are passed over, so a second
+import adds what is new: also when the file grew, was cut, or was written again. Which records those are is in the log
+itself: every commit ends with a `records.imported` that names them. So a commit is taken in as a whole, or not at all.
+
+A call and its answer become one event, where the answer is there when they are written. A call without an answer is
+asked for, and stays pending until the answer comes or the turn ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from wakelog.importers.steps import (
+    AnswerStep,
+    AskStep,
+    CompactionStep,
+    FinishStep,
+    LabelsStep,
+    MissingStep,
+    PromptStep,
+    RemarkStep,
+    ReplyStep,
+    RewindStep,
+    SourceRecord,
+    SpentStep,
+    StateDeltaStep,
+    Step,
+    TranscriptHead,
+    TurnDoneStep,
+    WordsStep,
+)
+from wakelog.importers.writer.call_events import (
+    late_answer,
+    recorded_call,
+    recorded_reply,
+    requested_call,
+    settled_call,
+    source_of,
+    task_of,
+    trust_of,
+)
+from wakelog.importers.writer.hook_told import CAPTURE, HookTold, set_aside
+from wakelog.importers.writer.image_artefacts import take_images
+from wakelog.importers.writer.import_commit import ImportCommit
+from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
+from wakelog.importers.writer.open_calls import OpenCalls
+from wakelog.importers.writer.origins import is_deleted, open_session, session_name
+from wakelog.importers.writer.reply_costs import ReplyCosts
+from wakelog.importers.writer.turn_signs import TurnSigns
+from wakelog.model import events as ev
+from wakelog.model.events import Cost
+from wakelog.model.ids import Seq
+from wakelog.model.records import EventDraft
+from wakelog.model.usage import Usage
+from wakelog.model.values import Value
+from wakelog.session import Session
+from wakelog.store import Store
+
+ACTORS = {"user": "user", "assistant": "agent"}
+FileChanges = dict[str, list[ev.FileChanged]]
+"""By action: files that a call changed, as somebody else than its transcript tells."""
+
+
+class SessionWriter:
+    """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
+
+    def __init__(
+        self,
+        store: Store,
+        head: TranscriptHead,
+        *,
+        format: str,
+        source: str,
+        stat: tuple[int, int],
+        dry_run: bool = False,
+        named: Callable[[str], str] | None = None,
+        commits: Callable[[], ImportCommit] = ImportCommit,
+    ) -> None:
+        """`named` gives the session's name for an origin, by default after the tool; `commits` makes a commit."""
+        self._store = store
+        self._dry_run = dry_run
+        self._named, self._new_commit = named or partial(session_name, store, head.agent), commits
+        self._head = head
+        self._format = format
+        self._source = source
+        self._stat = stat
+        self.name = named(head.origin) if named else session_name(store, head.agent, head.origin, head.name)
+        self.session: Session[Any] | None = None
+        self.known = ImportedRecords()
+        self._seen: Seq = 1
+        """The session as it was read or written here last: it ends with this event. A new one has only its first."""
+        if store.is_open(self.name):
+            self.session = store.resume(self.name)
+            self._seen = self.session.head.seq
+            self.known = read_imported(self.session.log)
+        self.changes: FileChanges = {}
+        self.again = False
+        self.deleted: list[str] = []
+        """Sub-agents inside it whose sessions were deleted; they come back only with `again`."""
+        self._hooks: HookTold | None = None
+        self.broken: list[str] = []
+        """Why new records could not be read."""
+        self.new_records = 0
+        self.new_events = 0
+        self.turns = 0
+        self._commit = commits()
+        self._partial: tuple[SourceRecord, int] | None = None
+        self._reply: ReplyStep | None = None
+        self._reply_at = self._reply_in = 0
+        self._signs = TurnSigns()
+        self._at = self._first_at = 0
+        self._closing: ev.SessionClosed | None = None
+        self._opening: dict[str, str] = {}
+        self._all_lanes: dict[str, SessionWriter | None] = {}
+        self._costs = ReplyCosts(store)
+        self._images: set[str] = set()
+        self._turn = self._state("turn", {}).get("status") == "open"
+        self._calls = OpenCalls(self._state("pending_actions", {}), self.known.given_up)
+        self._labels: dict[str, str] = dict(self._state("labels", {}))
+
+    def _state(self, part: str, default: Any) -> Any:
+        return self.session.log.part(part) if self.session is not None else default
+
+    def is_unchanged(self, *, is_idle: bool = False) -> bool:
+        """Whether the file is as it was when it was last taken in, and nothing is open that time alone may end."""
+        is_over = not self._turn and not (is_idle and self._is_living())
+        return self.known.stat == (self._source, *self._stat) and is_over
+
+    def _is_living(self) -> bool:
+        return self.session is None or self.session.status in ("open", "active")
+
+    def take(self, record: SourceRecord, weight: int = 0) -> None:
+        """One record more, in the file's order. `weight` is its size in the file."""
+        if record.lane:
+            if (lane := self._lane(record.lane)) is not None:
+                lane.take(msgspec.structs.replace(record, lane=""), weight)
+            return
+        if record.is_partial:
+            self._partial = record, weight
+            return
+        if record.at:
+            self._at = record.at
+            self._first_at = self._first_at or record.at
+        if self.known.has(record.id, self._at):
+            self._pass_all(record.steps, is_named=bool(record.step_ids))
+            return
+        self._take_new(record, weight)
+
+    def _take_new(self, record: SourceRecord, weight: int) -> None:
+        if CAPTURE in self._labels and not self._dry_run:
+            self._set_aside()
+        old, steps, names = self.known.split(record)
+        self._pass_all(old, is_named=True)
+        if steps and not self._goes_on(steps[0]):
+            self._put_reply()
+        before = len(self._commit.drafts)
+        for step in steps:
+            self._write(step)
+        if record.broken:
+            self.broken.append(record.broken)
+        self.new_records += 1
+        self._commit.add(record, len(self._commit.drafts) - before, weight, names)
+        if self._commit.is_full:
+            self.flush()
+
+    def _set_aside(self) -> None:
+        """Hooks told of this session before its transcript was found."""
+        assert self.session is not None
+        self._hooks = set_aside(self.session.log, self._seen, self._head.agent)
+        self._seen = self.session.head.seq
+        self._turn, self._calls = False, OpenCalls((), self.known.given_up)
+        self._labels = dict(self._state("labels", {}))
+        self.known.turn_ids = {""}
+
+    def close(self, *, is_cold: bool = False, is_quiet: bool = False, is_idle: bool = False) -> None:
+        """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
+        file is quiet, and one that was left when it is cold: nobody has written to it for a day. The session is closed
+        when it is idle; a record that comes after all reopens it."""
+        self._put_reply()
+        if self._partial is not None:
+            self._take_partial(is_quiet or is_cold)
+        if self._hooks is not None and (note := self._hooks.note()):
+            self._put(ev.NoteAdded(text=note), actor="runtime")
+        is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
+        if self._turn and (is_over or is_cold):
+            self._end_turn("completed" if is_over else "interrupted")
+        elif self._commit.ids:
+            self._wait_for_answers()
+        if is_idle and self._closing is None and self._is_living() and not self._calls.pending:
+            self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
+        self.flush()
+        for lane in self.lanes:
+            lane.close(is_cold=is_cold, is_quiet=is_quiet, is_idle=is_idle)
+
+    def _take_partial(self, is_over: bool) -> None:
+        """The file ends in the middle of a record. It is left for the next time, unless nobody writes there any more;
+        so the file does not count as read."""
+        assert self._partial is not None
+        record, weight = self._partial
+        if not is_over:
+            self._stat = (0, 0)
+        elif not self.known.has(record.id, self._at):
+            self._take_new(record, weight)
+
+    @property
+    def last_at(self) -> int:
+        """When the newest record happened; 0 when the tool does not say."""
+        return self._at
+
+    @property
+    def lanes(self) -> tuple[SessionWriter, ...]:
+        return tuple(lane for lane in self._all_lanes.values() if lane is not None)
+
+    # Records that the session has: only what later ones need to know
+
+    def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
+        for step in steps:
+            if is_named and isinstance(step, ReplyStep) and step.content:
+                # Its usage may not have been known when these words were taken: it is told by another step.
+                step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
+            if not is_named or not isinstance(step, AskStep) or not self._calls.is_settled(step.id):
+                self._pass(step)
+
+    def _pass(self, step: Step) -> None:
+        match step:
+            case ReplyStep():
+                self._costs.skip(step)
+                self._signs.look(step)
+            case AskStep():
+                self._calls.skip_ask(step)
+            case AnswerStep():
+                self._calls.skip_answer(step.id)
+            case PromptStep() | TurnDoneStep() | FinishStep():
+                self._calls.asked.clear()
+                self._signs.clear()
+
+    # New ones
+
+    def _write(self, step: Step) -> None:
+        if not isinstance(step, ReplyStep | AskStep):
+            self._put_reply()
+        match step:
+            case PromptStep():
+                self._begin_turn(step)
+            case WordsStep():
+                actor = ACTORS.get(step.role, "runtime")
+                event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
+                self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
+            case ReplyStep():
+                self._take_reply(step)
+            case AskStep():
+                self._calls.ask(step)
+            case AnswerStep():
+                self._answer(step)
+            case TurnDoneStep():
+                if self._turn:
+                    self._end_turn(step.outcome, step.error)
+            case RewindStep():
+                self._rewind(step.to)
+            case CompactionStep():
+                self._compact(step)
+            case LabelsStep():
+                self._label(step.labels)
+            case MissingStep():
+                self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
+            case SpentStep():
+                cost = self._costs.cost(step.model, step.usage, step.cost_micros, self._at)
+                self._put(ev.BudgetSpent(cost=cost), actor="runtime")
+            case StateDeltaStep():
+                self._put(ev.StatePatched(patch=[op | {"path": f"/data{op['path']}"} for op in step.delta]))
+            case RemarkStep():
+                self._put(ev.NoteAdded(text=step.text), actor="runtime")
+            case FinishStep():
+                self._finish(step)
+
+    def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
+        if self._at and not event.occurred_at:
+            event = msgspec.structs.replace(event, occurred_at=self._at)
+        self._commit.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
+
+    def _plain(self, content: Value) -> Value:
+        """Content without its pictures, which are kept once each, by hash."""
+        content, images = take_images(content)
+        for image in images:
+            if image.name not in self._images:
+                self._images.add(image.name)
+                self._put(image, actor="runtime")
+        return content
+
+    # Turns
+
+    def _begin_turn(self, prompt: PromptStep) -> None:
+        self._leave_turn()
+        self._calls.asked.clear()
+        event = ev.TurnStarted(input=self._plain(prompt.content), id=self.known.turn_id(prompt.id))
+        self._put(event, actor="user")
+        self._turn = True
+        self._signs.clear()
+        self.turns += 1
+
+    def _leave_turn(self) -> None:
+        if self._turn:
+            self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
+
+    def _end_turn(self, outcome: Any, error: str = "") -> None:
+        self._put_reply()
+        for ask in self._calls.unasked():
+            self._record(ask, AnswerStep(ask.id, None, "interrupted"))
+        for action in self._calls.pending:
+            self._put(ev.ActionAbandoned(action=action), actor="runtime")
+        self._calls.cut()
+        failure = ev.Failure("failed", error) if error else None
+        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
+        self._turn = False
+        self._signs.clear()
+
+    def _finish(self, step: FinishStep) -> None:
+        if self._turn:
+            self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
+        self._closing = ev.SessionClosed(outcome=step.outcome, occurred_at=self._at)
+
+    # Replies and calls
+
+    def _goes_on(self, step: Step) -> bool:
+        """Whether a step is more of the reply that is at hand."""
+        return isinstance(step, ReplyStep) and self._reply is not None and self._reply.id == step.id
+
+    def _take_reply(self, step: ReplyStep) -> None:
+        if self._goes_on(step):
+            assert self._reply is not None
+            step = msgspec.structs.replace(step, content=[*self._reply.content, *step.content])
+        else:
+            self._put_reply()
+            self._reply_at = self._at
+        self._reply, self._reply_in = step, len(self._commit.ids)
+
+    def _put_reply(self) -> None:
+        """Writes the reply at hand. It counts for the last record that it was made from."""
+        step, self._reply = self._reply, None
+        if step is None:
+            return
+        before = len(self._commit.drafts)
+        self._put_answer(step)
+        if self._reply_in < len(self._commit.ids):
+            self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
+
+    def _put_answer(self, step: ReplyStep) -> None:
+        cost = self._costs.take(step, self._at)
+        if not step.content:
+            # Only what it used is told here; what it said stands in other records.
+            if cost != Cost():
+                self._put(ev.BudgetSpent(cost=cost), actor="runtime")
+            return
+        content = self._plain(step.content)
+        part = self._costs.part(step.id)
+        self._put(recorded_reply(step, content, cost, part, self._reply_at))
+        self._signs.look(step)
+        if step.model and step.model != self._labels.get("model"):
+            self._label({"model": step.model})
+
+    def _answer(self, step: AnswerStep) -> None:
+        if self._hooks is not None:
+            self._hooks.seen(step.id)
+        late = self._calls.late(step)
+        ask = self._calls.asked.pop(step.id, None)
+        if late is not None:
+            self._put_call(late_answer(step, self._plain(step.output)), late)
+        elif step.id in self._calls.pending:
+            self._calls.pending.discard(step.id)
+            self._settle(step, ask or AskStep(step.id, self._head.agent, None))
+        elif ask is not None:
+            self._record(ask, step)
+        else:
+            # Its call stands in no record that is here.
+            self._record(AskStep(step.id, "unknown", None), step)
+        for file in (*step.files, *self.changes.pop(step.id, ())):
+            self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
+
+    def _put_call(self, event: ev.Event, ask: AskStep) -> None:
+        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+
+    def _record(self, ask: AskStep, step: AnswerStep) -> None:
+        if step.child:
+            self._spawn(ask, step)
+        self._put_call(recorded_call(ask, step, self._plain(step.output)), ask)
+        if step.child:
+            self._returned(step)
+
+    def _settle(self, step: AnswerStep, ask: AskStep) -> None:
+        """The answer of a call that was pending when it was last looked at."""
+        if step.child:
+            self._spawn(ask, step)
+        self._put_call(settled_call(step, self._plain(step.output)), ask)
+        if step.child:
+            self._returned(step)
+
+    def _wait_for_answers(self) -> None:
+        """At the file's end: a call without an answer is pending, not lost."""
+        for ask in self._calls.unasked():
+            self._put(requested_call(ask))
+            self._put(ev.ActionStarted(action=ask.id), actor="runtime")
+            self._calls.pending.add(ask.id)
+        self._calls.asked.clear()
+
+    # Sub-agents
+
+    def _child(self, origin: str) -> str:
+        """The id of a sub-agent's session, which need not have been opened yet."""
+        if self._dry_run:
+            return ""
+        return self._store.reserve(self._named(origin))
+
+    def _spawn(self, ask: AskStep, step: AnswerStep) -> None:
+        self._put(ev.SubagentSpawned(session=self._child(step.child), task=task_of(ask)))
+
+    def _returned(self, step: AnswerStep) -> None:
+        self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
+
+    def _lane(self, lane: str) -> SessionWriter | None:
+        """The writer of a sub-agent inside this transcript; None when its session was deleted."""
+        if lane not in self._all_lanes:
+            head = msgspec.structs.replace(
+                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
+            )
+            if not self.again and is_deleted(self._store, msgspec.structs.replace(head, parent="")):
+                self.deleted.append(session_name(self._store, head.agent, lane))
+                self._all_lanes[lane] = None
+            else:
+                self._all_lanes[lane] = SessionWriter(
+                    self._store, head, format=self._format, source=self._source, stat=self._stat, dry_run=self._dry_run
+                )
+        return self._all_lanes[lane]
+
+    # What moves or sums up history
+
+    def _rewind(self, to: str) -> None:
+        self._leave_turn()
+        self.flush()
+        place = self.known.place(self.session.log, to) if self.session is not None else None
+        if self.session is None or place is None or place >= self.session.head.seq:
+            return
+        why = f"the user went back in {self._head.agent}"
+        self._seen = self.session.log.rewind(place, why=why, expect=self._seen).seq
+        self._labels = dict(self._state("labels", {}))
+        self.new_events += 1
+
+    def _compact(self, step: CompactionStep) -> None:
+        self.flush()
+        first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
+        self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")
+        self.known.compacted = last
+
+    def _label(self, labels: dict[str, str]) -> None:
+        new: dict[str, str | None] = {k: v for k, v in labels.items() if v and self._labels.get(k) != v}
+        if not new:
+            return
+        self._labels.update(labels)
+        if self.session is not None or self._commit.drafts:
+            self._put(ev.LabelsSet(labels=new), actor="runtime")
+        else:
+            self._opening.update(labels)
+
+    # To the store
+
+    def _open(self) -> Session[Any]:
+        if self.session is None:
+            parent = self._named(self._head.parent) if self._head.parent else ""
+            self.session = open_session(self._store, self._head, self.name, parent, self._opening, self._first_at)
+            self._labels = dict(self._state("labels", {}))
+        return self.session
+
+    def flush(self) -> None:
+        """Writes what was taken in since the last time, as one commit."""
+        self._put_reply()
+        commit = self._commit
+        if not commit.drafts and not commit.ids and (self._closing is None or self.session is None):
+            return
+        self._commit = self._new_commit()
+        if self._dry_run:
+            self.new_events += len(commit.drafts) + 1
+            return
+        session = self._open()
+        size, changed = self._stat
+        about = ev.RecordsImported(
+            format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
+        )
+        if session.status in ("closed", "archived"):
+            self._seen = session.append(EventDraft(ev.SessionReopened(), actor="runtime"), expect=self._seen).seq
+        commit.closing, self._closing = self._closing, None
+        seqs = commit.append(session.log, self._seen, about)
+        before, self._seen = self._seen, session.head.seq
+        self.new_events += self._seen - before
+        self.known.add(commit.ids, commit.counts, seqs)
