@@ -199,3 +199,40 @@ def test_an_empty_session_has_a_brief(store: Store) -> None:
     assert brief.text.startswith("# Brief of new\n")
     assert "none was set" in brief.text
     assert brief.tokens == estimate(brief.text.rstrip())
+
+
+def _fail(session: Session[Any], tool: str, **given: Any) -> None:
+    error = ev.Failure("error", "it broke")
+    session.append(
+        ev.ActionRecorded(action=f"f{session.head.seq}", tool=tool, input=given, outcome="failed", error=error)
+    )
+
+
+def test_an_error_is_told_until_the_same_went_well(store: Store) -> None:
+    s = store.session("s")
+    with s.turn("go"):
+        _fail(s, "bash", command="make test")
+        call(s, "bash", given={"command": "git status"})
+        assert "it broke" in s.brief().text
+        call(s, "bash", given={"command": "make test"})
+        assert "it broke" not in s.brief().text
+
+
+def test_an_error_is_told_in_the_next_turn_until_something_went_well(store: Store) -> None:
+    s = store.session("s")
+    with s.turn("go"):
+        _fail(s, "edit", path="a.py")
+    with s.turn("again"):
+        assert "it broke" in s.brief().text
+        call(s, "read", given={"path": "b.py"})
+        assert "it broke" not in s.brief().text
+
+
+def test_files_that_changed_are_told_once(store: Store) -> None:
+    s = store.session("s")
+    with s.turn("go"):
+        s.files.record("src/bill.py", added=3)
+        s.context.touch("src/read.py", "file")
+    text = s.brief().text
+    assert text.count("src/bill.py") == 1
+    assert "src/read.py (file)" in text

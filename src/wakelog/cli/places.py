@@ -240,19 +240,29 @@ def _blamed(ctx: CommandContext, text: str) -> LineCommit | None:
 
 def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:
     """The session that last changed a file, where no session is named. A path is meant from this folder, or from the
-    session's own."""
+    session's own, or as the end of one path that is known."""
     path = re.sub(r":\d+$", "", text)
     if ctx.names_session or not path or is_key(path) or not re.search(r"[./]", path):
         return None
     whole = os.path.abspath(path)
     found = [f for p in (whole, path) for f in ctx.store.index.files_modified(path=p)]
+    newest: dict[str, Session[Any]] = {}
     for each in found:
         session = ctx.store.resume(each.session)
-        project = str(session.log.part("labels").get("project") or "")
-        if os.path.join(project, each.path) == whole:
+        file = os.path.join(str(session.log.part("labels").get("project") or ""), each.path)
+        if file == whole:
             return session
-    near = next((f for f in found if f.path == path), None)
-    return ctx.store.resume(near.session) if near else None
+        newest.setdefault(file, session)
+    if near := next((f for f in found if f.path == path), None):
+        return ctx.store.resume(near.session)
+    if len(newest) > 1:
+        raise InvalidInputError(
+            f"{path} may be any of {len(newest)} files that sessions changed: {', '.join([*newest][:3])}"
+            + (" …" if len(newest) > 3 else ""),
+            kind="ambiguous-file",
+            hint="give more of its path, or name the session: wakelog why SESSION " + text,
+        )
+    return next(iter(newest.values()), None)
 
 
 def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") -> Place:

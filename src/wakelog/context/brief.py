@@ -22,6 +22,7 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.parts import Asked, flat, parts_of
 from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
@@ -68,12 +69,10 @@ def make_brief(
     head = log.head()
     at, state = log.now() if at is None else (at, log.state(at))
     teller = Teller(log, state)
-    error = [teller.last_error()]
-    is_recent = bool(state["last_error"]) and _turn_at(log, state["last_error"]["seq"]) == state["turn"]["number"]
     parts = [
         teller.pending(),
         _state_part(teller, at),
-        *(error if is_recent else ()),
+        *([teller.last_error()] if state["last_error"] and not _is_over(teller, at) else ()),
         teller.flags(),
         _preferences(wanted),
         teller.decisions(),
@@ -81,7 +80,6 @@ def make_brief(
         teller.dead_ends(),
         _derived(teller, at),
         teller.data(),
-        *(error if not is_recent else ()),
         teller.files(),
         teller.artefacts(),
         teller.subagents(),
@@ -151,11 +149,39 @@ def _goal_lines(teller: Teller) -> list[SectionLine]:
     return [teller.goal_line()] if teller.state["goal"] is not None else []
 
 
-def _turn_at(log: Log, seq: Seq) -> int:
+def _is_over(teller: Teller, at: Seq) -> bool:
+    """Whether the last error is behind the session: the same was tried again and went well, or the agent has done
+    other things in a later turn. Only the end of the log is looked through; what is older than that is over."""
+    error = teller.state["last_error"]
     try:
-        return log.entry(seq).header.turn
+        failed = teller.log.entry(error["seq"])
     except NotFoundError:
-        return 0
+        return True
+    for entry in _tail(teller, at):
+        if entry.seq <= failed.seq:
+            return False
+        if entry.kind not in ("action.recorded", "action.succeeded") or not _went_well(entry):
+            continue
+        if entry.header.turn != failed.header.turn or _tried(teller.log, entry) == _tried(teller.log, failed):
+            return True
+    return True
+
+
+def _went_well(entry: Entry) -> bool:
+    return entry.kind == "action.succeeded" or entry.body.get("outcome", "succeeded") == "succeeded"
+
+
+def _tried(log: Log, entry: Entry) -> tuple[str, str]:
+    """What a call tried: its tool, and of a command its program and what that was to do, of an edit its file."""
+    if entry.kind != "action.recorded" and entry.header.cause:
+        entry = log.entry(entry.header.cause)
+    given = content_of(log, entry, "input")
+    if not isinstance(given, dict):
+        return as_text(entry.body.get("tool")), ""
+    command = next((given[k] for k in ("command", "cmd", "script") if given.get(k)), "")
+    words = command.split() if isinstance(command, str) else [str(w) for w in as_list(command)]
+    about = " ".join(words[:3]) or next((text_in(given, k) for k in ("file_path", "path") if given.get(k)), "")
+    return as_text(entry.body.get("tool")), about
 
 
 def _state_part(teller: Teller, at: Seq) -> Part:

@@ -125,7 +125,13 @@ class Teller:
         return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
 
     def working_set(self) -> Part:
-        used = [(seq, name, part) for part, names in self.state["working_set"].items() for name, seq in names.items()]
+        changed = self.state["files_modified"]
+        used = [
+            (seq, name, part)
+            for part, names in self.state["working_set"].items()
+            for name, seq in names.items()
+            if part != "files" or name not in changed  # those are told as files that changed
+        ]
         lines = (
             self.said(f"{name} ({_SETS[part]})", seq, what="in use") for seq, name, part in sorted(used, reverse=True)
         )
@@ -295,5 +301,5 @@ _SETS = {"files": "file", "apps": "app", "data_sources": "data source"}
 _UNITS: dict[str, tuple[str, Callable[[int], str]]] = {
     "usd_micros": ("money", lambda n: f"${n / 1e6:.2f}"),
     "tokens": ("tokens", lambda n: f"{n:,}"),
-    "duration_us": ("time", lambda n: f"{n / 1e6:,.0f} s"),
+    "duration_us": ("time in calls", lambda n: f"{n / 1e6:,.0f} s"),
 }

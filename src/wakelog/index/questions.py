@@ -65,8 +65,8 @@ class About(IndexQuestion, frozen=True):
 
 
 class AskFilesModified(About, frozen=True):
-    """Lists the changed files, each once, the newest change first. With `path` only that one, also where a session
-    names it from its own folder on."""
+    """Lists the changed files, each once, the newest change first. With `path` only those that it can mean: a session
+    may name a file from its own folder on, and a person by the end of its path."""
 
     limit: Number = 1000
     path: str = ""

@@ -46,7 +46,8 @@ select sid, path, change, changes, cast(added as bigint), cast(removed as bigint
         row_number() over (partition by sid, x.path order by x.seq desc) as age
     from {0} window same as (partition by sid, x.path)
 ) changed
-where age = 1 and (:path = '' or path = :path or :path like '%/' || path)
+where age = 1 and (:path = '' or path = :path or :path like '%/' || path
+    or substr(path, length(path) - length(:path)) = '/' || :path)
 order by occurred desc, seq desc, path limit :limit
 """
 _PAGED = "and (e.at, sid, x.seq) < (:at, :sid, :seq) order by e.at desc, sid desc, x.seq desc limit :limit"

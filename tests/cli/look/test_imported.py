@@ -107,3 +107,61 @@ def test_a_prompt_with_a_picture_is_told_by_its_words(cli: Cli, tmp_path: Path, 
     assert "a.png → (an image)" in shown
     assert "base64" not in shown
     assert '"type"' not in shown
+
+
+def edited(folder: Path, file: str, session: str, prompt: str) -> Path:
+    """A session that makes a file."""
+    lines = Lines(session)
+    lines.prompt(prompt)
+    lines.reply("m1", call("t1", "Write", file_path=f"/home/ada/shop/{file}", content="a\nb\n"))
+    made = {"type": "create", "filePath": f"/home/ada/shop/{file}", "content": "a\nb\n", "structuredPatch": []}
+    lines.result("t1", "created", made)
+    lines.reply("m2", text("Done."))
+    return lines.write(folder / f"{session}.jsonl")
+
+
+def test_why_takes_the_bare_name_of_a_file_that_one_session_changed(cli: Cli, tmp_path: Path, shop: str) -> None:
+    path = edited(tmp_path, "cmd/cli/setup.go", SESSION, "Add a setup command.")
+    cli("import", str(path), "--yes")
+    assert "Add a setup command." in cli("why", "setup.go:2").lines[1]
+    assert "Add a setup command." in cli("why", "cli/setup.go:1").lines[1]
+
+
+def test_why_of_a_name_that_two_files_have_names_both(cli: Cli, tmp_path: Path, shop: str) -> None:
+    for session, file in ((SESSION, "cmd/cli/setup.go"), (SESSION.replace("5", "6"), "cmd/web/setup.go")):
+        cli("import", str(edited(tmp_path, file, session, "Add it.")), "--yes")
+    asked = cli("why", "setup.go:2")
+    assert asked.code == 2
+    for file in ("cmd/cli/setup.go", "cmd/web/setup.go", "give more of its path"):
+        assert file in asked.err
+    assert cli("why", "web/setup.go:2").code == 0
+
+
+def test_a_turn_lasts_until_the_agent_rests_and_not_until_the_user_is_back(cli: Cli, tmp_path: Path, shop: str) -> None:
+    lines = Lines()
+    lines.prompt("Go.")
+    lines.reply("m1", text("Done."))
+    lines.prompt("Next day.")
+    lines.lines[-1]["timestamp"] = "2026-12-24T10:00:00.000Z"
+    cli("import", str(lines.write(tmp_path / f"{SESSION}.jsonl")), "--yes")
+    assert "· 1.0s ·" in cli("show", f"{NAME}@1").out
+
+
+def test_a_second_import_of_many_files_says_that_nothing_is_new(cli: Cli, tmp_path: Path, shop: str) -> None:
+    for number in range(13):
+        session = f"{number:08x}" + SESSION[8:]
+        edited(tmp_path / "many", f"{number}.py", session, "Go.")
+    first = cli("import", str(tmp_path / "many")).out
+    assert first.startswith("13 new turns and ")
+    assert first.endswith(" new events in 13 sessions, from 13 files\n")
+    assert "nothing new, from 13 files" in cli("import", str(tmp_path / "many")).out
+
+
+def test_the_brief_leaves_out_an_error_that_was_repaired(cli: Cli, tmp_path: Path, shop: str) -> None:
+    lines = Lines()
+    lines.prompt("Make the tests pass.")
+    for number, (answer, is_error) in enumerate([("Exit code 1\n1 failed", True), ("1 passed", False)]):
+        lines.reply(f"m{number}", call(f"t{number}", "Bash", command="pytest -q tests"))
+        lines.result(f"t{number}", answer, is_error=is_error)
+        cli("import", str(lines.write(tmp_path / f"{SESSION}.jsonl")), "--yes")
+        assert ("## Last error" in cli("brief", NAME).out) is is_error

@@ -48,6 +48,8 @@ class Taken(msgspec.Struct, frozen=True):
     broken: tuple[str, ...] = ()
     broken_count: int = 0
     sessions: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    """Sessions of it that are new here, or have new events."""
     deleted: tuple[str, ...] = ()
     """Sessions of it that were deleted, and are left out."""
     gone_on: tuple[str, ...] = ()
@@ -266,6 +268,7 @@ def _taken(report: ImportReport) -> Taken:
         broken=report.broken,
         broken_count=report.broken_count,
         sessions=tuple(s.name for s in report.sessions),
+        changed=tuple(s.name for s in report.sessions if s.events),
         deleted=report.deleted,
         gone_on=report.gone_on,
     )
@@ -331,9 +334,10 @@ def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
         if not many or not each.ok or each.broken_count:
             _show_one(ctx, each)
     if many:
-        sessions = {name for t in taken for name in t.sessions or ((t.session,) if t.session else ())}
+        changed = {name for t in taken for name in t.changed or ((t.session,) if t.new_events else ())}
         turns, events = sum(t.turns for t in taken), sum(t.new_events for t in taken)
-        ctx.say(f"{len(sessions):,} sessions, {turns:,} new turns, {events:,} new events from {len(taken):,} files")
+        news = f"{counted(turns, 'new turn')} and {counted(events, 'new event')} in {counted(len(changed), 'session')}"
+        ctx.say(f"{news if events else 'nothing new'}, from {len(taken):,} files")
         if deleted := sum(len(t.deleted) for t in taken):
             ctx.say(f"{_counted(deleted)} deleted before and left out; --again imports them again")
     if dry_run:

@@ -62,6 +62,7 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
+ACTS = (PromptStep, ReplyStep, AskStep, AnswerStep)
 ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
@@ -114,7 +115,7 @@ class SessionWriter:
         self._reply: ReplyStep | None = None
         self._reply_at = self._reply_in = 0
         self._signs = TurnSigns()
-        self._at = self._first_at = 0
+        self._at = self._first_at = self._acted_at = 0
         self._closing: ev.SessionClosed | None = None
         self._opening: dict[str, str] = {}
         self._all_lanes: dict[str, SessionWriter | None] = {}
@@ -149,8 +150,10 @@ class SessionWriter:
             self._first_at = self._first_at or record.at
         if self.known.has(record.id, self._at):
             self._pass_all(record.steps, is_named=bool(record.step_ids))
-            return
-        self._take_new(record, weight)
+        else:
+            self._take_new(record, weight)
+        if any(isinstance(step, ACTS) for step in record.steps):
+            self._acted_at = self._at
 
     def _take_new(self, record: SourceRecord, weight: int) -> None:
         if CAPTURE in self._labels and not self._dry_run:
@@ -189,7 +192,7 @@ class SessionWriter:
             self._put(ev.NoteAdded(text=note), actor="runtime")
         is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
         if self._turn and (is_over or is_cold):
-            self._end_turn("completed" if is_over else "interrupted")
+            self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
         elif self._commit.ids:
             self._wait_for_answers()
         if is_idle and self._closing is None and self._is_living() and not self._calls.pending:
@@ -306,10 +309,13 @@ class SessionWriter:
 
     def _leave_turn(self) -> None:
         if self._turn:
-            self._end_turn("completed" if self._signs.is_done or self._signs.seems_done else "interrupted")
+            is_over = self._signs.is_done or self._signs.seems_done
+            self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
 
-    def _end_turn(self, outcome: Any, error: str = "") -> None:
+    def _end_turn(self, outcome: Any, error: str = "", *, at: int = 0) -> None:
+        """Where nobody told the end, the turn was over `at` its last act, not when the person came back."""
         self._put_reply()
+        now, self._at = self._at, at or self._at
         for ask in self._calls.unasked():
             self._record(ask, AnswerStep(ask.id, None, "interrupted"))
         for action in self._calls.pending:
@@ -317,7 +323,7 @@ class SessionWriter:
         self._calls.cut()
         failure = ev.Failure("failed", error) if error else None
         self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
-        self._turn = False
+        self._turn, self._at = False, now
         self._signs.clear()
 
     def _finish(self, step: FinishStep) -> None:
@@ -373,7 +379,7 @@ class SessionWriter:
             self._put_call(late_answer(step, self._plain(step.output)), late)
         elif step.id in self._calls.pending:
             self._calls.pending.discard(step.id)
-            self._settle(step, ask or AskStep(step.id, self._head.agent, None))
+            self._record(ask or AskStep(step.id, self._head.agent, None), step, was_pending=True)
         elif ask is not None:
             self._record(ask, step)
         else:
@@ -385,18 +391,12 @@ class SessionWriter:
     def _put_call(self, event: ev.Event, ask: AskStep) -> None:
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
 
-    def _record(self, ask: AskStep, step: AnswerStep) -> None:
+    def _record(self, ask: AskStep, step: AnswerStep, *, was_pending: bool = False) -> None:
+        """A call with its answer; the answer alone, if the call was pending when it was last looked at."""
         if step.child:
             self._spawn(ask, step)
-        self._put_call(recorded_call(ask, step, self._plain(step.output)), ask)
-        if step.child:
-            self._returned(step)
-
-    def _settle(self, step: AnswerStep, ask: AskStep) -> None:
-        """The answer of a call that was pending when it was last looked at."""
-        if step.child:
-            self._spawn(ask, step)
-        self._put_call(settled_call(step, self._plain(step.output)), ask)
+        output = self._plain(step.output)
+        self._put_call(settled_call(step, output) if was_pending else recorded_call(ask, step, output), ask)
         if step.child:
             self._returned(step)
 
