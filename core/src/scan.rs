@@ -17,7 +17,7 @@ const WORD: u8 = 2;
 const TEXT: u8 = 4;
 
 const BLOB: usize = 2048;
-const ENDINGS: [&str; 6] = ["ken", "key", "pass", "pwd", "cret", "curl "];
+const ENDINGS: [&str; 7] = ["ken", "key", "pass", "pwd", "cret", "curl ", "cookie"];
 
 /// What one redactor looks for: the literals of its patterns, by where they stand.
 #[pyclass(frozen)]

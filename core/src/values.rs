@@ -12,7 +12,7 @@ const SHORTEST_NAMED: usize = 8;
 const BYTES_MAX: usize = 1 << 20;
 const RESERVED: [&str; 3] = ["$payload", "$erased", "$redacted"];
 /// A name that says "secret" ends so, once everything but letters and digits is left out.
-const ENDINGS: [&[u8]; 11] = [
+const ENDINGS: [&[u8]; 12] = [
     b"password",
     b"passwd",
     b"passphrase",
@@ -24,6 +24,7 @@ const ENDINGS: [&[u8]; 11] = [
     b"key",
     b"keybase",
     b"auth",
+    b"cookie",
 ];
 
 /// The texts of events, a line break after each: no pattern reaches from one into the next.

@@ -15,7 +15,7 @@ PURE._scanner = None
 
 # What signs are made of: endings of names, what stands around them, literals, and runs of characters of a word.
 endings = st.sampled_from(
-    ["token", "key", "_key", "secret", "-secret", "password", "pass", "passwd", "passphrase", "pwd", "curl"]
+    ["token", "key", "_key", "secret", "-secret", "password", "pass", "passwd", "passphrase", "pwd", "curl", "Cookie"]
 ) | st.sampled_from(
     ["KEY_BASE", "key_base", "--password", "-token", "-key", "PRIVATE KEY", "key block", "Token", "bypass", "monkey"]
 )

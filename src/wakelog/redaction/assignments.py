@@ -21,6 +21,8 @@ from wakelog.redaction.plausible import (
     MARKER,
     MIN_LENGTH,
     entropy,
+    holds_session_cookie,
+    is_element_password,
     is_encoded_login,
     is_placeholder,
     is_plausible,
@@ -35,8 +37,9 @@ MAX_NAME = 64
 _SEP = rb"""((?:["'\]\\ \t]{0,12}(?:=>|:=|={1,3}|:(?!:))| is:? |>))"""
 # What stands last on its line, or before another entry, as in .netrc files.
 _LAST = rb"""[^\s"'`\\<>]{4,256}+(?:\s*(?:$|["'\\\r\n])|\s+(?:machine|account|macdef|default)\b)"""
-# Each starts with a fixed letter or two, rare ones where there is a choice: that is what makes them quick. Two forms
-# are no assignments: one ends the first line of a private key, one is a command that may hold a login (patterns.py).
+# Each starts with a fixed letter or two, rare ones where there is a choice: that is what makes them quick. Three forms
+# are no assignments: the end of a private key's first line, a command that may hold a login, and the header or option
+# that holds cookies (patterns.py).
 _ENDINGS = (
     re.compile(
         rb"ke(?:(?:n|y(?<=[a-z_\-.]key)(?:_base)?|y(?<=[a-z0-9] key))"
@@ -52,7 +55,7 @@ _ENDINGS = (
         + _SEP
         + rb")"
     ),
-    re.compile(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url )"),
+    re.compile(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url |ookie[\"'\\\\ ]{0,12}(?:[:=]|(?<=--cookie )))"),
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
 # A value between quotes may hold escapes; between escaped quotes, where text is JSON inside JSON, it holds none.
@@ -62,6 +65,8 @@ _VALUE = re.compile(
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
 _ELEMENT = re.compile(r"""(?P<quoted>[^\s<>"'`\\]{1,4096}+)(?=<\\?/)""")
+# Elements with the words of a form in them, or components of one, rather than a password.
+_LABEL = re.compile(r"(?i:forg[eo]t|reset|change|confirm|enter|show|hide|repeat|wrong|invalid|lost)|[A-Z][a-z]+[A-Z]")
 _ENTRY = re.compile(r"""(?P<quoted>[^\s"'`\\<>]{1,4096}+)""")
 _SPACE = r"(?:\s|\\+[nrt])+"
 _MACHINE = re.compile(
@@ -132,6 +137,8 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
         marker = _marker(name, kind, value)
         if form is _ENTRY:
             is_secret = not is_placeholder(value)
+        elif form is _ELEMENT and kind == "password" and not _LABEL.match(name):
+            is_secret = is_element_password(value)
         else:
             is_secret = marker != kind or is_plausible(value, password=kind == "password", quoted=quoted)
         if is_secret:
@@ -159,6 +166,8 @@ def is_named_secret(name: str, value: str) -> bool:
     kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
     if name in ("auth", "_auth"):  # of Docker and npm
         return is_encoded_login(value)
+    if isinstance(name, str) and name.lower() in ("cookie", "set-cookie"):
+        return holds_session_cookie(value)
     if kind is None or is_placeholder(value):
         return False
     if kind == "password":

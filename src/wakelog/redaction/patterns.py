@@ -11,7 +11,7 @@ for, which is what makes a table this long affordable (redactor.py):
     word      the long words: 20 or more of [A-Za-z0-9_-], a digit or capital among them. Most texts have none. Every
               match must hold one, with the literal inside; one that begins with a line break begins the word
     before    the 40 characters before a long word, for a literal that stands there
-    keyword   texts in which assignments.py found the first line of a private key, or `curl`
+    keyword   texts in which assignments.py found the first line of a private key, `curl`, or `cookie:`
 
 Sources: `gitleaks: X` is the rule X of github.com/gitleaks/gitleaks; a name alone is the vendor's documentation.
 
@@ -27,11 +27,14 @@ from typing import Literal
 import msgspec
 
 from wakelog.redaction.plausible import (
+    COOKIE,
     decodes_as_jose,
     decodes_as_login,
+    has_capitals,
     has_digits,
     has_key_material,
     is_login,
+    is_session_cookie,
     is_shell_login,
     is_shell_password,
     is_signature,
@@ -96,6 +99,11 @@ _SHELL = (
     r"""(?:sshpass +-p *|mysql(?:dump|admin)?\b[^\n|;&]{0,128}? -p(?! ))"""
     r"""\\{0,4}["']?(?P<secret>[^\s"'`\\$<|;&]{6,128})"""
 )
+_CRYPT = (
+    r"\$(?:apr1\$[./A-Za-z0-9]{1,8}\$[./A-Za-z0-9]{22}|2[aby]\$\d\d\$[./A-Za-z0-9]{53}"
+    r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$(?:[./A-Za-z0-9]{86}|[./A-Za-z0-9]{43})"
+    r"|y\$[./A-Za-z0-9]{1,12}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43})(?![./A-Za-z0-9])"
+)
 _PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 # Whole, or cut off: then as far as lines of key material go.
@@ -153,6 +161,25 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("rubygems-key", "gitleaks: rubygems-api-token", r"rubygems_[a-f0-9]{48}", "rubygems_"),
     _word("linear-key", "gitleaks: linear-api-key", r"lin_(?:api|oauth)_[A-Za-z0-9]{32,}", "lin_api_", "lin_oauth_"),
     _word("postman-key", "gitleaks: postman-api-token", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", "PMAK-"),
+    _before(
+        "airtable-token",
+        "gitleaks: airtable-personnal-access-token",
+        _after(r"pat(?P<word>[A-Za-z0-9]{14})\.[a-f0-9]{64}(?![A-Za-z0-9])"),
+        "pat",
+        check=has_capitals,
+    ),
+    _before(
+        "asana-token",
+        "Asana",
+        _after(r"(?:1/\d{12,19}|2/\d{12,19}/\d{12,19}):[a-f0-9]{32}(?![A-Za-z0-9])"),
+        *("1/", "2/"),
+    ),
+    _before(
+        "asana-token",
+        "Asana, before 2019",
+        r"(?i:asana)[^\n]{0,32}?(?<![A-Za-z0-9/])(?P<secret>0/[a-f0-9]{32})(?![A-Za-z0-9])",
+        *("sana", "SANA"),
+    ),
     # Where people talk
     _word("slack-token", "gitleaks: slack-bot-token", r"xox[abeoprs]-[A-Za-z0-9\-]{16,}", "xox", check=has_digits),
     _word("slack-token", "gitleaks: slack-app-token", r"xapp-\d-[A-Za-z0-9\-]{20,}", "xapp-", check=has_digits),
@@ -190,6 +217,14 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("stripe-webhook-secret", "Stripe", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}={0,2}", "whsec_"),
     _before("sendgrid-key", "gitleaks: sendgrid-api-token", rf"SG\.{_SEGMENT}{{20,24}}\.{_SEGMENT}{{39,50}}", "SG."),
     _word("mailgun-key", "gitleaks: mailgun-private-api-token", _after(r"key-[0-9a-f]{32}(?![A-Za-z0-9_\-])"), "key-"),
+    # Base64 of numbers begins with EAAA, too, and goes on with more zeros.
+    _word(
+        "square-token",
+        "gitleaks: square-access-token",
+        rf"(?<![A-Za-z0-9_\-+/])EAAA(?P<word>(?:(?!AAA){_SEGMENT}){{56,60}})(?![A-Za-z0-9_\-+/])",
+        "EAAA",
+        check=random_word,
+    ),
     _word("twilio-key", "gitleaks: twilio-api-key", r"SK(?<![A-Z]SK)[0-9a-f]{32}(?![0-9a-f])", "SK"),
     _word(
         "shopify-token",
@@ -320,5 +355,9 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _text("url-password", "RFC 3986", _LOGIN, "@", check=is_login),
     _text("shell-password", "sshpass, mysql", _SHELL, "sshpass ", "mysql", check=is_shell_password),
+    # What files of Apache and of Unix keep of passwords, which can be guessed from it.
+    _text("password-hash", "Apache: htpasswd; crypt(5)", _CRYPT, "$"),
+    _text("password-hash", "Apache: htpasswd; RFC 2307", r":\{SS?HA\}(?P<secret>[A-Za-z0-9+/]{27,64}={0,2})", "HA}"),
+    Pattern("session-cookie", re.compile(COOKIE), ("=",), is_session_cookie, "keyword", "RFC 6265"),
     Pattern("curl-password", re.compile(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
 )

@@ -39,6 +39,15 @@ _REFERENCE = re.compile(
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\-]*)+|[\w\-]+(?:/[\w.\-]+)+\.[a-z]{1,5}")
 _WORDS = re.compile(r"[._\-]*[A-Za-z]+\d{0,2}(?:[._\-:/]+(?:[A-Za-z]+\d{0,2}|\d{1,4}))*[._\-]*")
 _LETTERS = re.compile(r"[^\W\d_]+(?:[._\-' ]+[^\W\d_]+)*")
+# A pair of a cookie header: what it is called, and its value.
+COOKIE = r"""(?P<name>[A-Za-z0-9_.$%\-]{1,64})=(?P<secret>[A-Za-z0-9_.%+/=:~!*|\-]{8,4096}+)"""
+_COOKIE = re.compile(COOKIE)
+_COOKIES_BEFORE = re.compile(r"""(?i:cookie)["'\\ ]{0,12}(?:[:=]|(?<=--cookie ))(?:[^\n\\(){}<>]|\\++(?![nr]))*\Z""")
+_COOKIE_OF_A_SESSION = re.compile(r"(?i)sess|^sid|sid$|auth|jwt|token|csrf|xsrf|login|remember")
+_LONG_ID = re.compile(r"[A-Za-z0-9_\-]{20,}")
+_PASSWORD_ELSEWHERE = re.compile(
+    r"(?i)passwor[td]|kennwort|contrase.a|wachtwoord|l.senord|adgangskode|hidden|encrypted|protected|secure"
+)
 _RUNS = ("0123456789", "1234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop", "asdfghjkl", "0123456789abcdef")
 
 
@@ -77,6 +86,29 @@ def is_plausible(value: str, *, password: bool = False, quoted: bool = False) ->
     if value.isdigit():
         return password
     return not _WORDS.fullmatch(value) and _is_mixed(value) and entropy(value) >= 2.5
+
+
+def is_element_password(value: str) -> bool:
+    """Whether the text of an element called `password` is one. Nothing else has a place there but a placeholder, or
+    the word for it in the language of a translation."""
+    return len(value) >= 6 and not (
+        is_placeholder(value) or _PATH.fullmatch(value) or _PASSWORD_ELSEWHERE.fullmatch(value)
+    )
+
+
+def holds_session_cookie(header: str) -> bool:
+    """Whether one of the cookies in the value of a header opens a session."""
+    return any(map(_opens_session, _COOKIE.finditer(header)))
+
+
+def _opens_session(match: re.Match[str]) -> bool:
+    """By its name, or because it is long and random. What counts visitors consists of numbers and dots."""
+    value = match["secret"]
+    if is_placeholder(value):
+        return False
+    if _COOKIE_OF_A_SESSION.search(match["name"]) and is_plausible(value):
+        return True
+    return any(is_random(word) for word in _LONG_ID.findall(value))
 
 
 def _is_mixed(text: str) -> bool:
@@ -167,3 +199,16 @@ def is_signature(match: re.Match[str]) -> bool:
     """Base64 of 32 bytes, as it stands in a URL."""
     text = unquote(secret_of(match))
     return len(text) == 44 and is_random(text)
+
+
+def is_session_cookie(match: re.Match[str]) -> bool:
+    """A pair counts where it stands in a header: its line names cookies first, and there is no code between."""
+    return (
+        _opens_session(match)
+        and _COOKIES_BEFORE.search(match.string, max(0, match.start() - 4096), match.start()) is not None
+    )
+
+
+def has_capitals(match: re.Match[str]) -> bool:
+    """`patched-…` and `path/…` begin as the token does; in lower case throughout it is one of those."""
+    return random_word(match) and not match["word"].islower()
