@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def _bombs() -> dict[str, tuple[str, bytes, dict[str, str], int]]:
     return {
         "one long line": ("/v1/bundles", gzip.compress(b" " * (48 * MB), 1), {}, 413),
         "many short lines": ("/v1/bundles", gzip.compress(b"\n" * (48 * MB), 1), {}, 400),
-        "small records": ("/v1/bundles", gzip.compress(line * 2, 1), {}, 400),
+        "small records": ("/v1/bundles", gzip.compress(b'{"wakelog":1}\n' + line * 2, 1), {}, 400),
         "not packed": ("/v1/bundles", b" " * (17 * MB), {}, 413),
         "lists in JSON": ("/v1/sessions/s/events", b'{"events":[' + b"[]," * (2 * MB), JSON, 413),
         "lists in MessagePack": ("/v1/sessions/s/events", b"\xdd\x7f\xff\xff\xff" + b"\x90" * (2 * MB), MSGPACK, 413),
@@ -93,6 +94,19 @@ def test_what_would_become_large_is_refused_before_it_does(child: ServerProcess)
     assert asker.get("/v1/info").status == 200
     # Up to 16 MB of each are looked at; a refused one has made nothing of it.
     assert child.peak_bytes() - before < 100 * MB
+
+
+def test_bundles_that_unpack_to_much_take_turns_and_leave_nothing_behind(tmp_path: Path) -> None:
+    """Each unpacks to 60 MB, which is allowed, and is refused at its end. Four at once take no more than one."""
+    first = json.dumps({"wakelog": 1, "session": "", "segments": []}).encode()
+    body = gzip.compress(first + b'\n"' + b"x" * (60 * MB) + b'"\n', 1)
+    with ServerProcess(tmp_path / "store", "--max-bundle", "64MB") as server:
+        asker = Asker(server.url, server.key)
+        before = server.peak_bytes()
+        with ThreadPoolExecutor(4) as pool:
+            replies = list(pool.map(lambda _: asker.post("/v1/bundles", body), range(4)))
+        assert {reply.kind for reply in replies} == {"bad-bundle"}
+        assert server.peak_bytes() - before < 200 * MB
 
 
 def test_bodies_in_memory_are_counted_together(serve: Serve) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -83,6 +84,8 @@ class Server:
         self.connections = ConnectionCount(settings.connections_max)
         self.metrics = Metrics()
         self.tickets = Tickets()
+        self.imports = threading.Lock()
+        """One bundle at a time is unpacked: in memory, a small one may be as large as `bundle_max`."""
         self.executor = ThreadPoolExecutor(settings.threads + SPARE_THREADS, thread_name_prefix="verb")
         self.is_stopping = False
         most = settings.pending_max

@@ -41,6 +41,8 @@ from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Recor
 
 BUNDLE_MAX = 1 << 30
 """How much a bundle may hold when it is unpacked, if whoever takes it in does not say."""
+_TOP_MAX = 4 << 20
+"""How long the first line may be, which says what comes: enough for ten thousand forks of forks."""
 _PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
 # The fewest bytes of a commit's line for each of its values: a record is a list of three, and its header alone has 100.
@@ -283,6 +285,7 @@ def _read_lines(source: IO[bytes], size_max: int) -> Iterator[bytes]:
     """The lines of a bundle, with their ends; InvalidInputError when it is larger than `size_max` when unpacked."""
     rest = bytearray()
     size = 0
+    is_top = True
     for piece in _pieces(source):
         size += len(piece)
         if size > size_max:
@@ -297,7 +300,12 @@ def _read_lines(source: IO[bytes], size_max: int) -> Iterator[bytes]:
             rest += b"\n"
             yield _line(rest)
             rest.clear()
+            is_top = False
         rest += last
+        if is_top and len(rest) > _TOP_MAX:
+            raise InvalidInputError(
+                f"the first line of the bundle is larger than {_TOP_MAX:,} bytes", kind="bundle-too-large"
+            )
     if rest:
         yield _line(rest)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import traceback
 from typing import IO, Annotated, Any, cast
 
 import msgspec
@@ -165,8 +166,13 @@ def bundle(call: VerbRequest) -> Raw:
 def take_bundle(call: VerbRequest, body: IO[bytes]) -> Imported:
     """Imports a bundle, plain or gzipped, after verifying it; all of it or nothing. Sessions that already exist stay as
     they are. The imported history is neither redacted nor checked against the rules here, so this needs `admin`."""
-    with body:
-        head = call.space.store.import_bundle(body, size_max=call.server.settings.bundle_max).head
+    with body, call.server.imports:
+        try:
+            head = call.space.store.import_bundle(body, size_max=call.server.settings.bundle_max).head
+        except Exception as exc:
+            # Whoever holds the error holds its frames, and with them all that was unpacked.
+            traceback.clear_frames(exc.__traceback__)
+            raise
     call.space.forget(head.session)
     return Imported(head.session, head.name, head)
 
