@@ -140,7 +140,10 @@ def _reader(log: Log, holder: SessionId) -> Log:
 
 
 def _names(entry: Entry) -> Iterator[str]:
-    """The keys and paths in what an event did to the state."""
+    """The keys and paths in what an event did to the state, and the name of a tool that a model made up."""
+    error = entry.body.get("error")
+    if entry.kind == "action.recorded" and type(error) is dict and error.get("type") == "unknown-tool":
+        yield f"tool {entry.body.get('tool')}"
     for op in entry.delta:
         tokens = tokens_of(op["path"])
         for keys in (tokens, *_paths_in(op.get("value"), tokens)):

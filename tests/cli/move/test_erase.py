@@ -83,3 +83,16 @@ def test_redact_finds_secrets_in_payloads(move: Cli, store: Store) -> None:
 def _undoored(store: Store) -> Store:
     """The same store without redaction at the door: as what was stored before there was any."""
     return Store(store.engine, clock=store.clock, redact=None)
+
+
+def test_what_is_erased_says_so_and_a_tool_that_a_model_made_up_is_named(move: Cli, store: Store) -> None:
+    session = store.session("told")
+    with session.turn("a question"):
+        session.call("ask_mrs_miller", {})
+        session.decide("blue", because="she said so")
+        session.fact("colour", "blue")
+    result = move("erase", "-s", "told", "@1", "--why", "t", "--yes", "--json")
+    assert set(result.data["names"]) == {"fact colour", "tool ask_mrs_miller"}
+    shown = move("show", "told@1").out
+    assert "None" not in shown + move("log", "told").out
+    assert shown.count("(erased)") == 4

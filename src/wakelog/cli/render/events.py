@@ -52,7 +52,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
         return _action_line(session, entry, tools)
     body = entry.body
     if entry.kind == "message.added":
-        text = preview(session, entry, body.get("content"))
+        text = "(erased)" if "$erased" in body else preview(session, entry, body.get("content"))
         if is_aside(body):
             word = ASIDES[text_of(body["name"])]
             return EventLine("note", word, unwrapped(text) or "(nothing)", {"dim": True})
@@ -64,7 +64,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     elif entry.kind in ("turn.ended", "session.closed"):
         sign = "done"
     style = {"fg": "red"} if sign == "failed" else {"dim": True} if entry.kind in _QUIET else {}
-    text = say(body) if body else "(pruned)"
+    text = "(pruned)" if not body else "(erased)" if "$erased" in body else say(body)
     if entry.kind == "turn.started" and body.get("input") is not None:
         text = preview(session, entry, body["input"])
     if entry.kind == "labels.set" and body:

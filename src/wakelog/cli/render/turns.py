@@ -140,7 +140,7 @@ def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
         summary=lambda: preview(session, entry, body.get("input" if kind == "turn.started" else "content")),
         is_pruned=not entry.record.body,
     )
-    if kind == "decision.made" and not row.decision:
+    if kind == "decision.made" and not row.decision and "choice" in body:
         row.decision = decision_words(body)
     elif kind == "file.changed":
         path = text_of(body.get("path", ""))
