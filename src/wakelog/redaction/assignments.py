@@ -166,7 +166,7 @@ def is_named_secret(name: str, value: str) -> bool:
     kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
     if name in ("auth", "_auth"):  # of Docker and npm
         return is_encoded_login(value)
-    if isinstance(name, str) and name.lower() in ("cookie", "set-cookie"):
+    if str(name).lower() in ("cookie", "set-cookie"):
         return holds_session_cookie(value)
     if kind is None or is_placeholder(value):
         return False
