@@ -225,3 +225,14 @@ def test_every_kind_of_event_can_be_redacted() -> None:
 def test_text_in_any_script_under_a_key_for_logins_is_no_error(key: str) -> None:
     event = _message({key: "über zwanzig Zeichen lang"})
     assert redact_event(event) == (event, ())
+
+
+@pytest.mark.parametrize("key", ["Cookie", "set-cookie"])
+def test_a_header_in_structured_data_is_known_by_its_key(key: str) -> None:
+    session = make("sessionid={hex:32}; Path=/", 3)
+    headers = {"Accept": "*/*", key: session, "also": {key: ["theme=dark; Path=/", session]}}
+    redacted, names = redact_event(_message({"headers": headers}))
+    assert names == ("named-secret", "named-secret")
+    kept = _content(redacted)["headers"]
+    assert kept["also"][key] == ["theme=dark; Path=/", "[redacted:named-secret]"]
+    assert session not in str(kept)
