@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "wakelog"
+from tests.architecture.source import SOURCE, tree
+
 PLACES = ("cli/commands", "cli/render", "cli/places.py")
 ROOMS = {"cli", "config", "errors", "maintenance", "model", "session", "store"}
 VERBS = (("wakelog.session.session", "Session"), ("wakelog.store", "Store"))
@@ -114,7 +115,7 @@ def _imports(source: Path) -> Iterator[tuple[str, str, str]]:
         for path in sorted((source / place).rglob("*.py")) if not place.endswith(".py") else [source / place]:
             if not path.exists():
                 continue
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in ast.walk(tree(path)):
                 for module, name in _names(node):
                     yield path.relative_to(source).as_posix(), module, name
 
@@ -144,8 +145,8 @@ def _reached() -> frozenset[tuple[str, str]]:
 
 
 def _leads_to(module: str, name: str) -> Iterator[tuple[str, str]]:
-    tree, homes = _module(module)
-    for node in tree.body:
+    parsed, homes = _module(module)
+    for node in parsed.body:
         if isinstance(node, ast.ClassDef) and node.name == name:
             annotations = [*node.bases, *_annotations(node)]
         elif isinstance(node, ast.Assign) and any(getattr(t, "id", "") == name for t in node.targets):
@@ -186,27 +187,27 @@ def _module(module: str) -> tuple[ast.Module, dict[str, tuple[str, str]]]:
     """A module, and where each of its names is defined, as far as that is in a module of ours."""
     path = _file(module)
     assert path is not None, module
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    homes = {node.name: (module, node.name) for node in tree.body if isinstance(node, ast.ClassDef)}
+    parsed = tree(path)
+    homes = {node.name: (module, node.name) for node in parsed.body if isinstance(node, ast.ClassDef)}
     homes |= {
         target.id: (module, target.id)
-        for node in tree.body
+        for node in parsed.body
         if isinstance(node, ast.Assign)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed):
         for inner, name in _names(node):
             if name:
                 homes[name] = _defined(inner, name)
-    return tree, homes
+    return parsed, homes
 
 
 def _defined(module: str, name: str) -> tuple[str, str]:
     """Where a name that a package re-exports comes from."""
     path = _file(module)
     if path is not None and path.name == "__init__.py":
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             for inner, each in _names(node):
                 if each == name:
                     return _defined(inner, name)

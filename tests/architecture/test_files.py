@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "src" / "wakelog"
+from tests.architecture.source import SOURCE, tree
+
+ROOT = SOURCE.parents[1]
 MAX_LINES = 500
 
 # Split, so that this file does not match its own pattern.
@@ -49,12 +50,13 @@ def _project_files() -> list[Path]:
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
-def _lines_matching(pattern: re.Pattern[str]) -> list[str]:
+def _matches(pattern: re.Pattern[str]) -> list[str]:
+    """Where a pattern that spans no line is found."""
+    texts = {name: (ROOT / name).read_text(encoding="utf-8", errors="replace") for name in _project_files()}
     return [
-        f"{name}:{number}"
-        for name in _project_files()
-        for number, line in enumerate((ROOT / name).read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
-        if pattern.search(line)
+        f"{name}:{text.count(chr(10), 0, found.start()) + 1}"
+        for name, text in texts.items()
+        for found in pattern.finditer(text)
     ]
 
 
@@ -64,7 +66,7 @@ def _path_pattern(places: set[str]) -> re.Pattern[str]:
 
 
 def test_no_file_names_a_package_registry() -> None:
-    assert _lines_matching(REGISTRY) == []
+    assert _matches(REGISTRY) == []
 
 
 def test_registry_pattern_finds_a_host_in_an_address() -> None:
@@ -76,7 +78,7 @@ def test_no_file_holds_a_path_of_this_machine() -> None:
     places = {str(ROOT), str(ROOT.parent)} - COMMON_PLACES
     if not places:
         pytest.skip(f"{ROOT} is too common a place to look for")
-    assert _lines_matching(_path_pattern(places)) == []
+    assert _matches(_path_pattern(places)) == []
 
 
 def test_path_pattern_finds_paths_and_not_longer_names() -> None:
@@ -97,11 +99,7 @@ def test_no_source_file_is_too_long() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [
-        str(path.relative_to(ROOT))
-        for path in sorted(SOURCE.rglob("*.py"))
-        if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    ]
+    silent = [str(path.relative_to(ROOT)) for path in sorted(SOURCE.rglob("*.py")) if not ast.get_docstring(tree(path))]
     assert not silent, f"without a module docstring: {silent}"
 
 

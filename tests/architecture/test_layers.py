@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = "wakelog"
-SOURCE = Path(__file__).resolve().parents[2] / "src" / PACKAGE
+from tests.architecture.source import SOURCE, tree
+
+PACKAGE = SOURCE.name
 
 # Top to bottom. Rooms in one tuple do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
@@ -67,8 +68,7 @@ def violations(package_dir: Path) -> list[str]:
                 "Put it into LAYERS in tests/architecture/test_layers.py, or move the file into another room."
             )
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
-        for line, target in _imported_rooms(tree, (package_dir.name, *inside.parts), package_dir):
+        for line, target in _imported_rooms(tree(path), (package_dir.name, *inside.parts), package_dir):
             problem = _judge(room, target)
             if problem:
                 found.append(f"{where}:{line}: {problem}")
@@ -97,8 +97,8 @@ def _judge(room: str, target: str | None) -> str | None:
     return None
 
 
-def _imported_rooms(tree: ast.AST, parts: tuple[str, ...], package_dir: Path) -> Iterator[tuple[int, str | None]]:
-    for node in ast.walk(tree):
+def _imported_rooms(module: ast.Module, parts: tuple[str, ...], package_dir: Path) -> Iterator[tuple[int, str | None]]:
+    for node in ast.walk(module):
         for dotted in _imported_names(node, parts):
             names = dotted.split(".")
             if names[0] != PACKAGE:

@@ -2,9 +2,8 @@
 
 import ast
 from collections import defaultdict
-from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2] / "src" / "wakelog"
+from tests.architecture.source import SOURCE, tree
 
 NOUNS = {"pending", "recording", "testing", "string", "setting"}
 """Words on -ing that are things, or what a command is called."""
@@ -13,7 +12,7 @@ NOUNS = {"pending", "recording", "testing", "string", "setting"}
 def test_a_public_class_name_is_used_once() -> None:
     homes: dict[str, list[str]] = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 homes[node.name].append(path.relative_to(SOURCE).as_posix())
     assert homes

@@ -1,27 +1,30 @@
 """What providers accept, said twice: by their own packages' types, and by the rules their servers enforce."""
 
+import functools
 import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from anthropic.types import MessageParam
-from openai.types.chat import ChatCompletionMessageParam
-from openai.types.responses import ResponseInputItemParam
-from pydantic import ConfigDict, TypeAdapter
-
-STRICT = ConfigDict(extra="forbid")
-OPENAI = TypeAdapter(list[ChatCompletionMessageParam], config=STRICT)
-RESPONSES = TypeAdapter(list[ResponseInputItemParam], config=STRICT)
-ANTHROPIC = TypeAdapter(list[MessageParam], config=STRICT)
-
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 ANTHROPIC_ID = re.compile(r"[a-zA-Z0-9_-]+")
 
 
-def _typed(adapter: TypeAdapter[Any], value: Any) -> None:
+@functools.cache
+def _adapter(shape: str) -> Any:
+    # Imported by the processes that check something, not by every one that lists the tests: they take a second.
+    from anthropic.types import MessageParam
+    from openai.types.chat import ChatCompletionMessageParam
+    from openai.types.responses import ResponseInputItemParam
+    from pydantic import ConfigDict, TypeAdapter
+
+    types = {"openai": ChatCompletionMessageParam, "responses": ResponseInputItemParam, "anthropic": MessageParam}
+    return TypeAdapter(list[types[shape]], config=ConfigDict(extra="forbid"))  # type: ignore[valid-type]
+
+
+def _typed(shape: str, value: Any) -> None:
     """Validates, and walks the result: pydantic looks into an Iterable only when somebody takes from it."""
-    _walk(adapter.validate_python(value))
+    _walk(_adapter(shape).validate_python(value))
 
 
 def _walk(value: Any) -> None:
@@ -41,7 +44,7 @@ def check(context: Any) -> None:
 
 def check_openai(context: Any) -> None:
     messages = list(context)
-    _typed(OPENAI, messages)
+    _typed("openai", messages)
     assert messages
     waiting: list[str] = []
     seen: set[str] = set()
@@ -74,7 +77,7 @@ def _is_said(content: Any) -> bool:
 
 def check_responses(context: Any) -> None:
     items = list(context)
-    _typed(RESPONSES, items)
+    _typed("responses", items)
     waiting: list[str] = []
     seen: set[str] = set()
     for item in items:
@@ -95,7 +98,7 @@ def check_responses(context: Any) -> None:
 
 def check_anthropic(context: Any) -> None:
     messages = list(context)
-    _typed(ANTHROPIC, messages)
+    _typed("anthropic", messages)
     assert isinstance(context.system, str)
     assert messages
     assert messages[0]["role"] == messages[-1]["role"] == "user"

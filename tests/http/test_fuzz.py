@@ -5,6 +5,7 @@ One check is left out: that everything which fits is accepted. Many requests are
 that is not in the session, a patch that does not apply, SQL that is none.
 """
 
+import functools
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -23,6 +24,7 @@ from wakelog.http.server import RunningServer, serving
 from wakelog.http.state import Settings
 
 STREAMS = {route.name for route in all_routes() if route.media == "text/event-stream"}
+NAMES = [route.name for route in all_routes() if route.name not in STREAMS]
 LEFT_OUT: Any = [checks.positive_data_acceptance]
 FITS, DOES_NOT = schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE
 _numbers = count()
@@ -58,17 +60,12 @@ def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
         made.world.close()
 
 
-def _operations() -> dict[str, Any]:
+@functools.cache
+def operations() -> dict[str, Any]:
+    """What the document holds, by name. Made when it is first needed, not by every process that lists the tests."""
     schema = schemathesis.openapi.from_dict(dict(document()))
-    found = {}
-    for result in schema.get_all_operations():
-        operation: Any = result.ok()  # type: ignore[union-attr]
-        if operation.definition.raw["operationId"] not in STREAMS:
-            found[operation.definition.raw["operationId"]] = operation
-    return found
-
-
-OPERATIONS = _operations()
+    found: list[Any] = [result.ok() for result in schema.get_all_operations()]  # type: ignore[union-attr]
+    return {operation.definition.raw["operationId"]: operation for operation in found}
 
 
 def fuzz(name: str, target: Target, count: int, number: int) -> None:
@@ -83,7 +80,7 @@ def fuzz(name: str, target: Target, count: int, number: int) -> None:
                 phases=[Phase.generate],
                 suppress_health_check=list(HealthCheck),
             )
-            return seed(number)(wanted(given(case=OPERATIONS[name].as_strategy(generation_mode=mode))(play)))
+            return seed(number)(wanted(given(case=operations()[name].as_strategy(generation_mode=mode))(play)))
 
         return decorate
 
@@ -97,23 +94,23 @@ def fuzz(name: str, target: Target, count: int, number: int) -> None:
         target.send(case)
 
     fitting()
-    operation = OPERATIONS[name]
+    operation = operations()[name]
     if operation.body or operation.query:
         not_fitting()
 
 
 def test_every_route_is_fuzzed() -> None:
-    assert set(OPERATIONS) | STREAMS == {route.name for route in all_routes()}
+    assert set(operations()) == {*NAMES, *STREAMS}
 
 
 @pytest.mark.seeded
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_whatever_is_sent_is_answered_as_documented(name: str, target: Target) -> None:
     fuzz(name, target, count=2, number=SEED)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [2, 3, 4])
-@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("name", NAMES)
 def test_whatever_is_sent_at_length(name: str, number: int, target: Target) -> None:
     fuzz(name, target, count=12, number=number)

@@ -10,7 +10,8 @@ import ast
 import functools
 import inspect
 import itertools
-import textwrap
+import sys
+from collections.abc import Iterator
 from typing import IO, Any
 
 import msgspec
@@ -201,15 +202,33 @@ def field_docs(cls: type) -> dict[str, str]:
     for base in reversed(cls.__mro__):
         if base is object or base is msgspec.Struct or not issubclass(base, msgspec.Struct):
             continue
-        try:
-            tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
-        except (OSError, TypeError, SyntaxError):
-            continue  # no source at hand: then without
-        [body] = [node.body for node in tree.body if isinstance(node, ast.ClassDef)]
-        for field, after in itertools.pairwise(body):
+        written = _classes(base.__module__).get(base.__qualname__)
+        for field, after in itertools.pairwise(written.body if written else []):
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(after):
                 out[field.target.id] = " ".join(after.value.value.split())  # type: ignore[attr-defined]
     return out
+
+
+@functools.cache
+def _classes(module: str) -> dict[str, ast.ClassDef]:
+    """The classes of a module's source by their qualified names; none where the source is not at hand.
+
+    `inspect.getsource` would parse the whole file again for every class in it."""
+    try:
+        return dict(_named(ast.parse(inspect.getsource(sys.modules[module])), ""))
+    except (KeyError, OSError, TypeError, SyntaxError):
+        return {}
+
+
+def _named(within: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for node in ast.iter_child_nodes(within):
+        if isinstance(node, ast.ClassDef):
+            yield prefix + node.name, node
+            yield from _named(node, f"{prefix}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _named(node, f"{prefix}{node.name}.<locals>.")
+        elif isinstance(node, ast.stmt):
+            yield from _named(node, prefix)
 
 
 def _is_text(node: ast.stmt) -> bool:
