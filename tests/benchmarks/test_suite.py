@@ -49,6 +49,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return found
 
 
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """One round of ours beside the base, for every run; `make test-all` looks at the whole form too."""
+    size = msgspec.structs.replace(ONCE, sessions=(), same_rounds=0, many=0, parts_turns=0)
+    return _run([kind_of(BASE), kind_of(OURS)], tmp_path_factory.mktemp("small"), size)
+
+
 @pytest.mark.slow
 def test_every_contender_is_measured_in_every_round_and_the_base_is_one(results: Results) -> None:
     for name in (*BARE, OURS, "wakelog, full recording"):
@@ -313,9 +320,11 @@ def test_a_change_beyond_the_spread_is_told_in_its_direction(results: Results) -
 # The command and the page
 
 
+@pytest.mark.parametrize("run", ["small", pytest.param("results", marks=pytest.mark.slow)])
 def test_a_kept_run_is_shown_and_a_wrong_one_fails(
-    results: Results, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    request: pytest.FixtureRequest, run: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    results: Results = request.getfixturevalue(run)
     kept = tmp_path / "kept.json"
     kept.write_bytes(msgspec.json.encode(results))
     assert main(["--read", str(kept), "--json", str(tmp_path / "again" / "kept.json")]) == 0

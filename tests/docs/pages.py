@@ -125,6 +125,23 @@ def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, commands
     # Registered, because type annotations of classes defined on the page are looked up through their module.
     module = types.ModuleType("page")
     monkeypatch.setitem(sys.modules, "page", module)
+    with _without_its_modules(folder, monkeypatch):
+        return _run_blocks(page, blocks, module)
+
+
+@contextlib.contextmanager
+def _without_its_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a page wrote and imported is forgotten: another page or test has a module of that name too."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    try:
+        yield
+    finally:
+        for name, each in list(sys.modules.items()):
+            if Path(getattr(each, "__file__", None) or "/").is_relative_to(folder):
+                del sys.modules[name]
+
+
+def _run_blocks(page: Path, blocks: list[Block], module: types.ModuleType) -> list[Shown]:
     found = []
     for block, after in zip(blocks, [*blocks[1:], None], strict=False):
         if block.language == "python":

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -121,18 +122,21 @@ def test_where_the_blob_store_fails_nothing_is_appended(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real S3 server on loopback."""
+    scripts = str(Path(sys.executable).parent)
+    weed = shutil.which("weed", path=f"{scripts}{os.pathsep}{os.environ['PATH']}")
+    if weed is None:
+        pytest.skip("the S3 server is not here; `make test-all` installs it")
     folder = tmp_path_factory.mktemp("weed")
     ports = {name: free_port() for name in ("master.port", "volume.port", "filer.port", "s3.port")}
     grpc = {f"{n}.grpc": free_port() for n in ports}
     options = {**ports, **grpc}
-    command = ["weed", "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-master.volumeSizeLimitMB=64"]
+    command = [weed, "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-master.volumeSizeLimitMB=64"]
     server = subprocess.Popen(
         [*command, *(f"-{k}={v}" for k, v in options.items())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, "PATH": f"{Path(os.sys.executable).parent}:{os.environ['PATH']}"},  # type: ignore[attr-defined]
     )
     try:
         endpoint = f"http://127.0.0.1:{ports['s3.port']}"

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         session.aio.no_such_verb  # type: ignore[attr-defined]  # noqa: B018
 
 
+@pytest.mark.slow  # `make lint`, which CI runs before the tests, reads this file with all the others
 def test_mypy_agrees() -> None:
     api = pytest.importorskip("mypy.api")
     here = Path(__file__)

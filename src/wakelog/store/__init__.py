@@ -19,7 +19,7 @@ from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
 from wakelog.log.removal import NO_TOTALS, delete
 from wakelog.model import events as ev
-from wakelog.model.ids import Seq, SessionId, is_session_id, root_id
+from wakelog.model.ids import Seq, SessionId, is_session_id
 from wakelog.model.names import check_name
 from wakelog.model.records import Head
 from wakelog.model.values import check_text
@@ -30,6 +30,7 @@ from wakelog.session.git_place import GitPlace
 from wakelog.store.asked import StoreQuestions
 from wakelog.store.data_upgrade import bring_forward
 from wakelog.store.keywords import Reading, SessionKeywords
+from wakelog.store.new_ids import new_root_id
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Store(StoreQuestions):
             check_name(name)
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
-            session = self.engine.claim(name, root_id(self.clock(), os.urandom(10)))
+            session = self.engine.claim(name, new_root_id(self.clock()))
         try:
             return Log(self.engine, session, clock=self.clock, redact=self.redact), False
         except NotFoundError as exc:
@@ -217,7 +218,7 @@ class Store(StoreQuestions):
     def reserve(self, name: str) -> SessionId:
         """The id that a session of this name has or will have: for linking to one that is opened later."""
         return self.engine.find(check_text(name, "a name")) or self.engine.claim(
-            check_name(name), root_id(self.clock(), os.urandom(10))
+            check_name(name), new_root_id(self.clock())
         )
 
     def is_open(self, name: str) -> bool:
@@ -249,7 +250,7 @@ class Store(StoreQuestions):
         return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
-        """Lists the heads of all sessions that are not deleted, oldest first."""
+        """Lists the heads of all sessions that are not deleted, oldest first, each followed by its forks."""
         after = ""
         while page := self.engine.sessions(after=after, limit=PAGE):
             yield from page

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +41,10 @@ def test_commands_work_on_a_server_as_on_a_folder(desk: Cli, tmp_path: Path, mon
             session = store.session("s", goal="see zebras")
             with session.turn(user="look for zebras"):
                 session.fact("k", "v")
-        there, here = ("--store", server.url), ("--store", "store")
+        there, here, now = ("--store", server.url), ("--store", "store"), time.time_ns() // 1000
         for args in (("ls",), ("log", "s"), ("state", "-s", "s"), ("search", "zebras"), ("diff", "s"), ("verify", "s")):
-            assert desk(*args, *there).out == desk(*args, *here).out, args
+            # Both at the same moment: how long ago something was is told in seconds.
+            assert desk(*args, *there, now=now).out == desk(*args, *here, now=now).out, args
         told = desk("note", "s@1", "-m", "from afar", *there)
         assert told.code == 0, told.err
         assert "from afar" in desk("log", "s", "--events", *here).out
