@@ -45,6 +45,14 @@ def test_a_conclusion_or_a_doubt_is_quoted_as_no_reason(before: str) -> None:
     assert found.reason is None
 
 
+def test_a_text_in_which_the_agent_thinks_aloud_gives_a_decision_and_no_reason() -> None:
+    filler = "The list holds names of tools and where they are found. " * 20
+    scene = Scene().says(f"{filler} {CHOICE}").edits()
+    [found] = find_decisions(scene.done())
+    assert scene.quote(found) == CHOICE
+    assert found.reason is None
+
+
 def test_of_one_long_text_only_the_best_sentence_is_shown_by_default() -> None:
     filler = "The list holds names of tools and where they are found. " * 15
     scene = Scene().says(f"{CHOICE} {filler} I'll use a set instead of a list because lookups are slow.").edits()

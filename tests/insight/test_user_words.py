@@ -55,6 +55,26 @@ def test_words_that_only_go_on_carry_the_goal(words: str) -> None:
     assert goal.reason.seq == 1000, "the goal that stands is the first turn's"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "My account is ada_17.",
+        "I'm sorry, but I don't remember the number.",
+        "I don't have it here. Can you still help me with that?",
+        "Okay, I'll look for it. Could you hold on for a moment?",
+        "Thank you! You too have a great day!",
+    ],
+)
+def test_words_that_only_tell_what_is_known_carry_the_goal(words: str) -> None:
+    _, found = _second(words)
+    assert [f.detail for f in found if f.kind == "goal"] == ["carried"]
+
+
+def test_a_request_behind_what_is_known_sets_a_goal() -> None:
+    _, found = _second("My account is ada_17. Add a dark theme.")
+    assert [f.detail for f in found if f.kind == "goal"] == [""]
+
+
 def test_an_answer_to_what_the_agent_asked_sets_no_goal() -> None:
     _, found = _second("My user id is ada_17.", "Could you please provide your user id?")
     assert [f.detail for f in found if f.kind == "goal"] == ["carried"]
@@ -74,6 +94,7 @@ def test_a_new_wish_sets_a_new_goal_even_after_a_question(words: str) -> None:
         ("No, that's wrong. The button belongs into the footer.", "correction"),
         ("You removed the old link, put it back.", "correction"),
         ("Instead of a page we should use a dialog", "redirect"),
+        ("I think there is some confusion. The page is for the admin.", "correction"),
         ("let's only add the button for now, but leave the rest", "redirect"),
         ("It is still not working. No data is showing up", "failure_report"),
         ("No teams are loading into the pane now", "failure_report"),

@@ -63,6 +63,7 @@ _REJECTS: Final = phrases(
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
     unacceptable|i disagree
+    (?:a|some|any) (?:misunderstanding|mix-?up|confusion)
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
     """,
     mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
@@ -77,7 +78,7 @@ _REDIRECTS: Final = phrases(
     ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
 )
-_PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually")
+_PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually|^(?:\w+,? )?change of plans?")
 _NOT_REJECTED: Final = phrases(
     r"""
     ^(?:no|nope)[,.]?\s+that's (?:all|it|fine|ok|okay|good|everything|correct|right)

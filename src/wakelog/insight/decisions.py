@@ -175,7 +175,8 @@ def _of_text(
             signs.add("refuses in passing")
         if after is not None and len(said.text) > LONG and n >= len(sentences) - LAST_ONES:
             signs.add("concludes")
-        reason = _quotable(sentences, n)
+        # In a long text the agent thinks aloud: what stands beside a choice there is as likely an aside as its reason.
+        reason = _quotable(sentences, n) if len(said.text) <= LONG else None
         effect = after if steps <= 8 else None
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before

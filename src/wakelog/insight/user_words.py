@@ -60,7 +60,7 @@ _COURTESY: Final = re.compile(
     r"|happy|sorry|apologi[sz]e)\b[^.?!]{0,60}|have a \w+[^.?!]{0,25}|talk (?:soon|later)[^.?!]{0,20}"
     r"|see you[^.?!]{0,20}"
     r"|(?:good)?bye[^.?!]{0,20}|take care[^.?!]{0,20}|(?:that['’]s|that is|it['’]s) all[^.?!]{0,40}|i understand"
-    r"|i see|got it|understood|found it|(?:thanks?|thank you)?[,! ]*you too|never ?mind|no worries"
+    r"|i see|got it|understood|found it|(?:thanks?|thank you)?[,! ]*you too\b[^.?!]{0,30}|never ?mind|no worries"
     r"|i (?:hope|guess)\b[^.?!]{0,60}|(?:i think )?that(?:['’]s| is| will be) all\b[^.?!]{0,40})[.! ]*",
     re.IGNORECASE,
 )
@@ -79,10 +79,25 @@ _INSISTS: Final = re.compile(
     r"|(?:can|could|would) you (?:please |at least |just |really )*(?:check|try|look|double[- ]check|make an exception)"
     r" ?(?:again|once more|if there|whether there|for me)?\b|are you (?:absolutely )?sure"
     r"|is(?:n['’]t| not)? there (?:really |truly |absolutely )*(?:any|no|some)\w*(?: \w+){0,2}"
-    r" (?:way|exception|possibility|option|chance|workaround)|i(?:['’]m| am) sure|that can['’]t be)",
+    r" (?:way|exception|possibility|option|chance|workaround|(?:you|we) (?:can|could))"
+    r"|i(?:['’]m| am) sure|that can['’]t be)",
     re.IGNORECASE,
 )
 """A sentence that wants the same again."""
+_TELLS: Final = re.compile(
+    r"(?:(?:ok|okay|oh|hi|well|sure|yes|no|sorry|unfortunately|and|but|so|great"
+    r"|i apologi[sz]e(?: for \w+)?|i(?:['’]m| am) (?:really |so )?sorry(?: about \w+)?)[,!. ]+)*"
+    r"(?:i (?:really )?(?:do not|don['’]t|can['’]t|cannot|couldn['’]t) (?:have|remember|recall|find|know)\b[^.?!]*"
+    r"|i(?:['’]m| am) (?:not sure|unsure|afraid i don['’]t)\b[^.?!]*"
+    r"|my [\w ]{2,30} (?:is|are|was|should be)\b:?[^?]*|(?:it|that)(?:['’]s| is) \S*[\d_]\S*[.! ]*)"
+    r"(?:,? (?:but |and |so )?(?:(?:can|could|would) you (?:please |still )+|is it (?:still )?possible to )"
+    r"[^.?!]*\?)?[.! ]*"
+    r"|(?:can|could|would) (?:you|we) (?:please )?(?:still"
+    r"|(?:help|proceed|look it up)(?: me)? with (?:just|only)) ?[^.?!]*\?"
+    r"|(?:can|could|would) you (?:please )?(?:hold on|wait|give me (?:a|one) (?:moment|minute|second))\b[^.?!]*[.?!]*",
+    re.IGNORECASE,
+)
+"""A sentence that tells what the agent needs to know, or that it is not known: who, which number."""
 _GO_ON: Final = re.compile(
     r"(?:(?:please|then|now|and|just|let['’]?s|you can|(?:can|could) (?:you|we)|you may|i(?:['’]d| would) like to"
     r"|in that case,?|so)\s+)*"
@@ -201,7 +216,7 @@ def is_going_on(words: str, asked: str) -> bool:
 
 def _asks_nothing(sentence: str) -> bool:
     """Whether a sentence sets no goal of its own: it is polite, tells to go on, promises, or insists."""
-    if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE)):
+    if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE, _TELLS)):
         return True
     return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))
 
