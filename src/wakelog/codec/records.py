@@ -41,7 +41,9 @@ class _Fold(msgspec.Struct):
     delta: Delta = []
 
 
-_decode_ops = msgspec.json.Decoder(Delta).decode
+encode_header: Callable[[Header], bytes] = _encode
+encode_delta: Callable[[Delta], bytes] = _encode
+decode_ops = msgspec.json.Decoder(Delta).decode
 _decode_delta = msgspec.json.Decoder(_Fold).decode
 
 
@@ -59,10 +61,6 @@ def _checked_fields(cls: type[Event]) -> tuple[tuple[tuple[str, str], ...], tupl
     """The fields to be checked, and those of payloads, each with what errors call it."""
     names = [f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls)]
     return tuple((n, f"{cls.kind} {n}") for n in names), tuple((n, f"{cls.kind} {n}") for n in cls.payload_fields)
-
-
-def encode_header(header: Header) -> bytes:
-    return _encode(header)
 
 
 def decode_header(data: bytes) -> Header:
@@ -198,14 +196,6 @@ def _legal_values(event: Event, problem: str) -> str:
         if problem.endswith(f"`$.{field.name}`") and get_origin(field.type) is Literal:
             return f"{field.name} is one of {', '.join(map(str, get_args(field.type)))}"
     return ""
-
-
-def encode_delta(delta: Delta) -> bytes:
-    return _encode(delta)
-
-
-def decode_ops(delta: bytes) -> Delta:
-    return _decode_ops(delta)
 
 
 def kind_of(event: Event) -> str:

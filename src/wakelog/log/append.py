@@ -57,8 +57,16 @@ class Appender:
     def _append(
         self, steps: Sequence[SealStep], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
+        """Appends at the session's end; without `expect` again and again, while others come first."""
+
+        def attempt() -> Head:
+            return self._land(self._launch(steps, expect, commit_id, guard))
+
         try:
-            return self._append_patiently(steps, expect, commit_id, guard)
+            if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
+                return answer
+            check_length(commit_id, "a commit id")
+            return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
         except BaseException as exc:
             self._note(exc)
             raise
@@ -67,18 +75,6 @@ class Appender:
         """Whether something left an append that may strike anywhere in it."""
         if not isinstance(exc, Exception):
             self._was_interrupted = True
-
-    def _append_patiently(
-        self, steps: Sequence[SealStep], expect: Seq | None, commit_id: str, guard: int | None
-    ) -> Head:
-        if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
-            return answer
-        check_length(commit_id, "a commit id")
-
-        def attempt() -> Head:
-            return self._land(self._launch(steps, expect, commit_id, guard))
-
-        return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
 
     def _launch(self, steps: Sequence[SealStep], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
         """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
@@ -161,7 +157,13 @@ class Appender:
     def _land(self, sealed: Sealed) -> Head:
         """Waits for the engine's answer. Without one, or with a refusal, everything in flight is taken back."""
         try:
-            head = self._answer(sealed)
+            try:
+                head = sealed.pending.result()
+            except UnavailableError as exc:
+                if exc.kind != "answer-unknown":
+                    raise
+                # Unknown is settled by asking again with the same commit: it is stored once at most.
+                head = self.engine.submit(sealed.commit).result()
         except BaseException:
             self._retreat(sealed)
             raise
@@ -172,15 +174,6 @@ class Appender:
             if sealed.generation == self._generation and sealed in self._flight:
                 self._flight.remove(sealed)
         return head
-
-    def _answer(self, sealed: Sealed) -> Head:
-        try:
-            return sealed.pending.result()
-        except UnavailableError as exc:
-            if exc.kind != "answer-unknown":
-                raise
-            # Unknown is settled by asking again with the same commit: it is stored once at most.
-            return self.engine.submit(sealed.commit).result()
 
     def _retreat(self, sealed: Sealed) -> None:
         """Takes back everything in flight, unless another thread already did."""

@@ -178,7 +178,7 @@ class Admission:
             refuse(commit, "its id does not belong to the tree it forks from")
         parent = tips.get(fork.parent)
         if parent is not None and (parent.seq, parent.hash) == (fork.at, fork.hash):
-            return Tip(Fold(copy(parent.doc)), parent.seq, parent.hash, parent.at)
+            return Tip(Fold(copy(parent.fold.doc)), parent.seq, parent.hash, parent.at)
         log = self._open_log(fork.parent)
         entry = log.entry(fork.at)
         if entry.hash != fork.hash:
@@ -301,7 +301,9 @@ class Admission:
 
     @staticmethod
     def _head_at(commit: Commit, tip: Tip) -> Head:
-        return Head(commit.session, tip.seq, tip.hash, tip.at, tip.doc["lease"]["epoch"], tip.doc["status"], 0, "")
+        return Head(
+            commit.session, tip.seq, tip.hash, tip.at, tip.fold.doc["lease"]["epoch"], tip.fold.doc["status"], 0, ""
+        )
 
 
 def refuse(commit: Commit, why: str, cause: BaseException | None = None) -> NoReturn:
@@ -359,5 +361,5 @@ def _check_fork(commit: Commit, fork: ForkPoint, event: ev.Event, tip: Tip) -> N
         fork.hash.hex(),
     ):
         refuse(commit, "its first event does not name the place it forks from")
-    if tip.doc["pending_actions"]:
+    if tip.fold.doc["pending_actions"]:
         refuse(commit, "calls that were open at the fork point are not abandoned")

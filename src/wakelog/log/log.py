@@ -164,14 +164,14 @@ class Log(Appender):
         """One part of the state as this process knows it, with what is in flight: cheap, whatever the state's size.
         Not for `data`, whose inside is changed in place."""
         with self._locked():
-            return _copied(self._pending_tip(refresh=True).doc[name])
+            return _copied(self._pending_tip(refresh=True).fold.doc[name])
 
     def parts(self, *names: str) -> tuple[Seq, dict[str, Value]]:
         """The last position as this process knows it, and parts of the state there, of one moment; otherwise as
         `part`."""
         with self._locked():
             tip = self._pending_tip(refresh=True)
-            return tip.seq, {name: _copied(tip.doc[name]) for name in names}
+            return tip.seq, {name: _copied(tip.fold.doc[name]) for name in names}
 
     def look(
         self, *parts: str, data: Iterable[str] = (), refresh: bool = True
@@ -185,8 +185,8 @@ class Log(Appender):
         with self._locked():
             tip = self._pending_tip(refresh=refresh)
             self._looked_at = tip.seq
-            held = tip.doc["data"]
-            told = {part: _copied(tip.doc[part]) for part in parts}
+            held = tip.fold.doc["data"]
+            told = {part: _copied(tip.fold.doc[part]) for part in parts}
             return tip.seq, told, {key: held[key] for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:
@@ -225,7 +225,7 @@ class Log(Appender):
             if self.even_damaged or self._flight or seq != self.head().seq:
                 return None
             tip = self._pending_tip(refresh=True)
-            return dict(tip.doc[name]) if tip.seq == seq else None
+            return dict(tip.fold.doc[name]) if tip.seq == seq else None
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""
@@ -272,7 +272,7 @@ class Log(Appender):
         entry = self.entry(at)
         tip = self._tip_at(at, entry.hash, entry.header.at)
         forked = ev.SessionForked(parent=self.id, at=at, hash=entry.hash.hex(), name=name, why=why)
-        inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in tip.doc["pending_actions"]]
+        inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in tip.fold.doc["pending_actions"]]
         child = session or fork_id(self.id, os.urandom(5))
         sealed = seal(
             tip,

@@ -60,10 +60,6 @@ class Tip:
         self.snapshot_size = 0
         self.payloads: dict[bytes, Seq] = {}
 
-    @property
-    def doc(self) -> dict[str, Value]:
-        return self.fold.doc
-
 
 class SealStep(msgspec.Struct, frozen=True, gc=False):
     """A draft with what only the log can know: for a rewind or an adoption, how to read the state it leads to."""
@@ -126,65 +122,50 @@ def seal(
         raise InvalidInputError("an append needs at least one event", kind="empty-append")
     sealed = Sealed(tip)
     try:
-        _seal(sealed, tip, session, steps, now, commit_id, guard, fork, force_snapshot, given)
+        first, prev = tip.seq + 1, tip.hash
+        at = tip.at = max(now, tip.at)
+        salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
+        collector = PayloadCollector(tip.payloads if given is None else given.payloads)
+        events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
+        _check_place(events, fork)
+        items: list[SealItem] = []
+        for step, event in zip(steps, events, strict=True):
+            items.append(_seal_one(sealed, tip, step, event, collector))
+            tip.seq += 1
+        records, chain = seal_records(prev, first, at, salts, items)
+        tip.hash = chain
+        size = sum([len(record.header) + len(record.body) for record in records])
+        turns = [item[1] for item in items if item[1]]
+        tip.bytes_since += size
+        _remember(sealed, tip, collector.new, first)
+        kinds = tuple(dict.fromkeys([item[0] for item in items]))
+        doc = tip.fold.doc
+        sealed.commit = Commit(
+            session=session,
+            commit_id=commit_id or chain.hex()[:16],
+            first=first,
+            last=tip.seq,
+            prev=prev,
+            hash=chain,
+            at=at,
+            epoch=doc["lease"]["epoch"],
+            status=doc["status"],
+            turn=doc["turn"]["number"],
+            turns=(min(turns), max(turns)) if turns else (0, 0),
+            kinds=kinds,
+            paths=tuple(dict.fromkeys([e.path for e in events if type(e) is ev.FileChanged])),
+            records=records,
+            payloads=tuple(collector.new.items()),
+            snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
+            fingerprint=fingerprint_of(events) if commit_id else b"",
+            guard=guard,
+            late=all(map(machines.is_late, kinds)),
+            fork=fork,
+        )
     except Exception:
         sealed.undo()
         raise
     return sealed
-
-
-def _seal(
-    sealed: Sealed,
-    tip: Tip,
-    session: SessionId,
-    steps: Sequence[SealStep],
-    now: int,
-    commit_id: str,
-    guard: int | None,
-    fork: ForkPoint | None,
-    force_snapshot: bool,
-    given: SealChoices | None,
-) -> None:
-    first, prev = tip.seq + 1, tip.hash
-    at = tip.at = max(now, tip.at)
-    salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
-    collector = PayloadCollector(tip.payloads if given is None else given.payloads)
-    events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
-    _check_place(events, fork)
-    items: list[SealItem] = []
-    for step, event in zip(steps, events, strict=True):
-        items.append(_seal_one(sealed, tip, step, event, collector))
-        tip.seq += 1
-    records, chain = seal_records(prev, first, at, salts, items)
-    tip.hash = chain
-    size = sum([len(record.header) + len(record.body) for record in records])
-    turns = [item[1] for item in items if item[1]]
-    tip.bytes_since += size
-    _remember(sealed, tip, collector.new, first)
-    kinds = tuple(dict.fromkeys([item[0] for item in items]))
-    doc = tip.doc
-    sealed.commit = Commit(
-        session=session,
-        commit_id=commit_id or chain.hex()[:16],
-        first=first,
-        last=tip.seq,
-        prev=prev,
-        hash=chain,
-        at=at,
-        epoch=doc["lease"]["epoch"],
-        status=doc["status"],
-        turn=doc["turn"]["number"],
-        turns=(min(turns), max(turns)) if turns else (0, 0),
-        kinds=kinds,
-        paths=tuple(dict.fromkeys([e.path for e in events if type(e) is ev.FileChanged])),
-        records=records,
-        payloads=tuple(collector.new.items()),
-        snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
-        fingerprint=fingerprint_of(events) if commit_id else b"",
-        guard=guard,
-        late=all(map(machines.is_late, kinds)),
-        fork=fork,
-    )
 
 
 def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector) -> SealItem:

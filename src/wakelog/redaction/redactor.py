@@ -23,7 +23,6 @@ from collections import deque
 from collections.abc import Iterable
 
 from wakelog.errors import InvalidInputError
-from wakelog.model.events import Event
 from wakelog.native import core
 from wakelog.redaction import values
 from wakelog.redaction.assignments import NAMES, Stop, find_assigned, find_stops
@@ -94,14 +93,8 @@ class Redactor:
                 break
         return text, tuple(name for _, name in found)
 
-    def redact_event(self, event: Event) -> tuple[Event, tuple[str, ...]]:
-        """`event` with the secrets in its texts, values and payloads replaced, and the markers' names. The very same
-        object when there is none. Ids, hashes and keys of dicts stay as they are."""
-        return values.redact_event(self, event)
-
-    def are_clean(self, events: Iterable[Event]) -> bool:
-        """Whether `redact_event` would give all of them back as they are. One look at many is quicker than many."""
-        return values.are_clean(self, list(events), self._scanner)
+    redact_event = values.redact_event
+    are_clean = values.are_clean
 
     def find(self, text: str) -> list[Span]:
         """Start, end and name of each secret in `text`, in order and without overlaps."""
@@ -117,11 +110,8 @@ class Redactor:
             spans = [span for span in spans if not _overlaps(markers, span)]
         return spans
 
-    def finds(self, text: str) -> bool:
-        return bool(self.find(text))
-
     def suspects(self, text: str) -> bool:
-        """As `finds`, but a name that may say "secret" is enough."""
+        """Whether `find` would find something; but a name that may say "secret" is enough."""
         signs = self._signs(text)
         if not signs:
             return False
@@ -173,26 +163,9 @@ class Redactor:
         return merged
 
 
-def find_secrets(text: str) -> list[Span]:
-    """Start, end and name of each secret in `text`, by all patterns; one call for all texts of a commit."""
-    return DEFAULT.find(text)
-
-
 def _rarest(literal: str) -> str:
     """The character of a literal that texts have least often: one that is no letter."""
     return next((sign for sign in literal if not sign.isalnum()), literal)
-
-
-def redact_text(text: str) -> tuple[str, tuple[str, ...]]:
-    return DEFAULT.redact_text(text)
-
-
-def redact_event(event: Event) -> tuple[Event, tuple[str, ...]]:
-    return DEFAULT.redact_event(event)
-
-
-def are_clean(events: Iterable[Event]) -> bool:
-    return DEFAULT.are_clean(events)
 
 
 def _literals(patterns: Iterable[Pattern], where: str) -> list[str]:
@@ -260,3 +233,5 @@ def _check(patterns: Iterable[Pattern], wanted: set[str], known: Iterable[str]) 
 
 
 DEFAULT = Redactor()
+find_secrets, redact_text = DEFAULT.find, DEFAULT.redact_text
+redact_event, are_clean = DEFAULT.redact_event, DEFAULT.are_clean

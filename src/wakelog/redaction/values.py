@@ -45,7 +45,8 @@ _walks: dict[type, tuple[tuple[str, ...], str]] = {}
 
 
 def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ...]]:
-    """See `Redactor.redact_event`."""
+    """`event` with the secrets in its texts, values and payloads replaced, and the markers' names. The very same object
+    when there is none. Ids, hashes and keys of dicts stay as they are."""
     if redactor.are_clean((event,)):
         return event, ()
     walk = _Walk(redactor)
@@ -63,10 +64,10 @@ def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ..
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
 
 
-def are_clean(redactor: Redactor, events: Sequence[Event], scanner: Any = None) -> bool:
-    """Whether none of the events holds a secret, told by one look at all their texts. A native scanner can tell that
-    there is no sign of one; all else is seen here."""
-    if scanner is not None and scanner.are_clean(events, _walks):
+def are_clean(redactor: Redactor, events: Sequence[Event]) -> bool:
+    """Whether `redact_event` would give all of them back as they are, told by one look at all their texts. A native
+    scanner can tell that there is no sign of a secret; all else is seen here."""
+    if redactor._scanner is not None and redactor._scanner.are_clean(list(events), _walks):
         return True
     texts: list[str] = []
     suspicious = False
@@ -85,7 +86,7 @@ def are_clean(redactor: Redactor, events: Sequence[Event], scanner: Any = None) 
             del texts[gathered:]  # no such value is stored
     # A line break between two texts lets no pattern reach from one into the other. The same text is looked at once:
     # what a file was after one edit, it was before the next.
-    return not suspicious and not (texts and redactor.finds("\n".join(dict.fromkeys(texts))))
+    return not suspicious and not (texts and redactor.find("\n".join(dict.fromkeys(texts))))
 
 
 def _withhold(event: FileChanged, changes: dict[str, Any]) -> None:

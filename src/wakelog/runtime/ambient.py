@@ -162,7 +162,7 @@ Ranges = tuple[tuple[Seq, Seq], ...]
 
 
 class Flow:
-    """The newest model answer of the open turn, and its mark."""
+    """The newest model answer of the open turn, and its mark: that of what the agent does now."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -194,20 +194,16 @@ class Flow:
     ) -> EventDraft:
         """An event with its header. What the agent says depends on the model's newest answer; a message that `answers`
         a call depends on its result. `mark` is that of the events it was derived from."""
-        mark = mark.lowered(mark_here())
+        mark = mark.lowered(_mark.get())
         cause = 0
         if answers in self._results:
             seq, of_result = self._results[answers]
             derived_from, mark = (*derived_from, (seq, seq)), mark.lowered(of_result)
         if actor == "agent":
-            cause, mark = self.cause, self.mark_of_agent(mark)
+            cause, mark = self.cause, mark.lowered(self.mark)
         return EventDraft(
             event, actor=actor, cause=cause, derived_from=derived_from, source=mark.source, trust=mark.trust
         )
-
-    def mark_of_agent(self, mark: TrustMark = TRUSTED) -> TrustMark:
-        """The mark of what the agent does now."""
-        return mark.lowered(self.mark)
 
     def window(self) -> tuple[Ranges, TrustMark]:
         """What a model may have seen when nobody said what it was shown: everything in view, and for its trust

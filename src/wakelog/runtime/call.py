@@ -191,7 +191,7 @@ class Runtime:
         approval = approval or (self.asks_untrusted and has_effects(given) and self._is_untrusted(running))
         if policy.effect == "pure" and not (policy.retry or approval or commit_id):
             running.is_open = False
-            running.mark = self.flow.mark_of_agent(running.mark)
+            running.mark = running.mark.lowered(self.flow.mark)
             return Next.RUN
         if not policy.is_safe:
             self._refuse_if_uncertain(running)
@@ -221,7 +221,7 @@ class Runtime:
 
     def _is_untrusted(self, running: RunningCall) -> bool:
         """Whether the call would be made on the word of something nobody trusts."""
-        return self.flow.mark_of_agent(running.mark).lowered(mark_here()).trust == "untrusted"
+        return running.mark.lowered(self.flow.mark).lowered(mark_here()).trust == "untrusted"
 
     def _refuse_if_uncertain(self, running: RunningCall) -> None:
         """The same effect is not tried again while nobody knows what became of it the last time."""

@@ -76,7 +76,7 @@ class CommitWriter:
             force_snapshot=snapshot,
         )
         self.commits.append(sealed.commit)
-        self._places[self.seq] = (self.hash, copy(self._tip.doc))
+        self._places[self.seq] = (self.hash, copy(self._tip.fold.doc))
         return sealed.commit
 
     def rival(self, *events: ev.Event, commit_id: str = "", guard: int | None = None) -> Commit:
