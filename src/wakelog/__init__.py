@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from wakelog.runtime.policy import Found, Policy
     from wakelog.runtime.tools import tool
     from wakelog.session import Session, Turn
-    from wakelog.session.fixture import recorded
+    from wakelog.session.replayed import recorded
     from wakelog.store import Store, open
     from wakelog.timeline.messages import ModelMessage, UserMessage
 
@@ -68,7 +68,7 @@ _HOMES = {
     "events": "wakelog.model",
     "instrument": "wakelog.instruments.patches",
     "open": "wakelog.store",
-    "recorded": "wakelog.session.fixture",
+    "recorded": "wakelog.session.replayed",
     "tool": "wakelog.runtime.tools",
     "uninstrument": "wakelog.instruments.patches",
     "untrusted": "wakelog.runtime.ambient",

@@ -7,14 +7,18 @@ near it.
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
 
 from wakelog.cli.context import CommandContext
+from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from wakelog.store.line_commits import LineCommit
 
 SHOWN, PAGE = 8, 1000
+MOST = 10
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -355,3 +360,26 @@ def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> N
     else:
         there = f"{known} is a single value"
     return NotFoundError(f"there is no {key} in the state (near it: {there})", kind="key-not-found")
+
+
+def picked_session(ctx: CommandContext) -> Session[Any]:
+    """The session that a person chooses; the newest where there is nobody to ask, or nothing to choose from."""
+    if ctx.names_session or not _can_ask(ctx):
+        return ctx.session()
+    with ctx.store.newest_index(MOST * 3) as index:
+        rows = list(itertools.islice((i for i in list_sessions(index) if i.status != "archived"), MOST))
+    if len(rows) < 2:
+        return ctx.session()
+    names = [fit(str(info), ctx.columns // 3) for info in rows]
+    ages = [age(info.last_at, ctx.store.clock()) for info in rows]
+    column, ago = max(map(width, names)), max(map(len, ages))
+    for number, (info, name, when) in enumerate(zip(rows, names, ages, strict=True), 1):
+        room = ctx.columns - column - ago - 9
+        front = f"{number:>3}  {name}{' ' * (column - width(name))}  {when:>{ago}}"
+        click.echo(f"{front}  {fit(inert_line(info.about), room)}".rstrip(), err=True)
+    chosen = click.prompt("Which one?", type=click.IntRange(1, len(rows)), default=1, err=True)
+    return ctx.session(rows[chosen - 1].id)
+
+
+def _can_ask(ctx: CommandContext) -> bool:
+    return ctx.is_for_people and not ctx.no_input and sys.stdin.isatty() and sys.stderr.isatty()

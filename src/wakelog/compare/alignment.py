@@ -18,8 +18,7 @@ import msgspec
 
 from wakelog.compare.lcs import common
 from wakelog.compare.normal_form import digest, exact, steady
-from wakelog.compare.step_values import whole
-from wakelog.compare.steps import Step
+from wakelog.compare.steps import Step, whole
 from wakelog.log import Log
 from wakelog.model.parts import Asked, Text, parts_of
 from wakelog.model.values import Value

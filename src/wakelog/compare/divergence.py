@@ -21,8 +21,7 @@ import msgspec
 from wakelog.compare.alignment import UNNAMED, AlignedStep, enumerate_said, in_one_shape, model_of, parameters_of, told
 from wakelog.compare.model_windows import WindowItem, Windows
 from wakelog.compare.normal_form import digest, steady
-from wakelog.compare.step_values import is_whole, whole
-from wakelog.compare.steps import Step
+from wakelog.compare.steps import Step, is_whole, whole
 from wakelog.compare.trajectory import Course
 from wakelog.diff.turn_diff import Change, TurnDiff, turn_diff
 from wakelog.errors import NotFoundError

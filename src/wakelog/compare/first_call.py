@@ -15,7 +15,7 @@ import msgspec
 
 from wakelog.compare.alignment import AlignedStep
 from wakelog.compare.divergence import deciding_call
-from wakelog.compare.step_values import whole
+from wakelog.compare.steps import whole
 from wakelog.compare.trajectory import Course
 from wakelog.log import Log
 from wakelog.model.parts import Text, parts_of

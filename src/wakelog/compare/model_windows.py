@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import msgspec
 
 from wakelog.compare.normal_form import digest, placed, steady
-from wakelog.compare.step_values import whole
-from wakelog.compare.steps import Ranges
+from wakelog.compare.steps import Ranges, whole
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.document import told_ops

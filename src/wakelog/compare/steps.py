@@ -30,6 +30,8 @@ from wakelog.model.values import Value
 from wakelog.timeline.slices import tool_of
 
 Ranges = tuple[tuple[Seq, Seq], ...]
+WHOLE_BYTES = 1 << 20
+"""Payloads up to this size are fetched to be compared; larger ones are told apart by their hash alone."""
 
 
 class Try(msgspec.Struct, frozen=True):
@@ -406,3 +408,15 @@ def cost_of(entry: Entry) -> Cost:
 
 def add_cost(a: Cost, b: Cost) -> Cost:
     return msgspec.convert({name: getattr(a, name) + getattr(b, name) for name in _AMOUNTS}, Cost)
+
+
+def whole(log: Log, value: Value) -> Value:
+    """The value with its payloads in place, as far as they are compared."""
+    return log.whole(value, WHOLE_BYTES)
+
+
+def is_whole(value: Value) -> bool:
+    """Whether nothing in a value is still only a mention."""
+    if type(value) is not dict:
+        return True
+    return "$payload" not in value and all(is_whole(item) for item in value.values() if type(item) is dict)

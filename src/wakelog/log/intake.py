@@ -7,7 +7,7 @@ right after says what kinds were found, never what they were. It is a net for ac
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -38,7 +38,7 @@ def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
 
 
 @functools.cache
-def _default() -> tuple[Redact, Callable[[Iterable[ev.Event]], bool]]:
+def _default() -> tuple[Redact, Callable[[Sequence[ev.Event]], bool]]:
     # Imported at the first append: its expressions take longer to compile than a reader takes to read.
     from wakelog.redaction import are_clean, redact_event
 

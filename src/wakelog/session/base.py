@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from wakelog.errors import InvalidInputError, NotFoundError
@@ -14,17 +15,43 @@ from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import TrustMark
 from wakelog.runtime.call import Runtime
 from wakelog.session.data import DataType
-from wakelog.session.git_place import GitPlace
 from wakelog.timeline.selectors import resolve_point
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
 
 S = TypeVar("S")
+FOLLOWED = ("repo", "project", "branch")
+"""Labels of a place in git that follow the session."""
 Where = Seq | str | None
 """A point: an event's seq, a selector such as "@5" or "t:2h ago", or None for now."""
 What = Seq | str
 """An event's seq, a selector ("e12", "@3"), a key of the state ("/facts/x"), a file or a line of it ("src/a.py:12")."""
+
+
+class GitPlace:
+    """The folder of a session, and where in git that is; an empty one is nowhere. `repo` is the repository's main work
+    tree, `project` the folder that paths begin from, `branch` what is checked out: these are told again when they
+    change. `commit` is where the session began, and stays."""
+
+    def __init__(self, folder: str = "") -> None:
+        self.folder = folder
+
+    def labels(self) -> dict[str, str]:
+        """What is true now; nothing outside of git. Reads a few small files."""
+        if not self.folder:
+            return {}
+        from wakelog.files.capture import project_folder
+        from wakelog.files.git_head import git_labels
+
+        found = git_labels(self.folder)
+        return {"project": project_folder(self.folder), **found} if found else {}
+
+    def changes(self, labels: Mapping[str, str]) -> dict[str, str | None]:
+        """What is no longer as these labels say. A session that was not begun in git stays as it is."""
+        if "repo" not in labels or not (now := self.labels()):
+            return {}
+        return {name: now.get(name) for name in FOLLOWED if now.get(name) != labels.get(name)}
 
 
 class Keeper(Protocol):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.errors import CorruptLogError
+from wakelog.log.deleted_origins import ORIGIN
 from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
@@ -95,3 +96,18 @@ def _needs(document: Mapping[str, Value], holder: str, silent_us: int, is_over: 
         "running": is_busy or bool(holder),
     }
     return tuple(need for need in NEEDS if holds.get(need)) or ("idle",)
+
+
+NEAR = 100
+"""So many events before the end, a closed session says how it ended."""
+
+
+def was_left(session: Session[Any]) -> bool:
+    """Whether a session is closed and no more than left: whoever goes on with it need not ask first."""
+    if session.status != "closed" or ORIGIN not in session.log.part("labels"):
+        return False
+    last = session.head.seq
+    for entry in reversed(list(session.log.entries(after=max(0, last - NEAR), upto=last))):
+        if entry.kind == "session.closed":
+            return entry.body.get("outcome") == ""
+    return False

@@ -10,8 +10,8 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from wakelog.diff.blame import Blame, blame
 from wakelog.diff.turn_diff import TurnDiff, turn_diff
+from wakelog.diff.writers import Blame, blame
 from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify

@@ -3,10 +3,14 @@ record."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
 
+from wakelog.engines.memory import MemoryEngine
+from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.values import Value
 from wakelog.replay.call_match import Matcher, Order
@@ -17,6 +21,7 @@ from wakelog.replay.report import Mode
 from wakelog.replay.scratch import scratch_log
 from wakelog.runtime.resume import Resume
 from wakelog.session.base import S, Where
+from wakelog.session.data import DataType, initial
 from wakelog.session.session import Session
 from wakelog.session.turn import Turn
 
@@ -60,3 +65,21 @@ def open_replay(
     replayed._runtime = runtime
     replayed.store = session.store if is_fork else None
     return Replay(replayed, runtime, recording, is_fork=is_fork)
+
+
+def recorded(bundle: str | os.PathLike[str], *, data: Any = None, version: int = 1) -> Session[Any]:
+    """Loads and verifies the session of a bundle, in memory: `wakelog.recorded("fix-auth.wakelog").replay("@4")`. The
+    file never changes. `data` is the type of the session's own data, as for `Store.session`."""
+    from wakelog.log.bundle import import_bundle
+
+    try:
+        with Path(bundle).open("rb") as source:
+            log = import_bundle(MemoryEngine(), source)
+    except FileNotFoundError as exc:
+        raise NotFoundError(
+            f"there is no recording at {os.fspath(bundle)}",
+            kind="recording-not-found",
+            hint="wakelog export SESSION -o FILE, or --format pytest, writes one",
+        ) from exc
+    kind, _ = initial(data)
+    return Session(log, name=log.head().name, data_type=DataType(kind, version=version))

@@ -25,8 +25,8 @@ from wakelog.model.records import Head
 from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
+from wakelog.session.base import GitPlace
 from wakelog.session.data import LABEL, DataType, Migrations, initial
-from wakelog.session.git_place import GitPlace
 from wakelog.store.asked import StoreQuestions
 from wakelog.store.data_upgrade import bring_forward
 from wakelog.store.keywords import Reading, SessionKeywords
@@ -263,9 +263,15 @@ class Store(StoreQuestions):
     def verify(self) -> Iterator[VerifyReport]:
         """Checks all sessions one by one, as `Session.verify`, those too damaged to be opened too. What is damaged and
         belongs to no session comes last, in a report without one."""
-        from wakelog.store.verify import verify_store
+        from wakelog.log.verify import Fault, VerifyReport, verify_session
 
-        return verify_store(self.engine)
+        for session, _ in every_id(self.engine):
+            yield verify_session(self.engine, session)
+        inspection = self.engine.abilities.inspection
+        found = [f for f in inspection.inspect() if f.is_damage] if inspection is not None else []
+        if found:
+            faults = tuple(Fault(f.seq, f.what) for f in found)
+            yield VerifyReport(SessionId(""), 0, "", faults, (), {}, anchored=False)
 
     def follow(
         self, *, after: Mapping[SessionId, Seq] | None = None, timeout_s: float | None = None

@@ -2,16 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakelog.files.git_hook import add_trailers
-from wakelog.store.commit_turns import CommitTurns, SessionCommits, link_all, turns_behind, turns_staged, worked_in
+import msgspec
+
+from wakelog.files.commit_links import CommitLink, repository_folder
+from wakelog.files.git_commits import GitCommit, find_commit, notes_of
+from wakelog.files.git_head import git_labels
+from wakelog.files.git_hook import add_trailers, staged_files, trailers_of
+from wakelog.model.ids import SessionId
 from wakelog.store.line_commits import LineCommit, commit_of_line
+from wakelog.timeline.turn_words import TurnWords, words_of_turn
 
 if TYPE_CHECKING:
     from wakelog.store import Store
+
+PAGE = 500
+TURNS_BACK = 20
+"""So many turns back a change may be that is committed now."""
+TIMEOUT_S = 30.0
+_LINKED = "select session, seq from events where kind = 'git_commit.linked' and key = ? and gone = '' order by 1, 2"
+
+
+class CommitTurn(msgspec.Struct, frozen=True):
+    """A turn whose work a commit has. `known` says how that is known; `noted` when only a note in git, or the
+    commit's own message, tells it."""
+
+    session: str
+    name: str
+    turn: int
+    known: str
+    on: int = 0
+    words: TurnWords | None = None
+    """What the turn was asked for."""
+    is_here: bool = True
+    """Whether the session is in this store."""
+
+
+class CommitTurns(msgspec.Struct, frozen=True):
+    """A commit, and the turns behind it."""
+
+    commit: GitCommit
+    turns: tuple[CommitTurn, ...]
+
+
+class SessionCommits(msgspec.Struct, frozen=True):
+    """A session, and the commits that have its work."""
+
+    session: SessionId
+    name: str
+    links: tuple[CommitLink, ...]
 
 
 class StoreGit:
@@ -21,27 +64,90 @@ class StoreGit:
         self._store = store
 
     def link(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
-        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository."""
-        return link_all(self._store, folder, notes=notes, dry_run=dry_run)
+        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository. Those
+        without any commit are left out."""
+        place = repository_folder({}, folder)
+        out = []
+        # All first: linking writes, which moves a session to the front of the list.
+        for id, name in list(self._sessions_in(place)):
+            links = self._store.resume(id).files.link_commits(place, notes=notes, dry_run=dry_run)
+            if links:
+                out.append(SessionCommits(id, name, tuple(links)))
+        return out
 
     def worked_in(self, folder: str = ".") -> Callable[[Mapping[str, str]], bool]:
-        """Returns a test for labels: whether a session worked in the repository of a folder, in any worktree."""
-        return worked_in(folder)
+        """Returns a test for labels: whether a session worked in the repository of a folder, in any worktree, or below
+        its main folder."""
+        main = git_labels(folder).get("repo", os.path.realpath(folder))
+
+        def is_there(labels: Mapping[str, str]) -> bool:
+            place = labels.get("repo") or labels.get("project") or ""
+            return bool(place) and f"{os.path.realpath(place)}/".startswith(f"{main}/")
+
+        return is_there
 
     def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
-        """Lists the turns whose work a commit has, as far as they were linked. `folder` is in its repository."""
-        return turns_behind(self._store, revision, folder)
+        """Lists the turns whose work a commit has: those that were linked, and those that notes in git or its own
+        message name. `folder` is in its repository."""
+        commit = find_commit(folder, revision)
+        found: dict[tuple[str, int], CommitTurn] = {}
+        for session, seq in self._store.index.query_sql(_LINKED, [commit.hash], timeout_s=TIMEOUT_S).rows:
+            log = self._store.resume(session).log
+            body = log.entry(seq).body
+            turn = int(body.get("turn", 0))
+            found[session, turn] = CommitTurn(
+                session,
+                log.head().name,
+                turn,
+                body.get("known", "derived"),
+                body.get("on", 0),
+                words_of_turn(log, turn),
+            )
+        for line in (*notes_of(folder, commit.hash), *trailers_of(folder, commit.hash)):
+            name, _, number = line.rpartition("@")
+            if not name or not number.isdecimal():
+                continue
+            is_here = self._store.is_open(name)
+            session = self._store.find(name) if is_here else name
+            if (session, int(number)) not in found:
+                words = words_of_turn(self._store.resume(session).log, int(number)) if is_here else None
+                found[session, int(number)] = CommitTurn(session, name, int(number), "noted", 0, words, is_here)
+        return CommitTurns(commit, tuple(found.values()))
 
     def turns_staged(self, folder: str = ".") -> list[str]:
         """Lists the turns, as `session@turn`, that changed a file which is staged in a folder's repository."""
-        return turns_staged(self._store, folder)
+        staged = staged_files(folder)
+        out: list[str] = []
+        for id, name in self._sessions_in(repository_folder({}, folder)) if staged else ():
+            session = self._store.resume(id)
+            labels = session.log.part("labels")
+            changed = session.files.modified(TURNS_BACK).files
+            base = str(labels.get("project") or labels.get("repo") or folder)
+            turns = [
+                turn
+                for each in changed
+                if os.path.realpath(os.path.join(base, each.path)) in staged
+                for turn in each.turns
+            ]
+            out += [f"{name or id}@{turn}" for turn in sorted(set(turns))]
+        return out
 
     def add_trailers(self, message: Path, *, folder: str = ".") -> list[str]:
         """Adds a trailer for each of these turns to the file with a commit's message. The turns."""
-        turns = turns_staged(self._store, folder)
+        turns = self.turns_staged(folder)
         add_trailers(message, turns)
         return turns
 
     def commit_of_line(self, path: str, line: int) -> LineCommit | None:
         """Finds, by `git blame`, which session to ask about a line of a file; None where it is not committed."""
         return commit_of_line(self._store, path, line)
+
+    def _sessions_in(self, folder: str) -> Iterator[tuple[SessionId, str]]:
+        is_there = self.worked_in(folder)
+        after, more = "", True
+        while more:
+            page = self._store.index.sessions(after=after, limit=PAGE)
+            for info in page:
+                if is_there(info.labels):
+                    yield info.id, info.name
+            after, more = page.next, bool(page.next)

@@ -13,11 +13,14 @@ import msgspec
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index
-from wakelog.index.questions import IndexQuestion
+from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import Table
 from wakelog.index.statements import IndexMoment
-from wakelog.store.index_questions import ALL_QUESTIONS
+from wakelog.knowledge.questions import KNOWLEDGE
+from wakelog.patterns.questions import PATTERNS
 
+ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {**QUESTIONS, **KNOWLEDGE, **PATTERNS}
+"""Every question that an index answers, by its name in a server's routes, with its type of answer."""
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in ALL_QUESTIONS.items()}
 
 

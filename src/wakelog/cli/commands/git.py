@@ -21,7 +21,7 @@ from wakelog.cli.text import fit, inert_line, iso
 from wakelog.errors import WakelogError
 from wakelog.files.commit_links import CommitLink
 from wakelog.files.git_hook import install_hook, remove_hook
-from wakelog.store.commit_turns import CommitTurn, SessionCommits
+from wakelog.store.git import CommitTurn, SessionCommits
 
 SHORT = 10
 _LINKS = (Column(), Column(), Column(), Column(least=16))

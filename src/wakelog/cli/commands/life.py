@@ -12,16 +12,16 @@ import msgspec
 
 from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
 from wakelog.cli.context import CommandContext, common, why_option, yes_option
+from wakelog.cli.places import picked_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
-from wakelog.cli.session_picker import picked_session
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.maintenance.cancel import cancel_session
 from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
-from wakelog.session.left_session import was_left
+from wakelog.session.needs import was_left
 from wakelog.store.erasure import refuse_any_held
 
 _COMMANDS = {

@@ -8,8 +8,7 @@ from wakelog.cli.commands.known import all_option
 from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines
-from wakelog.cli.render.plans import plan_lines
+from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
 from wakelog.cli.text import fit, inert_line
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND

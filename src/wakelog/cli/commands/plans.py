@@ -8,7 +8,7 @@ from wakelog.cli.commands.patterns import WithList
 from wakelog.cli.commands.replay import say_plan
 from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
-from wakelog.cli.render.plans import plan_lines
+from wakelog.cli.render.patterns import plan_lines
 
 _name = click.argument("name", metavar="NAME")
 _by = click.option("--by", "by", default="", metavar="WHO", help="Who does this.")

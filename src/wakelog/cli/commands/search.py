@@ -11,7 +11,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.derived_hits import derived_hit_lines
+from wakelog.cli.render.insight import derived_hit_lines
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table

@@ -16,7 +16,7 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar, tree
 from wakelog.cli.shell_completion import complete_key, complete_selector
 from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
-from wakelog.diff.blame import Blame
+from wakelog.diff.writers import Blame
 from wakelog.model.document import State
 from wakelog.model.values import Value
 from wakelog.session import Session

@@ -11,12 +11,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, at_option, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_subject, find_subject_in, find_subjects
-from wakelog.cli.render.across import say_taint_across, say_why_across
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
 from wakelog.cli.render.provenance import (
     asked_line,
     plain_why,
+    say_taint_across,
+    say_why_across,
     say_wrapped,
     touched_lines,
     why_lines,

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from wakelog.diff.blame import Blame
 from wakelog.diff.rewind_preview import RewindPreview
 from wakelog.diff.turn_diff import TurnDiff
+from wakelog.diff.writers import Blame
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import CorruptLogError, InvalidInputError
 from wakelog.http.routes import Raw, VerbRequest, route

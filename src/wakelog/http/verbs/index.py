@@ -24,7 +24,7 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.store.index_questions import ALL_QUESTIONS
+from wakelog.store.remote import ALL_QUESTIONS
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 _COMMIT = re.compile(r"[0-9a-f]{6,64}")
