@@ -73,7 +73,7 @@ class ChaosClient:
             if dice.random() < 0.02:
                 self._fork(session, number)
             if dice.random() < 0.03 and not name.startswith("shared"):
-                self._patiently(lambda: session.take_lease(self.name, force=True))
+                self._patiently(lambda: session.life.take_lease(self.name, force=True))
 
     def _append(self, session: Session[Any], key: str) -> None:
         began = time.monotonic()

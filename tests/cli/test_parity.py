@@ -9,6 +9,8 @@ from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
+from wakelog.session.history import SessionHistory
+from wakelog.session.life import SessionLife
 from wakelog.session.trust import SessionTrust
 from wakelog.store import Store
 
@@ -28,24 +30,24 @@ DONE_BY = {
     "Session.calls.deny": "deny",
     "Session.calls.evidence": "reconcile",
     "Session.calls.reconcile": "reconcile",
-    "Session.archive": "archive",
+    "Session.life.archive": "archive",
     "Session.adopt": "adopt",
-    "Session.attempts_of": "attempts",
-    "Session.bisect": "bisect",
-    "Session.start_bisect": "bisect",
-    "Session.end_bisect": "bisect",
+    "Session.history.attempts": "attempts",
+    "Session.history.bisect": "bisect",
+    "Session.history.start_bisect": "bisect",
+    "Session.history.end_bisect": "bisect",
     "Session.files.checkout": "bisect",
     "Session.files.worktree": "fork",
-    "Session.blame": "blame",
+    "Session.history.blame": "blame",
     "Session.brief": "brief",
-    "Session.cancel": "cancel",
+    "Session.life.cancel": "cancel",
     "Session.checkpoint": "checkpoint",
     "Session.monitors.clear_flag": "flag",
-    "Session.end": "close",
+    "Session.life.end": "close",
     "Session.context.compact": "compact",
     "Session.context.compactions": "compact",
-    "Session.commit": "show",
-    "Session.compare": "compare",
+    "Session.history.commit": "show",
+    "Session.history.compare": "compare",
     "Session.context.seen": "context",
     "Session.context.window": "context",
     "Session.budget.cost": "cost",
@@ -72,22 +74,22 @@ DONE_BY = {
     "Session.messages": "show",
     "Session.monitors.add": "watch",
     "Session.note": "note",
-    "Session.pause": "pause",
-    "Session.preview_adopt": "adopt",
-    "Session.preview_rewind": "rewind",
-    "Session.reopen": "reopen",
-    "Session.recording": "replay",
+    "Session.life.pause": "pause",
+    "Session.history.preview_adopt": "adopt",
+    "Session.history.preview_rewind": "rewind",
+    "Session.life.reopen": "reopen",
+    "Session.history.recording": "replay",
     "Session.replay": "replay",
     "Session.calls.workflow": "replay",
     "Session.context.replaced": "expand",
-    "Session.unpause": "resume",
+    "Session.life.unpause": "resume",
     "Session.redo": "redo",
     "Session.files.restore": "rewind",
     "Session.rewind": "rewind",
     "Session.budget.set": "budget",
     "Session.state": "state",
     "Session.status": "status",
-    "Session.tool_of": "log",
+    "Session.history.tool_of": "log",
     "Session.trust.taint": "taint",
     "Session.trust.taint_across": "taint",
     "Session.trust.why_across": "why",
@@ -152,8 +154,8 @@ NOT_DONE = {
         "the program that calls the model keeps its window; `context` shows it",
     ),
     "Session.label": "`hold` sets the one label that forbids something; others are the program's",
-    "Session.take_lease": "a lease belongs to a running process, and a command is over at once",
-    "Session.release_lease": "as take_lease; `doctor` names stale ones, and the next writer takes over",
+    "Session.life.take_lease": "a lease belongs to a running process, and a command is over at once",
+    "Session.life.release_lease": "as take_lease; `doctor` names stale ones, and the next writer takes over",
 }
 
 
@@ -166,6 +168,8 @@ def _verbs() -> set[str]:
         "budget": SessionBudget,
         "monitors": Monitors,
         "trust": SessionTrust,
+        "life": SessionLife,
+        "history": SessionHistory,
     }
     found -= {f"Session.{space}" for space in spaces}
     return found | {f"Session.{space}.{name}" for space, cls in spaces.items() for name in _public(cls)}

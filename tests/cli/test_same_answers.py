@@ -115,7 +115,7 @@ LOOKS: dict[str, Ways] = {
         "http": lambda w: _changes(w.get(f"{S}/diff")["changes"]),
     },
     "blame": {
-        "library": lambda w: [(b.pointer, b.writer and b.writer.seq) for b in w.session.blame("/data")],
+        "library": lambda w: [(b.pointer, b.writer and b.writer.seq) for b in w.session.history.blame("/data")],
         "command": lambda w: [
             (b["pointer"], b["writer"]["seq"]) for b in w.command("blame", "/data", "-s", NAME)["keys"]
         ],
@@ -167,7 +167,7 @@ LOOKS: dict[str, Ways] = {
         "mcp": lambda w: [(s["seq"], s["trust"]) for s in w.tool("why", session_id=NAME, of="@2")["steps"]],
     },
     "attempts": {
-        "library": lambda w: [(a.name, a.first, a.last, a.outcome) for a in w.session.attempts_of()],
+        "library": lambda w: [(a.name, a.first, a.last, a.outcome) for a in w.session.history.attempts()],
         "command": lambda w: [
             (a["name"], a["first"], a["last"], a["outcome"]) for a in w.command("attempts", NAME)["attempts"]
         ],
@@ -246,12 +246,12 @@ DOES: dict[str, Ways] = {
         "http": lambda w: w.post(f"{S}/note", text="look here"),
     },
     "pause": {
-        "library": lambda w: w.session.pause(why="lunch"),
+        "library": lambda w: w.session.life.pause(why="lunch"),
         "command": lambda w: w.command("pause", NAME, "-m", "lunch"),
         "http": lambda w: w.post(f"{S}/pause", why="lunch"),
     },
     "close": {
-        "library": lambda w: w.session.end(),
+        "library": lambda w: w.session.life.end(),
         "command": lambda w: w.command("close", NAME),
         "http": lambda w: w.post(f"{S}/close"),
         "mcp": lambda w: w.tool("close_session", session_id=NAME),

@@ -52,7 +52,7 @@ def tried(store: Store, first: Work, second: Work, *, prompts: tuple[str, str] =
         first(session)
     with session.turn(user=prompts[1], retry=True):
         second(session)
-    return session.compare("@1.1", "@1.2").pairs[0]
+    return session.history.compare("@1.1", "@1.2").pairs[0]
 
 
 def behind(pair: Pair, what: str) -> DivergenceFactor:
@@ -173,7 +173,7 @@ def test_what_only_one_window_held_is_named_with_its_trust(store: Store) -> None
         with session.turn(user="go", retry=n > 0):
             window = {"derived_from": tuple((seq, seq) for seq in seqs)}
             call(session, "m", output=says, model=True, header=window, context_hash=f"hash {n}")
-    found = behind(session.compare("@1.1", "@1.2").pairs[0], "context")
+    found = behind(session.history.compare("@1.1", "@1.2").pairs[0], "context")
     assert [(item.seq, item.source, item.trust) for item in found.only_a] == [(page, "web:x", "untrusted")]
     assert found.only_b == ()
 
@@ -347,7 +347,7 @@ def test_a_fork_is_compared_from_where_it_left(store: Store) -> None:
         session.decide("left")
     with fork.turn(user="next"):
         fork.decide("right")
-    pair = session.compare(fork).pairs[0]
+    pair = session.history.compare(fork).pairs[0]
     assert pair.shared == session.seq("@1")
     assert pair.divergence is not None
     assert (pair.divergence.same_before, pair.divergence.what) == (1, ("choice",))
@@ -361,7 +361,7 @@ def test_a_parent_that_was_rewound_below_the_fork_point_shares_only_what_both_ha
             session.fact("n", n)
     fork = session.fork("@3", name="f")
     session.rewind("@1")
-    pair = session.compare(fork).pairs[0]
+    pair = session.history.compare(fork).pairs[0]
     assert pair.shared == session.seq("@1")
     assert len(pair.a.steps) == 0
     assert [s.kind for s in pair.b.steps] == ["input", "fact", "end"] * 2
@@ -373,11 +373,11 @@ def test_sessions_in_two_stores_are_compared_step_by_step() -> None:
         for session, found in ((one, LARGE), (two, LARGE + "!")):
             with session.turn(user="go"):
                 call(session, "t", {"q": LARGE}, found)
-        pair = one.compare(other=two).pairs[0]
+        pair = one.history.compare(other=two).pairs[0]
         assert pair.divergence is not None
         assert pair.divergence.what == ("output",)
         assert pair.shared == 0
-        assert one.compare("@1", other=two).pairs[0].divergence is not None
+        assert one.history.compare("@1", other=two).pairs[0].divergence is not None
 
 
 def test_a_part_of_a_course_is_not_the_whole_of_it(store: Store) -> None:
@@ -385,7 +385,7 @@ def test_a_part_of_a_course_is_not_the_whole_of_it(store: Store) -> None:
     for n in (1, 2, 3):
         with session.turn(user=str(n)):
             session.fact("n", n)
-    pair = session.compare("@2", "@1..@3").pairs[0]
+    pair = session.history.compare("@2", "@1..@3").pairs[0]
     assert pair.shared == 0
     assert pair.divergence is not None
     assert (len(pair.a.steps), len(pair.b.steps)) == (3, 9)
@@ -408,7 +408,7 @@ def test_more_than_two_are_each_held_against_the_first(store: Store) -> None:
     for n, q in enumerate(("a", "a", "b")):
         with session.turn(user="go", retry=n > 0):
             call(session, "t", q)
-    found = session.compare("@1.1", "@1.2", "@1.3")
+    found = session.history.compare("@1.1", "@1.2", "@1.3")
     assert [pair.divergence is None for pair in found.pairs] == [True, False]
     assert bool(found)
     assert len(str(found).splitlines()) == 2
@@ -418,23 +418,23 @@ def test_more_than_two_are_each_held_against_the_first(store: Store) -> None:
 def test_without_sides_the_newest_turn_that_was_tried_again_is_meant(store: Store) -> None:
     session = store.session("s")
     with pytest.raises(NotFoundError, match="more than once"):
-        session.compare()
+        session.history.compare()
     with session.turn(user="go"):
         pass
     with session.turn(user="go", retry=True):
         session.fact("k", 1)
     with session.turn(user="on"):
         pass
-    assert [course.name for course in session.compare().courses] == ["s@1.1", "s@1.2"]
+    assert [course.name for course in session.history.compare().courses] == ["s@1.1", "s@1.2"]
 
 
 def test_a_session_by_name_is_refused_with_the_way_to_do_it(store: Store) -> None:
     session = store.session("s")
     with pytest.raises(InvalidInputError, match="another session") as caught:
-        session.compare("other@1", "@1")
+        session.history.compare("other@1", "@1")
     assert "store.resume" in caught.value.hint
     with pytest.raises(InvalidInputError, match="two sides"):
-        session.compare("s")
+        session.history.compare("s")
 
 
 # What is no longer there
@@ -449,7 +449,7 @@ def test_erased_steps_are_shown_as_such_and_never_called_the_same_or_different(s
             secret += [call(session, "t", "x", "secret too"), said]
             session.fact("k", n)
     erase(session.log, secret[::2] + secret[-1:])  # the outputs of both calls, and the second message
-    pair = session.compare("@1.1", "@1.2").pairs[0]
+    pair = session.history.compare("@1.1", "@1.2").pairs[0]
     assert [(row.verdict, row.a, row.b) for row in pair.rows][:3] == [
         ("same", 0, 0),
         ("unknown", 1, 1),
@@ -460,7 +460,7 @@ def test_erased_steps_are_shown_as_such_and_never_called_the_same_or_different(s
     assert pair.divergence is not None
     assert pair.divergence.what == ("value",)
     assert any("erased or pruned" in note for note in pair.notes)
-    assert session.compare("@1.2", "@1.2").pairs[0].divergence is None
+    assert session.history.compare("@1.2", "@1.2").pairs[0].divergence is None
 
 
 def test_pruned_attempts_do_not_stop_a_comparison(store: Store) -> None:
@@ -469,9 +469,9 @@ def test_pruned_attempts_do_not_stop_a_comparison(store: Store) -> None:
         with session.turn(user="go", retry=n > 0):
             call(session, "t", n, LARGE)
             session.fact("k", n)
-    first = session.attempts_of(1)[0]
+    first = session.history.attempts(1)[0]
     prune(session.log, first.last)
-    pair = session.compare("@1.1", "@1.2").pairs[0]
+    pair = session.history.compare("@1.1", "@1.2").pairs[0]
     assert {step.gone for step in pair.a.steps} == {"pruned"}
     assert {row.verdict for row in pair.rows} <= {"unknown", "only a", "only b"}
 

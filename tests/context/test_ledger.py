@@ -126,7 +126,7 @@ def test_without_record_nothing_is_written(session: Session[Any]) -> None:
 
 def test_a_closed_session_can_still_be_looked_at(session: Session[Any]) -> None:
     work(session, 8)
-    session.end()
+    session.life.end()
     head = session.head.seq
     check(session.context.window(300))
     assert session.head.seq == head

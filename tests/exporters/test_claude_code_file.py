@@ -98,7 +98,7 @@ def test_a_session_of_another_agent_becomes_a_chain_that_can_be_read(tmp_path: P
 
 def test_what_was_rewound_since_the_import_is_not_in_the_file(tmp_path: Path) -> None:
     session = import_one(till(), tmp_path)
-    session.reopen()
+    session.life.reopen()
     session.rewind("@1")
     lines = list(claude_code_file(session))
     assert "the tax" not in json.dumps(lines)

@@ -135,7 +135,7 @@ def test_linking_again_records_nothing_and_works_when_closed(session: Session, r
     with session.turn("one"):
         edit(session, repo, "a.py", "1\n")
     repo.commit("one")
-    session.end()
+    session.life.end()
     first = session.files.link_commits()
     head = session.head.seq
     assert session.files.link_commits() == first

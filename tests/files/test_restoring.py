@@ -514,7 +514,7 @@ def test_what_an_erased_change_left_cannot_be_told_from_an_edit(agent: Agent, re
 
 def test_a_closed_session_is_told_to_be_reopened_before_anything_is_touched(agent: Agent, repo: Path) -> None:
     agent("echo 1 > f")
-    agent.session.end()
+    agent.session.life.end()
     with pytest.raises(NotAllowedError) as caught:
         agent.session.files.restore("@0")
     assert "reopen" in caught.value.hint

@@ -42,7 +42,7 @@ def source() -> Store:
                 session.message("assistant", "a long text " * 100)
                 session.files.record("src/a.py", added=1)
         session.append(ev.NoteAdded(text="with an id of its own"), commit_id=f"chosen-{name}")
-    store.resume("closed").end()
+    store.resume("closed").life.end()
     erased = store.resume("erased")
     erase(erased.log, [5], why="asked for", by="ada")
     pruned = store.resume("pruned")

@@ -18,6 +18,8 @@ from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
+from wakelog.session.history import SessionHistory
+from wakelog.session.life import SessionLife
 from wakelog.session.trust import SessionTrust
 from wakelog.store import Store
 from wakelog.testing.builders import new_session
@@ -42,25 +44,26 @@ NOT_ROUTED = {
         ("files.capture", "files.plan", "files.plan_diff", "files.restore", "monitors.add", "monitors.guards"),
         IN_PROCESS,
     ),
-    **dict.fromkeys(("bisect", "start_bisect", "end_bisect", "files.checkout", "files.worktree"), IN_PROCESS),
-    **dict.fromkeys(("attempts", "files.link_commits", "recording", "replay", "run_turn", "turn"), IN_PROCESS),
+    **dict.fromkeys(
+        ("history.bisect", "history.start_bisect", "history.end_bisect", "files.checkout", "files.worktree"), IN_PROCESS
+    ),
+    **dict.fromkeys(("attempts", "files.link_commits", "history.recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
-    **dict.fromkeys(("commit", "files.change", "files.commits", "tool_of"), PART),
-    **dict.fromkeys(("context.seen", "preview_adopt"), NOT_YET),
+    **dict.fromkeys(("history.commit", "files.change", "files.commits", "history.tool_of"), PART),
+    **dict.fromkeys(("context.seen", "history.preview_adopt"), NOT_YET),
 }
 ROUTED_AS = {
-    "attempts_of": "attempts",
     "budget.set": "set_budget",
     "calls.table": "calls",
     "context.window": "context",
-    "end": "close",
+    "life.end": "close",
     "export_bundle": "bundle",
     "files.diff": "file_diff",
-    "preview_rewind": "preview",
+    "history.preview_rewind": "preview",
     "files.modified": "changed_files",
     "follow": "tail",
-    "unpause": "resume",
+    "life.unpause": "resume",
 }
 SPACES = {
     "calls": SessionCalls,
@@ -69,6 +72,8 @@ SPACES = {
     "budget": SessionBudget,
     "monitors": Monitors,
     "trust": SessionTrust,
+    "life": SessionLife,
+    "history": SessionHistory,
 }
 
 
@@ -122,11 +127,11 @@ def test_reading_answers_what_the_library_does(asker: Asker, session: Session[An
     }
     assert told("/state", at="@0")["value"] == {}
     assert told("/diff", a="@1", b="@2") == plain(session.diff("@1", "@2"))
-    assert told("/blame", pointer="/data")["keys"] == plain(session.blame("/data"))
+    assert told("/blame", pointer="/data")["keys"] == plain(session.history.blame("/data"))
     assert told("/files", last=0) == plain(session.files.modified(0))
     assert told("/messages")["messages"] == plain(session.messages())
     assert told("/messages")["messages"][-1]["content"] == BIG
-    assert told("/attempts", turn=1)["attempts"] == plain(session.attempts_of(1))
+    assert told("/attempts", turn=1)["attempts"] == plain(session.history.attempts(1))
     assert told("/verify") == plain(session.verify())
     assert told("/anchor") == plain(session.anchor())
     assert told("/why", what="/facts/k") == plain(session.why("/facts/k"))
@@ -224,7 +229,7 @@ def test_an_append_on_a_head_that_moved_is_a_conflict_that_says_where_it_is(
 
 
 def test_an_illegal_move_names_the_legal_ones(asker: Asker, session: Session[Any]) -> None:
-    session.pause()
+    session.life.pause()
     reply = asker.post("/v1/sessions/s/events", {"events": [{"kind": "goal.set", "body": {"goal": "x"}}]})
     assert (reply.status, reply.kind) == (409, "session-paused")
     assert "session.resumed" in reply.json["legal"]
@@ -415,7 +420,7 @@ def test_sides_of_a_comparison_may_be_in_different_sessions(asker: Asker, store:
     fork = session.fork("@1", name="fork")
     with fork.turn(user="otherwise"):
         fork.decide("wait")
-    plain = msgspec.json.decode(msgspec.json.encode(session.compare((session, "@2"), (fork, "@2"))))
+    plain = msgspec.json.decode(msgspec.json.encode(session.history.compare((session, "@2"), (fork, "@2"))))
     assert asker.get("/v1/compare", side=["s@2", "fork@2"]).json == plain
     assert asker.get("/v1/compare", side=["fork"]).json["pairs"][0]["divergence"], "a fork, against its parent"
     three = asker.get("/v1/compare", side=["s@1", "@2", "fork@2"]).json

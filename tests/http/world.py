@@ -144,7 +144,7 @@ def _compacted(world: World) -> int:
 
 
 def _close(world: World) -> None:
-    world.session.end()
+    world.session.life.end()
 
 
 def _question(world: World) -> None:
@@ -192,7 +192,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "redo": _session(before=_undo),
     "fork": lambda w: _of(w, body={"at": "@1", "name": f"fresh {w.mark}"}, status=201),
     "pause": _session(body={}),
-    "resume": _session(body={}, before=lambda w: w.session.pause()),
+    "resume": _session(body={}, before=lambda w: w.session.life.pause()),
     "close": _session(body={}),
     "reopen": _session(body={}, before=_close),
     "archive": _session(body={}, before=_close),

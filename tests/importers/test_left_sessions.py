@@ -250,7 +250,7 @@ def test_what_hooks_told_stands_once_in_view_when_the_transcript_is_found(tmp_pa
     store = live_store()
     session = told_by_hooks(store)
     if is_closed:
-        session.end()
+        session.life.end()
     lines = short()
     path = lines.write(tmp_path / FILE)
     import_transcript(store, path)

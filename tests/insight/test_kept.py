@@ -81,7 +81,7 @@ def test_rows_go_with_their_session(kept_store: Store) -> None:
     session = kept_store.resume("s")
     session.insight()
     id_ = session.id
-    session.end()
+    session.life.end()
     kept_store.delete(session)
     kept_store.index.catch_up()
     with kept_store.index.reading() as db:

@@ -341,7 +341,7 @@ def test_when_nothing_can_be_stored_the_call_works_and_one_warning_says_so(
 ) -> None:
     store = wakelog.open("memory:")
     session = store.session("over")
-    session.end()
+    session.life.end()
     wakelog.instrument("openai", session=session)
     remote.plays += [CHAT.says("one"), CHAT.streams("two words"), CHAT.says("three")]
     with caplog.at_level(logging.WARNING, logger="wakelog"):
@@ -349,7 +349,7 @@ def test_when_nothing_can_be_stored_the_call_works_and_one_warning_says_so(
         assert ask_chat(remote, CHAT.first(), stream=True) == "two words"
         (warning,) = caplog.records
     assert "not recorded" in warning.getMessage()
-    session.reopen()
+    session.life.reopen()
     assert ask_chat(remote, CHAT.first()) == "three"
     wakelog.uninstrument()
     recorded = Recorded(store)
@@ -362,11 +362,11 @@ def test_when_nothing_can_be_stored_the_call_works_and_one_warning_says_so(
 def test_what_a_missed_request_said_comes_with_the_next_one(remote: Provider, caplog: pytest.LogCaptureFixture) -> None:
     store = wakelog.open("memory:")
     session = store.session("over")
-    session.end()
+    session.life.end()
     wakelog.instrument("openai", session=session)
     remote.plays += [CHAT.says(call=True), CHAT.says(ANSWER)]
     ask_chat(remote, CHAT.first())
-    session.reopen()
+    session.life.reopen()
     ask_chat(remote, [*CHAT.first(), *CHAT.then()])
     wakelog.uninstrument()
     (tool,) = Recorded(store).of("action.recorded")

@@ -151,14 +151,14 @@ def test_a_provider_that_is_away_is_a_bad_gateway(recorded: Recorded) -> None:
 
 def test_when_nothing_can_be_stored_the_traffic_flows(remote: Provider, recorded: Recorded) -> None:
     through = Through(remote, recorded)
-    recorded.store.session("seen-1").end()
+    recorded.store.session("seen-1").life.end()
     remote.plays += [CHAT.says("one"), CHAT.streams("two"), CHAT.says("three")]
     with through.proxy:
         client = through.to()
         assert ask_chat(client, [{"role": "user", "content": "1"}]) == "one"
         assert ask_chat(client, [{"role": "user", "content": "2"}], stream=True) == "two"
         through.recorder.writer.wait(through.recorder.do(lambda: None))
-        recorded.session.reopen()
+        recorded.session.life.reopen()
         assert ask_chat(client, [{"role": "user", "content": "3"}]) == "three"
     through.close()
     assert len(through.warnings) == 1

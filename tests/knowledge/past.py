@@ -81,5 +81,5 @@ def worked(
     calls = [step.draft(f"c{place}") for place, step in enumerate(steps)]
     session.append(ev.TurnStarted(input=goal or name), *calls, *events, ev.TurnEnded())
     if outcome:
-        session.end(outcome)
+        session.life.end(outcome)
     return session

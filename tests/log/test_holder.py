@@ -118,7 +118,7 @@ def test_a_second_process_is_refused_with_the_pid_and_the_host_of_the_first(engi
         lambda: session.turn("go").__enter__(),
         lambda: start_turn(session, "go"),
         lambda: session.calls.recover(),
-        lambda: session.take_lease("me"),
+        lambda: session.life.take_lease("me"),
     ):
         with pytest.raises(ConflictError, match="process 4711 on web-7") as caught:
             refused()
@@ -146,7 +146,7 @@ def test_a_process_elsewhere_is_believed_to_live_as_long_as_it_is_heard(engine: 
 def test_the_session_can_be_taken_over_by_force(engine: MemoryEngine, time: Time) -> None:
     session = agent(engine, time)
     held(session, host="web-7", machine="elsewhere")
-    session.take_lease("me", force=True)
+    session.life.take_lease("me", force=True)
     with session.turn("go") as turn:
         assert turn.attempt == 2
     (cut, _) = session.events(kind="turn.ended")
@@ -226,7 +226,7 @@ def test_a_running_call_of_a_living_process_is_not_reconciled(engine: MemoryEngi
 
 def test_who_may_write_is_told_by_the_lease_before_the_turn(engine: MemoryEngine, time: Time) -> None:
     session = agent(engine, time)
-    epoch = session.take_lease("one", ttl_s=1)
+    epoch = session.life.take_lease("one", ttl_s=1)
     time.passes(2)
     other = agent(engine, time)
     with other.turn("go"):

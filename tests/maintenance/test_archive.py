@@ -41,7 +41,7 @@ def store() -> Store:
             session.fact("k", f"of {name}")
             session.message("assistant", "long " * 500)
     store.resume("a").fork(name="fork").fact("in", 1)
-    store.resume("b").end()
+    store.resume("b").life.end()
     return store
 
 

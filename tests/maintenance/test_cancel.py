@@ -37,7 +37,7 @@ def test_sub_agents_are_stopped_too_unless_they_are_left_alone(store: Store) -> 
     top = store.session("top", folder="")
     child = store.spawn(top, "child", folder="")
     store.spawn(child, "grandchild", folder="")
-    store.spawn(top, "done", folder="").end()
+    store.spawn(top, "done", folder="").life.end()
     store.session("other", folder="")
     (alone,) = cancel_session(store, top.fork(name="copy"), why="x", subagents=True)
     assert alone.name == "copy", "a fork has no sub-agents of its own"
@@ -54,11 +54,11 @@ def test_cancelling_needs_a_reason_and_a_session_that_lives(store: Store) -> Non
     session = store.session("s", folder="")
     for why in ("", "  "):
         with pytest.raises(InvalidInputError, match="needs a reason"):
-            session.cancel(why=why)
-    session.cancel(why="x")
+            session.life.cancel(why=why)
+    session.life.cancel(why="x")
     with pytest.raises(NotAllowedError, match="closed already"):
         cancel_session(store, session, why="x")
-    session.reopen()
+    session.life.reopen()
     assert session.status != "closed"
 
 
@@ -67,7 +67,7 @@ def test_failed_sessions_are_found_whatever_their_age(store: Store) -> None:
         session = store.session(name, folder="")
         session.append(ev.TurnStarted(input="go"))
         session.append(ev.TurnEnded(outcome=outcome))  # type: ignore[arg-type]
-    store.resume("over").end()
+    store.resume("over").life.end()
     later = store.clock() + 10 * 86_400_000_000
     store.clock = lambda: later
     assert sorted(each.session.name for each in find_live(store, failed=True).found) == ["bad", "cut"]

@@ -28,7 +28,7 @@ def source() -> Store:
         session.fork(f"@{n + 1}", name=f"fork{n}")
     inner = store.resume("fork1").fork(name="inner")
     inner.fact("inner", 1)
-    sessions[0].end()
+    sessions[0].life.end()
     erase(sessions[1].log, [4], why="asked for", by="ada")
     pruned = store.resume("fork2")
     pruned.fact("a", 1)

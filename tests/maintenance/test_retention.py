@@ -47,7 +47,7 @@ def make(store: Store, clock: Clock) -> Callable[..., Session]:
         for n in range(events):
             session.fact(f"f{n}", "x" * 100)
         if closed:
-            session.end()
+            session.life.end()
         clock.now = NOW
         return session
 
@@ -124,7 +124,7 @@ def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., 
         found = _plan(store, RetentionPolicy(keep_us=90 * DAY, action=action))
         assert found["parent"] == ("skip", "its fork child reads through it")
     clock.now = NOW - 95 * DAY
-    fork.end()
+    fork.life.end()
     clock.now = NOW
     planned = plan(store, OLD, NOW)
     assert [(p.name, p.action) for p in planned] == [("child", "delete"), ("parent", "delete")]
@@ -134,7 +134,7 @@ def test_what_a_live_fork_reads_through_stays(store: Store, make: Callable[..., 
 
 def test_a_leased_session_stays(store: Store, make: Callable[..., Session], clock: Clock) -> None:
     session = make("busy", closed=False)
-    session.take_lease("worker", ttl_s=1e9)
+    session.life.take_lease("worker", ttl_s=1e9)
     clock.now = NOW + 200 * DAY
     policy = RetentionPolicy(keep_us=90 * DAY, statuses=("open", "active"), action="delete")
     [planned] = plan(store, policy, clock.now)
@@ -189,6 +189,6 @@ def test_open_calls_do_not_matter_once_closed(store: Store, make: Callable[..., 
     clock.now = NOW - 100 * DAY
     session = store.session("crashed")
     session.append(ev.TurnStarted(), ev.ActionRequested(action="a", tool="t"), ev.ActionStarted(action="a"))
-    session.end()
+    session.life.end()
     clock.now = NOW
     assert _plan(store, OLD)["crashed"][0] == "delete"

@@ -39,7 +39,7 @@ def fill(store: Store) -> None:
     store.resume("fork").fork(name="inner").fact("in", 2)
     store.resume("parent").fork("@2", name="orphan").fact("in", 3)
     store.delete(store.resume("parent"))
-    store.resume("b").end()
+    store.resume("b").life.end()
     erase(store.resume("c").log, [4], why="asked for", by="ada")
     pruned = store.resume("d")
     prune(pruned.log, pruned.head.seq - 1)

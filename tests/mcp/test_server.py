@@ -96,7 +96,7 @@ async def test_going_back_aside_and_on(store: wakelog.Store, version: str) -> No
         assert why
         closed = await call(c, "close_session", session_id="other")
         assert closed["status"] == "closed"
-        session.pause()
+        session.life.pause()
         assert (await call(c, "resume_session", session_id="s"))["status"] == "active"
 
 

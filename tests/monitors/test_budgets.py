@@ -282,7 +282,7 @@ def test_a_session_that_may_not_spend_more_refuses_the_next_call(store: Store) -
     assert "wakelog budget agent --usd 0.024" in refused.value.hint
     assert session.status == "paused"
     session.budget.set(usd="1")
-    session.unpause()
+    session.life.unpause()
     with session.turn("go on"):
         assert ask("c") == "42"
 

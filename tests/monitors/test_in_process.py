@@ -78,7 +78,7 @@ def test_an_own_rule_in_the_process(session: Session[Any]) -> None:
         deploy("staging")
         deploy("production")
         deploy("staging")
-    session.unpause()
+    session.life.unpause()
     session.monitors.guards.remove(monitor.guard)
     with session.turn("again"):
         deploy("production")

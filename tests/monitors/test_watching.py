@@ -64,7 +64,7 @@ def test_the_first_look_is_at_everything_and_later_ones_at_what_is_new(store: St
 def test_ended_sessions_are_looked_at_when_asked_for_or_when_they_have_news(store: Store) -> None:
     a = store.session("a")
     fail(a)
-    a.end()
+    a.life.end()
     watcher = store.watch()
     assert list(watcher.look()) == []
     assert names(store, store.watch(ended=True, writes=False).look()) == [("a", "repeated-failure")]

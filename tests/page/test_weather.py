@@ -35,7 +35,7 @@ def test_two_tabs_show_the_same_and_each_keeps_its_place(open_page: Open, writin
     two.goto(f"{writing.url}/s/fix-bug/@6")
     two.get_by_text("12 passed").first.wait_for()
     with wakelog.open(writing.url, key=writing.key) as store:
-        store.resume("nightly-31").pause(why="seen in two places")
+        store.resume("nightly-31").life.pause(why="seen in two places")
     row = one.page.get_by_role("row").filter(has=one.page.get_by_role("link", name="nightly-31", exact=True))
     row.get_by_text("paused").wait_for()
     assert two.url.endswith("/@6")

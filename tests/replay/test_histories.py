@@ -239,7 +239,7 @@ def test_an_importers_calls_can_be_answered(session: Session[Any]) -> None:
 
 def test_a_closed_session_is_replayed(session: Session[Any]) -> None:
     run(session, "one")
-    session.end()
+    session.life.end()
     ran.clear()
     with session.replay("@1") as replay:
         replay.run(run)

@@ -194,7 +194,7 @@ def live(variant: str, store: str, world: str, last: int = 0, *, lease: bool = F
     agent = Agent(store, world, last)
     if lease:
         try:
-            agent.session.take_lease(f"process {os.getpid()}", ttl_s=60)
+            agent.session.life.take_lease(f"process {os.getpid()}", ttl_s=60)
         except ConflictError as exc:
             say(f"refused {exc.kind}")
             return LOST

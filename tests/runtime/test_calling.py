@@ -462,7 +462,7 @@ def test_a_paused_session_stops_the_next_call_but_takes_outcomes(session: Sessio
     @session.tool
     def act() -> str:
         if session.status != "paused":
-            session.pause(why="look at this")
+            session.life.pause(why="look at this")
         return "done"
 
     with pytest.raises(NotAllowedError) as caught, session.turn("go"):

@@ -368,7 +368,7 @@ def test_evidence_that_came_after_the_session_was_closed_decides_when_asked(desk
     thread.start()
     came.wait(180)
     operator = desk.operator
-    operator.end()
+    operator.life.end()
     (action,) = operator.state().pending_actions
     with pytest.raises(wakelog.InvalidInputError, match="no worker has reported"):
         operator.calls.reconcile(action)

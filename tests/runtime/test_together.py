@@ -127,7 +127,7 @@ def test_an_error_in_a_process_whose_turn_was_taken_over_does_not_end_the_turn(d
 
 def test_a_turn_is_not_opened_while_another_process_holds_the_lease(desk: Desk) -> None:
     first, second = desk.process()[0], desk.process()[0]
-    epoch = first.take_lease("one")
+    epoch = first.life.take_lease("one")
     for is_open in (True, False):
         with first.turn("go") if is_open else first.turn("more"):
             with pytest.raises(ConflictError) as caught, second.turn("go"):
@@ -135,21 +135,21 @@ def test_a_turn_is_not_opened_while_another_process_holds_the_lease(desk: Desk) 
             assert (caught.value.kind, "one" in caught.value.message) == ("leased", True)
         with pytest.raises(ConflictError), second.turn("between"):
             pass
-    first.release_lease(epoch)
+    first.life.release_lease(epoch)
     with second.turn("go"):
         pass
 
 
 def test_who_holds_the_lease_continues_its_own_cut_turn(desk: Desk) -> None:
     first, life = desk.process()
-    first.take_lease("one")
+    first.life.take_lease("one")
     act = _working(desk, first, life)
     with pytest.raises(Killed), first.turn("go"):
         act(1)
         life.is_dead = True
         life.breathe()
     again, life = desk.process()
-    again.take_lease("one")
+    again.life.take_lease("one")
     act = _working(desk, again, life)
     with again.turn("go") as turn:
         assert turn.attempt == 2
@@ -160,7 +160,7 @@ def test_who_holds_the_lease_continues_its_own_cut_turn(desk: Desk) -> None:
 def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(desk: Desk) -> None:
     came, go_on = threading.Event(), threading.Event()
     slow = found(born(desk.engine, Life()))
-    slow.take_lease("slow")
+    slow.life.take_lease("slow")
     errors: list[Exception] = []
 
     @slow.tool
@@ -181,7 +181,7 @@ def test_what_a_fenced_worker_says_late_is_evidence_and_it_can_do_nothing_more(d
     thread.start()
     came.wait(180)
     rescuer = found(born(desk.engine, Life()))
-    epoch = rescuer.take_lease("rescuer", force=True)
+    epoch = rescuer.life.take_lease("rescuer", force=True)
     assert rescuer._runtime.guard == epoch
     rescued = rescuer.tool(name="act")(lambda n: "again")
     with stopped("uncertain-call"), rescuer.turn("go"):

@@ -38,7 +38,7 @@ def test_a_diff_leaves_it_out(session: Session[Any]) -> None:
 
 
 def test_a_comparison_has_no_step_for_it(session: Session[Any]) -> None:
-    steps = [step for course in session.attempts_of(2) for step in course.steps if step.kind == "data"]
+    steps = [step for course in session.history.attempts(2) for step in course.steps if step.kind == "data"]
     assert [step.input for step in steps] == [[{"op": "add", "path": "/data/plan", "value": "plan two"}]]
 
 

@@ -21,7 +21,7 @@ def test_each_try_is_an_attempt_of_its_own_and_the_first_that_ends_well_ends_the
             if len(tries) < 3:
                 raise TimeoutError("no answer")
     assert tries == [(1, 1), (1, 2), (1, 3)]
-    assert [(a.attempt, a.outcome, a.in_view) for a in session.attempts_of(1)] == [
+    assert [(a.attempt, a.outcome, a.in_view) for a in session.history.attempts(1)] == [
         (1, "failed", False),
         (2, "failed", False),
         (3, "completed", True),
@@ -40,7 +40,7 @@ def test_the_last_failure_is_raised(store: Store) -> None:
                 tried += 1
                 raise TimeoutError(f"try {tried}")
     assert tried == 2
-    assert [a.outcome for a in session.attempts_of(1)] == ["failed", "failed"]
+    assert [a.outcome for a in session.history.attempts(1)] == ["failed", "failed"]
 
 
 def test_another_error_is_raised_at_once(store: Store) -> None:
@@ -49,7 +49,7 @@ def test_another_error_is_raised_at_once(store: Store) -> None:
         for attempt in session.attempts(3, on=(TimeoutError, ConnectionError)):
             with attempt:
                 raise ZeroDivisionError
-    assert len(session.attempts_of(1)) == 1
+    assert len(session.history.attempts(1)) == 1
 
 
 def test_an_interrupt_is_not_a_failure_to_try_again(store: Store) -> None:
@@ -58,7 +58,7 @@ def test_an_interrupt_is_not_a_failure_to_try_again(store: Store) -> None:
         for attempt in session.attempts(3):
             with attempt:
                 raise KeyboardInterrupt
-    assert [a.outcome for a in session.attempts_of(1)] == ["interrupted"]
+    assert [a.outcome for a in session.history.attempts(1)] == ["interrupted"]
 
 
 def test_what_the_runtime_stopped_is_not_tried_again(store: Store) -> None:
@@ -67,7 +67,7 @@ def test_what_the_runtime_stopped_is_not_tried_again(store: Store) -> None:
         for attempt in session.attempts(3, on=Exception):
             with attempt:
                 raise NotAllowedError("wait for somebody", kind=sorted(STOPS)[0])
-    assert [a.outcome for a in session.attempts_of(1)] == ["interrupted"]
+    assert [a.outcome for a in session.history.attempts(1)] == ["interrupted"]
 
 
 def test_a_draft_that_another_writer_crossed_can_be_tried_again(store: Store) -> None:
@@ -78,7 +78,7 @@ def test_a_draft_that_another_writer_crossed_can_be_tried_again(store: Store) ->
             turn.data["n"] += 1
             if turn.attempt == 1:
                 other.patch([{"op": "replace", "path": "/data/n", "value": 10}])
-    first, second = session.attempts_of(1)
+    first, second = session.history.attempts(1)
     assert first.outcome != "completed"
     assert second.outcome == "completed"
     assert session.data == {"n": 1}  # the retry went back to before the other's patch, which stays in the log
@@ -98,7 +98,7 @@ def test_async_attempts(store: Store) -> None:
         return tries
 
     assert asyncio.run(work()) == 2
-    assert [a.outcome for a in session.attempts_of(1)] == ["failed", "completed"]
+    assert [a.outcome for a in session.history.attempts(1)] == ["failed", "completed"]
 
 
 def test_a_loop_that_is_left_leaves_what_was_tried(store: Store) -> None:
@@ -107,7 +107,7 @@ def test_a_loop_that_is_left_leaves_what_was_tried(store: Store) -> None:
         with attempt:
             session.fact("k", 1)
         break
-    assert [a.outcome for a in session.attempts_of(1)] == ["completed"]
+    assert [a.outcome for a in session.history.attempts(1)] == ["completed"]
     with pytest.raises(InvalidInputError, match="at least once"):
         session.attempts(0)
 
@@ -120,13 +120,13 @@ def test_attempts_are_summed_up_one_by_one(store: Store) -> None:
             session.append(events.ActionRecorded(action=f"a{n}", tool="t", cost=cost))
             session.append(events.BudgetSpent(cost=events.Cost(usd_micros=100)))
             session.files.record(f"{n}.py")
-    one, two = session.attempts_of(1)
+    one, two = session.history.attempts(1)
     assert (one.cost.usd_micros, two.cost.usd_micros) == (101, 102)
     assert (one.files, two.files) == (("1.py",), ("2.py",))
     assert (one.calls, len(one.steps)) == (1, 4)
     assert two.first > one.last
     with pytest.raises(NotFoundError):
-        session.attempts_of(2)
+        session.history.attempts(2)
 
 
 def test_a_fork_that_left_before_a_turn_is_another_attempt_of_it(store: Store) -> None:
@@ -139,20 +139,20 @@ def test_a_fork_that_left_before_a_turn_is_another_attempt_of_it(store: Store) -
             fork.decide(fork.name)
         with fork.turn(user="three"):
             pass
-    assert [a.name for a in session.attempts_of(2, forks=True)] == ["left@2", "right@2"]
+    assert [a.name for a in session.history.attempts(2, forks=True)] == ["left@2", "right@2"]
     with session.turn(user="two"):
         pass
     late = session.fork(name="late")
     with late.turn(user="three"):
         pass
-    assert [a.name for a in session.attempts_of(2, forks=True)] == ["s@2", "left@2", "right@2"]
-    assert [a.name for a in session.attempts_of(2)] == ["s@2"]
-    assert [a.name for a in session.attempts_of(forks=True)] == ["late@3"]
+    assert [a.name for a in session.history.attempts(2, forks=True)] == ["s@2", "left@2", "right@2"]
+    assert [a.name for a in session.history.attempts(2)] == ["s@2"]
+    assert [a.name for a in session.history.attempts(forks=True)] == ["late@3"]
     again = session.fork(name="again")
     with again.turn(user="two", retry=True):
         pass
-    assert [a.name for a in session.attempts_of(2, forks=True)][-1] == "again@2.2"
-    assert len(session.attempts_of(2, forks=True)) == 4
+    assert [a.name for a in session.history.attempts(2, forks=True)][-1] == "again@2.2"
+    assert len(session.history.attempts(2, forks=True)) == 4
 
 
 def test_the_best_attempt_is_the_one_in_view(store: Store) -> None:
@@ -164,7 +164,7 @@ def test_the_best_attempt_is_the_one_in_view(store: Store) -> None:
     session.rewind("@1.1")
     assert session.state().facts["n"].value == 1
     assert session.seq("@1.best") == session.seq("@1.1")
-    assert session.compare("@1", "@1.2").courses[0].name == "s@1.1"
+    assert session.history.compare("@1", "@1.2").courses[0].name == "s@1.1"
 
 
 # Adopting
@@ -205,6 +205,6 @@ def test_an_adoption_is_a_step_and_what_came_with_it_are_steps_too(store: Store)
     fork.message("assistant", "found it")
     before = session.head.seq
     session.adopt(fork)
-    pair = session.compare(f"e{before + 1}..e{session.head.seq}", "e2..e3", other=fork).pairs[0]
+    pair = session.history.compare(f"e{before + 1}..e{session.head.seq}", "e2..e3", other=fork).pairs[0]
     assert [step.kind for step in pair.a.steps] == ["adoption", "message"]
     assert [row.verdict for row in pair.rows] == ["only a", "same"]

@@ -42,7 +42,7 @@ def test_the_first_bad_turn_is_found_wherever_it_is(store: Store, count: int) ->
             tested.append(point.turn)
             return bool(_n(session, point) < limit)
 
-        found = session.bisect("@", "@0", is_good)
+        found = session.history.bisect("@", "@0", is_good)
         assert found.first_bad is not None
         assert found.first_bad.turn == first_bad
         assert len(tested) <= count.bit_length()
@@ -54,17 +54,17 @@ def test_the_first_bad_turn_is_found_wherever_it_is(store: Store, count: int) ->
 
 def test_what_cannot_be_tested_is_passed_over(store: Store) -> None:
     session = _turns(store, 8)
-    found = session.bisect("@8", "@1", lambda p: None if p.turn in (4, 5) else p.turn < 3)
+    found = session.history.bisect("@8", "@1", lambda p: None if p.turn in (4, 5) else p.turn < 3)
     assert found.first_bad is not None
     assert found.first_bad.turn == 3
 
 
 def test_it_is_not_decided_where_everything_between_was_skipped(store: Store) -> None:
     session = _turns(store, 6)
-    found = session.bisect("@6", "@1", lambda p: None if p.turn in (3, 4) else p.turn < 3)
+    found = session.history.bisect("@6", "@1", lambda p: None if p.turn in (3, 4) else p.turn < 3)
     assert (found.first_bad, found.change) == (None, None)
     assert [p.turn for p in found.suspects] == [3, 4, 5]
-    nothing = session.bisect("@6", "@1", lambda p: None)
+    nothing = session.history.bisect("@6", "@1", lambda p: None)
     assert [p.turn for p in nothing.suspects] == [2, 3, 4, 5, 6]
 
 
@@ -79,19 +79,21 @@ def test_turns_that_were_rewound_are_not_tested(store: Store) -> None:
         tested.append(point.turn)
         return bool(_n(session, point) < 9)
 
-    found = session.bisect("@", "@0", is_good)
+    found = session.history.bisect("@", "@0", is_good)
     assert found.first_bad is not None
     assert found.first_bad.turn == 5
     assert not {3, 4} & set(tested)
     with pytest.raises(InvalidInputError, match="was rewound"):
-        session.start_bisect("@5", "@4")
+        session.history.start_bisect("@5", "@4")
 
 
 def test_a_session_without_turns_is_searched_by_events(store: Store) -> None:
     session = store.session("s", folder="")
     for number in range(10):
         session.fact("n", number)
-    found = session.bisect("@", "e1", lambda p: session.log.state(p.seq)["facts"].get("n", {}).get("value", 0) < 6)
+    found = session.history.bisect(
+        "@", "e1", lambda p: session.log.state(p.seq)["facts"].get("n", {}).get("value", 0) < 6
+    )
     assert found.first_bad is not None
     assert found.first_bad.place == "e8"
 
@@ -100,16 +102,16 @@ def test_the_good_point_comes_before_the_bad_one(store: Store) -> None:
     session = _turns(store, 3)
     for bad, good in (("@1", "@2"), ("@2", "@2")):
         with pytest.raises(InvalidInputError, match="must come before"):
-            session.start_bisect(bad, good)
+            session.history.start_bisect(bad, good)
 
 
 def test_a_search_goes_on_step_by_step_and_is_a_value(store: Store) -> None:
     session = _turns(store, 4)
-    search = session.start_bisect("@", "@0")
+    search = session.history.start_bisect("@", "@0")
     while search.next is not None:
         search = search.mark("bad")
         assert msgspec.json.decode(msgspec.json.encode(search), type=Bisection) == search
-    found = session.end_bisect(search)
+    found = session.history.end_bisect(search)
     assert found.first_bad is not None
     assert found.first_bad.turn == 1
     with pytest.raises(NotAllowedError, match="nothing left"):
@@ -117,7 +119,7 @@ def test_a_search_goes_on_step_by_step_and_is_a_value(store: Store) -> None:
 
 
 def test_a_verdict_that_contradicts_is_refused(store: Store) -> None:
-    search = _turns(store, 4).start_bisect("@", "@0")
+    search = _turns(store, 4).history.start_bisect("@", "@0")
     with pytest.raises(InvalidInputError, match="known to be bad"):
         search.mark("good", search.points[-1])
     with pytest.raises(InvalidInputError, match="known to be good"):

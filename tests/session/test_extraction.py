@@ -67,7 +67,7 @@ def test_nothing_is_extracted_unless_somebody_calls_it(session: Session[Any]) ->
 
 
 def test_a_session_that_is_over_stays_over(session: Session[Any]) -> None:
-    session.end("completed")
+    session.life.end("completed")
     assert len(extract(session, by_words, "@1").recorded) == 2
     assert session.status == "closed"
 

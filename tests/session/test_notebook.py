@@ -61,6 +61,6 @@ def test_a_comparison_is_shown_step_by_step(store: Store) -> None:
     for n in range(2):
         with session.turn(user=HOSTILE, retry=n > 0):
             session.decide(f"{HOSTILE} {n}")
-    page = check(session.compare()._repr_html_())
+    page = check(session.history.compare()._repr_html_())
     assert "differs: choice" in page
     assert "wakelog compare s@1.1 s@1.2" in page

@@ -20,7 +20,7 @@ def test_preview_of_a_rewind_tells_what_the_rewind_does(store: Store) -> None:
     session.fact("a", 1)
     session.fact("b", 2)
     head = session.head.seq
-    preview = session.preview_rewind("e2")
+    preview = session.history.preview_rewind("e2")
     assert session.head.seq == head
     assert (preview.to, preview.head) == (2, head)
     assert [(part.part, part.now, part.then) for part in preview.parts] == [("facts", 2, 1)]
@@ -30,9 +30,9 @@ def test_preview_of_a_rewind_tells_what_the_rewind_does(store: Store) -> None:
 
 def test_preview_of_a_rewind_is_refused_where_the_rewind_is(store: Store) -> None:
     session = store.session("s")
-    session.end()
+    session.life.end()
     with pytest.raises(NotAllowedError):
-        session.preview_rewind(1)
+        session.history.preview_rewind(1)
 
 
 def test_preview_of_an_adoption_writes_nothing_and_refuses_as_it_does(store: Store) -> None:
@@ -40,12 +40,12 @@ def test_preview_of_an_adoption_writes_nothing_and_refuses_as_it_does(store: Sto
     fork = session.fork(name="f")
     fork.fact("found", 1)
     head = session.head.seq
-    assert session.preview_adopt(fork).copied == {"fact.recorded": 1}
+    assert session.history.preview_adopt(fork).copied == {"fact.recorded": 1}
     assert session.head.seq == head
     session.fact("meanwhile", 1)
     with pytest.raises(ConflictError):
-        session.preview_adopt(fork)
-    assert session.preview_adopt(fork, force=True).to == head
+        session.history.preview_adopt(fork)
+    assert session.history.preview_adopt(fork, force=True).to == head
 
 
 def test_undo_tells_what_it_took_back(store: Store) -> None:
@@ -63,14 +63,14 @@ def test_one_place_compares_the_attempts_of_its_turn(store: Store) -> None:
     for word in ("one", "two"):
         with session.turn(user="go", retry=word == "two"):
             session.decide(word)
-    assert [course.name for course in session.compare("@1").courses] == ["s@1.1", "s@1.2"]
+    assert [course.name for course in session.history.compare("@1").courses] == ["s@1.1", "s@1.2"]
     other = store.session("other")
     with other.turn(user="go"):
         other.decide("three")
-    found = session.compare((session, "@1.2"), (other, "@1"))
+    found = session.history.compare((session, "@1.2"), (other, "@1"))
     assert [course.name for course in found.courses] == ["s@1.2", "other@1"]
     with pytest.raises(InvalidInputError, match="two sides"):
-        other.compare("@1")
+        other.history.compare("@1")
 
 
 def test_window_at_a_turn_is_what_its_model_call_saw(store: Store) -> None:
@@ -100,9 +100,9 @@ def test_events_newest_first_are_the_same_events(store: Store) -> None:
 def test_commit_holds_what_was_stored_together(store: Store) -> None:
     session = store.session("s")
     session.append(wakelog.events.NoteAdded(text="a"), wakelog.events.NoteAdded(text="b"))
-    assert (session.commit(3).first, session.commit(3).last) == (2, 3)
+    assert (session.history.commit(3).first, session.history.commit(3).last) == (2, 3)
     with pytest.raises(NotFoundError):
-        session.commit(9)
+        session.history.commit(9)
 
 
 def test_plan_is_carried_out_as_it_was_made(store: Store, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_invalidating_tells_what_rests_on_it_and_what_is_safe(spam: Session[Any]
 
 def test_words_about_a_closed_session_are_still_heard(spam: Session[Any]) -> None:
     page = _seq(spam, "action.succeeded", "fetch")
-    spam.end()
+    spam.life.end()
     assert spam.trust.endorse(page, by="ada").seq == spam.head.seq
     assert spam.trust.invalidate(page, by="ada").seq == spam.head.seq
     assert [i.part for i in spam.trust.taint(trust="untrusted").items] == ["effect", "decision"]

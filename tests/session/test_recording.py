@@ -35,7 +35,7 @@ EMPTY: dict[str, Verb] = {
     "returned": lambda s: s.calls.returned(""),
     "flag": lambda s: s.monitors.flag(""),
     "turn": lambda s: s.turn("x", role=""),
-    "lease": lambda s: s.take_lease(""),
+    "lease": lambda s: s.life.take_lease(""),
 }
 LEGAL: dict[str, tuple[Verb, str]] = {
     "fact": (lambda s: s.fact("a", 1, trust="trustd"), "trusted, unverified, untrusted"),

@@ -76,7 +76,7 @@ def test_a_turn_left_open_by_a_dead_process_is_interrupted_by_the_next_and_its_c
     session = store.resume("s")
     with session.turn(user="again") as turn:
         assert turn.number == 2
-    assert session.attempts_of(1)[0].outcome == "interrupted"
+    assert session.history.attempts(1)[0].outcome == "interrupted"
     assert {a: p.status for a, p in session.state().pending_actions.items()} == {"w": "uncertain"}
 
 
@@ -115,7 +115,7 @@ def test_a_retry_is_the_next_attempt_of_the_same_turn_and_only_it_is_in_view(sto
         assert (turn.number, turn.attempt) == (1, 2)
         turn.data["log"].append("second")
     assert session.data == {"log": ["second"]}
-    assert [(s.attempt, s.outcome) for s in session.attempts_of(1)] == [(1, "completed"), (2, "completed")]
+    assert [(s.attempt, s.outcome) for s in session.history.attempts(1)] == [(1, "completed"), (2, "completed")]
     assert len(session.messages()) == 1
     assert [e.header.attempt for e in session["@1.1"]] == [1] * 4
 

@@ -89,7 +89,7 @@ def test_a_diff_works_across_forks_and_across_sessions(store: Store) -> None:
 def test_blame_names_the_last_writer_of_each_key(store: Store) -> None:
     session = store.session("s", data={"plan": {"a": 1, "b": 1}})
     session.patch([{"op": "replace", "path": "/data/plan/b", "value": 2}], why="better")
-    found = {b.pointer: b.writer for b in session.blame("/data/plan") if b.writer is not None}
+    found = {b.pointer: b.writer for b in session.history.blame("/data/plan") if b.writer is not None}
     assert found["/data/plan/a"].seq == 1
     assert found["/data/plan/b"].why == "better"
 
@@ -121,11 +121,11 @@ def test_the_tool_of_an_outcome_is_known_even_when_its_request_lies_before_the_s
 def test_nothing_new_takes_effect_while_paused_but_outcomes_are_accepted(store: Store) -> None:
     session = store.session("s")
     session.append(events.ActionRequested(action="a", tool="t"))
-    session.pause(why="lunch")
+    session.life.pause(why="lunch")
     with pytest.raises(NotAllowedError, match="paused"):
         session.fact("k", 1)
     session.append(events.ActionSucceeded(action="a"))
-    session.unpause()
+    session.life.unpause()
     session.fact("k", 1)
 
 
@@ -137,12 +137,12 @@ def test_close_settles_what_is_open_and_reopen_brings_the_session_back(store: St
         events.ActionStarted(action="w"),
         events.ActionRequested(action="r", tool="grep", effect="read"),
     )
-    session.end()
+    session.life.end()
     assert {a: p.status for a, p in session.state().pending_actions.items()} == {"w": "uncertain"}
     with pytest.raises(NotAllowedError, match="closed"):
         session.fact("k", 1)
-    session.archive()
-    session.reopen()
+    session.life.archive()
+    session.life.reopen()
     session.fact("k", 1)
 
 

@@ -115,7 +115,7 @@ def compare(*extents: Extent) -> Comparison:
     """Reads courses and compares them with the first of them."""
     if len(extents) < 2:
         raise InvalidInputError(
-            "a comparison needs two sides", kind="nothing-to-compare", hint='session.compare("@5.1", "@5.2")'
+            "a comparison needs two sides", kind="nothing-to-compare", hint='session.history.compare("@5.1", "@5.2")'
         )
     pairs = tuple(_pair(extents[0], other) for other in extents[1:])
     return Comparison((pairs[0].a, *(pair.b for pair in pairs)), pairs)

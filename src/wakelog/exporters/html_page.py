@@ -174,7 +174,7 @@ class _Page:
     def _tool(self, entry: Entry) -> str:
         if entry.body.get("effect") == "model":
             return "model"
-        tool = self._session.tool_of(entry, self._tools)
+        tool = self._session.history.tool_of(entry, self._tools)
         cause = entry.header.cause
         is_model = entry.kind != "action.recorded" and cause and self._log.entry(cause).body.get("effect") == "model"
         return "model" if is_model else tool

@@ -289,7 +289,7 @@ class ConversationRecorder:
                 lane.ended()
         for session in self._lanes.opened if self._is_ours else ():
             with contextlib.suppress(WakelogError):
-                session.end(why=_CUT)
+                session.life.end(why=_CUT)
 
 
 def _digest(text: str) -> bytes:

@@ -164,7 +164,7 @@ def refuse_if_held(log: Log) -> None:
     raise ConflictError(
         f"turn @{number} of {name} is open {where}, which is alive",
         kind="leased",
-        hint="wait until it is over, end that process, or take the session over: session.take_lease(…, force=True)",
+        hint="wait until it is over, end that process, or take it over: session.life.take_lease(…, force=True)",
     )
 
 

@@ -48,7 +48,7 @@ def cancel_session(
 
 def _cancel(session: Session[Any], why: str) -> CancelledSession:
     was, before = session.status, session.calls.pending()
-    head = session.cancel(why=why)
+    head = session.life.cancel(why=why)
     after = session.calls.pending()
     return CancelledSession(
         session=session.id,

@@ -112,8 +112,8 @@ def _do(store: Store, log: Log, each: Planned, keep_totals: bool) -> None:
     why = f"retention: {each.reason}"
     if each.action == "archive":
         if session.status != "closed":
-            session.end("", why=why)
-        session.archive(why=why)
+            session.life.end("", why=why)
+        session.life.archive(why=why)
     elif each.action == "delete":
         store.delete(session, why=why, keep_totals=keep_totals)
     else:

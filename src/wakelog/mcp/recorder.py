@@ -332,7 +332,7 @@ class TrafficRecorder:
     def _end(self) -> None:
         self._cut()
         if self._closes and self._session is not None:
-            self._session.end(why="the server ended")
+            self._session.life.end(why="the server ended")
 
 
 def _to_stderr(text: str) -> None:

@@ -60,7 +60,7 @@ class Tools(ReadTools):
         """Shows a session's status and its brief. A paused session is continued."""
         session = self._session(session_id)
         if session.status == "paused":
-            session.unpause(why="resumed through MCP")
+            session.life.unpause(why="resumed through MCP")
         busy = self._busy(session, ctx)
         room = ANSWER_MAX - len(self._stands(session, **busy)) - 20
         return self._stands(session, brief=brief_within(session, BUDGET, room), **busy)
@@ -151,7 +151,7 @@ class Tools(ReadTools):
     def close_session(self, session_id: Id, outcome: str = "completed", why: str = "") -> str:
         """Ends the session. Open turns and calls are settled first."""
         session = self._session(session_id)
-        session.end(outcome, why=why)
+        session.life.end(outcome, why=why)
         return self._stands(session)
 
 

@@ -359,7 +359,7 @@ def refuse_if_leased(runtime: Runtime) -> None:
         raise ConflictError(
             f"{log} is being written by {holder}",
             kind="leased",
-            hint="wait for it, or take it over: session.take_lease(…, force=True)",
+            hint="wait for it, or take it over: session.life.take_lease(…, force=True)",
         )
     refuse_if_held(log)
 

@@ -24,6 +24,8 @@ from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
+from wakelog.session.history import SessionHistory
+from wakelog.session.life import SessionLife
 from wakelog.session.session import MODEL, Session
 from wakelog.session.trust import SessionTrust
 
@@ -125,6 +127,31 @@ class AwaitedTrust(AwaitedVerbs):
     why_across = Awaited(SessionTrust.why_across)
 
 
+class AwaitedLife(AwaitedVerbs):
+    pause = Awaited(SessionLife.pause)
+    unpause = Awaited(SessionLife.unpause)
+    end = Awaited(SessionLife.end)
+    cancel = Awaited(SessionLife.cancel)
+    reopen = Awaited(SessionLife.reopen)
+    archive = Awaited(SessionLife.archive)
+    take_lease = Awaited(SessionLife.take_lease)
+    release_lease = Awaited(SessionLife.release_lease)
+
+
+class AwaitedHistory(AwaitedVerbs):
+    blame = Awaited(SessionHistory.blame)
+    commit = Awaited(SessionHistory.commit)
+    tool_of = Awaited(SessionHistory.tool_of)
+    attempts = Awaited(SessionHistory.attempts)
+    compare = Awaited(SessionHistory.compare)
+    bisect = Awaited(SessionHistory.bisect)
+    start_bisect = Awaited(SessionHistory.start_bisect)
+    end_bisect = Awaited(SessionHistory.end_bisect)
+    recording = Awaited(SessionHistory.recording)
+    preview_rewind = Awaited(SessionHistory.preview_rewind)
+    preview_adopt = Awaited(SessionHistory.preview_adopt)
+
+
 class Aio(AwaitedVerbs):
     """The verbs of a session, as coroutines."""
 
@@ -144,15 +171,8 @@ class Aio(AwaitedVerbs):
     note = Awaited(Session.note)
     patch = Awaited(Session.patch)
     state = Awaited(Session.state)
-    commit = Awaited(Session.commit)
-    tool_of = Awaited(Session.tool_of)
     messages = Awaited(Session.messages)
-    bisect = Awaited(Session.bisect)
-    start_bisect = Awaited(Session.start_bisect)
-    end_bisect = Awaited(Session.end_bisect)
-    cancel = Awaited(Session.cancel)
     diff = Awaited(Session.diff)
-    blame = Awaited(Session.blame)
     why = Awaited(Session.why)
     brief = Awaited(Session.brief)
     insight = Awaited(Session.insight)
@@ -160,23 +180,11 @@ class Aio(AwaitedVerbs):
     verify = Awaited(Session.verify)
     anchor = Awaited(Session.anchor)
     export_bundle = Awaited(Session.export_bundle)
-    recording = Awaited(Session.recording)
-    attempts_of = Awaited(Session.attempts_of)
-    compare = Awaited(Session.compare)
-    preview_rewind = Awaited(Session.preview_rewind)
     rewind = Awaited(Session.rewind)
     undo = Awaited(Session.undo)
     redo = Awaited(Session.redo)
     fork = Awaited(Session.fork)
-    preview_adopt = Awaited(Session.preview_adopt)
     adopt = Awaited(Session.adopt)
-    pause = Awaited(Session.pause)
-    unpause = Awaited(Session.unpause)
-    end = Awaited(Session.end)
-    reopen = Awaited(Session.reopen)
-    archive = Awaited(Session.archive)
-    take_lease = Awaited(Session.take_lease)
-    release_lease = Awaited(Session.release_lease)
 
     def __init__(self, session: Session[Any]) -> None:
         super().__init__(session)
@@ -186,6 +194,8 @@ class Aio(AwaitedVerbs):
         self.budget = AwaitedBudget(session.budget)
         self.monitors = AwaitedMonitors(session.monitors)
         self.trust = AwaitedTrust(session.trust)
+        self.life = AwaitedLife(session.life)
+        self.history = AwaitedHistory(session.history)
 
     async def call(
         self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = ""

@@ -111,11 +111,11 @@ def write_beyond_end(session: Session[Any], draft: EventDraft, why: str) -> Seq:
         return session._write(draft)
     is_archived = session.status == "archived"
     closed = [e for e in session.log.entries() if e.kind == "session.closed"][-1]
-    session.reopen(why=why)
+    session.life.reopen(why=why)
     seq = session._write(draft)
     session.append(EventDraft(ev.SessionClosed(outcome=str(closed.body.get("outcome", "completed")), why=why)))
     if is_archived:
-        session.archive(why=why)
+        session.life.archive(why=why)
     return seq
 
 

@@ -1,9 +1,9 @@
 """A session: the public verbs over one log.
 
-Each verb makes one durable commit or one read. This file holds turns, calls, the session's data, going back, status,
-leases and forks. Verbs that record one event are in records.py; verbs that only read are in reads.py. Related verbs
-share a namespace: `session.calls`, `session.context`, `session.files`, `session.budget`, `session.monitors`,
-`session.trust`. How bytes are stored is known only to the rooms below.
+Each verb makes one durable commit or one read. This file holds turns, calls, the session's data, going back and
+forks. Verbs that record one event are in records.py; verbs that only read are in reads.py. Related verbs share a
+namespace: `session.calls`, `.context`, `.files`, `.budget`, `.monitors`, `.trust`, `.life` and `.history`. How bytes
+are stored is known only to the rooms below.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wakelog.runtime.ambient import answering, replaying
 from wakelog.runtime.models import model_call, usage_cost
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
-from wakelog.runtime.resume import Resume, check_turn_id, open_turn, settle_pending
+from wakelog.runtime.resume import Resume, check_turn_id, open_turn
 from wakelog.runtime.streams import unwrapped
 from wakelog.runtime.tools import CallRequest, Policies, Tool, bad_arguments, bound, drive, refused, unknown_tool
 from wakelog.runtime.values import revive
@@ -39,6 +39,8 @@ from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
 from wakelog.session.data import DataType
 from wakelog.session.files import Files
+from wakelog.session.history import SessionHistory
+from wakelog.session.life import SessionLife
 from wakelog.session.notebook import session_html
 from wakelog.session.reads import SessionReads
 from wakelog.session.records import Records
@@ -48,8 +50,6 @@ from wakelog.session.undo import Project, Undone, project_of, redo, undo
 from wakelog.state.patch import resolve
 
 if TYPE_CHECKING:
-    from wakelog.compare.adoption_preview import AdoptionPreview
-    from wakelog.diff.rewind_preview import RewindPreview
     from wakelog.session.aio import Aio
     from wakelog.session.attempt import Attempt, Errors
 
@@ -104,6 +104,16 @@ class Session(Records[S], SessionReads[S]):
     def monitors(self) -> Monitors:
         """Runs rules over recorded events and raises flags: add, flag, clear_flag."""
         return Monitors(self)
+
+    @functools.cached_property
+    def life(self) -> SessionLife:
+        """Changes the status and claims the session: pause, unpause, end, cancel, reopen, archive, take_lease."""
+        return SessionLife(self)
+
+    @functools.cached_property
+    def history(self) -> SessionHistory:
+        """Looks into what was recorded: blame, attempts, compare, bisect, recording, preview_rewind."""
+        return SessionHistory(self)
 
     @functools.cached_property
     def trust(self) -> SessionTrust:
@@ -322,13 +332,6 @@ class Session(Records[S], SessionReads[S]):
         it."""
         return self.log.rewind(self.seq(to), why=why)
 
-    def preview_rewind(self, to: Where) -> RewindPreview:
-        """What `rewind` would do, without doing it: what returns, what stays, and which effects cannot be undone.
-        Raises as the rewind would."""
-        from wakelog.diff.rewind_preview import preview_rewind
-
-        return preview_rewind(self.log, self.seq(to))
-
     def undo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
         back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept). `roots`
@@ -341,53 +344,6 @@ class Session(Records[S], SessionReads[S]):
 
     def _project(self, force: bool, roots: Sequence[str]) -> Project:
         return msgspec.structs.replace(project_of(self.log, self._runtime.capture, roots), force=force)
-
-    # Status and leases
-
-    def pause(self, *, why: str = "") -> Head:
-        """Pauses the session: nothing new takes effect until `unpause`. Outcomes of calls that already run are still
-        recorded."""
-        return self.append(EventDraft(ev.SessionPaused(why=why), actor="user"))
-
-    def unpause(self, *, host: str = "", why: str = "") -> Head:
-        """Continues a paused session."""
-        return self.append(EventDraft(ev.SessionResumed(host=host, why=why), actor="user"))
-
-    def end(self, outcome: str = "completed", *, why: str = "") -> Head:
-        """Ends the session. Open calls are settled first: calls that never started are abandoned, the others become
-        uncertain."""
-        settled = settle_pending(self.log, "the session was closed", closes=True)
-        return self.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
-
-    def cancel(self, *, why: str) -> Head:
-        """Stops a session that must not go on, for a reason: ends it with the outcome `cancelled`. The agent is refused
-        at its next call; calls that run become uncertain."""
-        if not why.strip():
-            raise InvalidInputError("cancelling needs a reason", kind="no-reason", hint="say why it must not go on")
-        return self.end("cancelled", why=why)
-
-    def reopen(self, *, why: str = "") -> Head:
-        """Reopens an ended or archived session."""
-        return self.append(EventDraft(ev.SessionReopened(why=why), actor="user"))
-
-    def archive(self, *, why: str = "") -> Head:
-        """Archives an ended session; `reopen` brings it back."""
-        return self.append(EventDraft(ev.SessionArchived(why=why), actor="user"))
-
-    def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
-        """Claims the session for one writer and returns the lease's epoch. When someone else takes the lease, turns,
-        calls and records through this object are refused. Pass the epoch as `guard` to `append`."""
-        check_text(holder, "a lease's holder")
-        if ttl_s <= 0:
-            raise InvalidInputError(f"a lease needs a time above 0 seconds, not {ttl_s}", kind="bad-lease")
-        self._runtime.guard = self.log.take_lease(holder, ttl_s=ttl_s, force=force)
-        return self._runtime.guard
-
-    def release_lease(self, epoch: int) -> Head:
-        """Releases the lease of that epoch, so that another writer can take it."""
-        if self._runtime.guard == epoch:
-            self._runtime.guard = None
-        return self.log.release_lease(epoch)
 
     # Forks
 
@@ -413,13 +369,6 @@ class Session(Records[S], SessionReads[S]):
         new events since the fork point, unless `force` is given. Nothing is lost: `undo` reverts it.
         """
         return self.log.adopt(fork.log, None if at is None else fork.seq(at), why=why, force=force)
-
-    def preview_adopt(self, fork: Base[Any], at: Where = None, *, force: bool = False) -> AdoptionPreview:
-        """What `adopt` would do, without doing it: what is copied, what changes, what leaves the view. Raises as the
-        adoption would."""
-        from wakelog.compare.adoption_preview import preview_adoption
-
-        return preview_adoption(self.log, fork.log, None if at is None else fork.seq(at), force=force)
 
 
 def _name_taken(name: str) -> ConflictError:

@@ -16,8 +16,8 @@ def test_what_differs_first_is_what_one_of_them_did(tmp_path: Path) -> None:
         for name in ("with_langgraph", "with_pydantic_ai", "with_openai_agents"):
             example[name](store)
         first, same, other = (store.resume(name) for name in NAMES)
-        assert first.compare(same).divergence is None
-        (found,) = first.compare(other).pairs
+        assert first.history.compare(same).divergence is None
+        (found,) = first.history.compare(other).pairs
         assert found.divergence is not None
         assert found.divergence.what == ("output",)
         call = found.first_call

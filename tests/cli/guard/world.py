@@ -65,7 +65,7 @@ def _boss(store: Store, clock: Clock) -> None:
         think(s, clock, "I will ask a helper.", tokens=100, usd_micros=10_000)
         helper = store.spawn(s, "helper", task="look it up", agent="helper")
         think(helper, clock, "Found it.", tokens=300, usd_micros=30_000)
-        helper.end()
+        helper.life.end()
         cost = ev.Cost(tokens_in=1200, tokens_out=300, usd_micros=30_000, duration_us=2_000_000)
         s.calls.returned(helper.id, output="found", cost=cost)
 

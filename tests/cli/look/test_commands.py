@@ -49,8 +49,8 @@ def test_ls_shows_the_sessions_asked_for(look: Cli, args: tuple[str, ...], names
 def test_ls_hides_archived_sessions_until_asked(cli: Cli, tmp_path: Path) -> None:
     with open_store(tmp_path) as store:
         for name in ("kept", "put-away"):
-            store.session(name).end()
-        store.resume("put-away").archive()
+            store.session(name).life.end()
+        store.resume("put-away").life.archive()
     store_at = ("--store", str(tmp_path), "--json")
     assert [s["name"] for s in cli("ls", *store_at).data] == ["kept"]
     assert {s["name"] for s in cli("ls", "-A", *store_at).data} == {"kept", "put-away"}
@@ -314,7 +314,7 @@ def test_ps_calls_a_silent_turn_stuck_unless_its_writer_is_alive(cli: Cli, tmp_p
     with open_store(tmp_path, clock=clock) as store:
         session = store.session("busy")
         session.append(ev.TurnStarted(input="work"))
-        session.take_lease("worker-1", ttl_s=900)
+        session.life.take_lease("worker-1", ttl_s=900)
     store_at = ("--store", str(tmp_path), "--json")
     assert cli("ps", *store_at, now=clock.now).data[0]["needs"] == ["running"]
     alive = cli("ps", *store_at, now=clock.now + 600_000_000).data[0]

@@ -27,7 +27,7 @@ def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
                 )
         fork = store.resume("s11").fork(name="forked")
         fork.fact("a", 1)
-        store.resume("s10").end("failed")
+        store.resume("s10").life.end("failed")
     return tmp_path
 
 

@@ -204,7 +204,7 @@ def _nightly(store: Store, clock: Clock) -> None:
         call(s, clock, "sql", {"q": "select count(*) from orders"}, [{"count": 1204}])
         s.artefact("report.md", uri="file:report.md", media="text/markdown")
         think(s, clock, "Done.", tokens=300, usd_micros=11_000)
-    s.end(why="done for today")
+    s.life.end(why="done for today")
 
 
 def _hello(store: Store, clock: Clock) -> None:
@@ -215,15 +215,15 @@ def _hello(store: Store, clock: Clock) -> None:
 
 def _deploy(store: Store, clock: Clock) -> None:
     s = store.session("deploy-bot", goal="Deploy 2.4 to production", labels={"team": "ops"})
-    epoch = s.take_lease("worker-7:5123")
+    epoch = s.life.take_lease("worker-7:5123")
     with s.turn(user="deploy 2.4"):
         s.append(ev.ActionRequested(action="d1", tool="kubectl", effect="external", input=["apply"], key="deploy-2.4"))
         s.append(ev.ActionStarted(action="d1"))
         s.append(ev.ActionUncertain(action="d1", why="the worker lost its connection"))
         s.append(ev.InputRequested(request="q1", prompt="Roll back or wait?", options=("roll back", "wait")))
         s.append(ev.FlagRaised(flag="loop", rule="same-call", message="the same call five times", severity="error"))
-    s.release_lease(epoch)
-    s.pause(why="waiting for ops")
+    s.life.release_lease(epoch)
+    s.life.pause(why="waiting for ops")
 
 
 def _hostile(store: Store, clock: Clock) -> None:

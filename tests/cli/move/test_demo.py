@@ -54,7 +54,7 @@ def test_fix_bug_is_what_it_says(store: Store) -> None:
     session = store.resume("fix-bug")
     state = session.state()
     assert session.head.turn == 12
-    assert len(session.attempts_of(6)) == 2
+    assert len(session.history.attempts(6)) == 2
     assert (len(state.files_modified), len(state.decisions_made), len(state.dead_ends)) == (3, 2, 1)
     assert 0 < state.budget.spent["usd_micros"] < state.budget.limits["usd_micros"]
     assert [h.name for h in store.engine.children(session.id)] == ["try-refresh"]

@@ -21,7 +21,7 @@ def test_resume_is_refused_while_a_living_process_has_the_turn(cli: Cli, store: 
             refused = cli("resume", "agent", store)
             assert refused.code != 0
             assert "is being written by process" in refused.err
-            session.pause()
+            session.life.pause()
             lifted = cli("resume", "agent", store)
             assert (lifted.code, "is writing it at this moment" in lifted.out) == (0, True)
         assert cli("resume", "agent", store).code == 0

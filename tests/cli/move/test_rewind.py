@@ -102,7 +102,7 @@ def test_hostile_names_are_inert_in_the_preview(move: Cli, store: Store) -> None
 
 
 def test_a_session_being_written_says_so(move: Cli, store: Store) -> None:
-    store.resume("fix-bug").take_lease("worker-1")
+    store.resume("fix-bug").life.take_lease("worker-1")
     assert "worker-1 is writing" in move("rewind", "fix-bug@4", "--dry-run").out
 
 

@@ -75,7 +75,7 @@ def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
     if other.session.id != where.session.id:
         raise click.UsageError("BAD and GOOD are points of one session")
     session = where.session
-    search = session.start_bisect(where.text or None, other.text or None)
+    search = session.history.start_bisect(where.text or None, other.text or None)
     _save(path, search)
     return _tell(ctx, session, search)
 
@@ -226,7 +226,7 @@ def _mark(ctx: CommandContext, verdict: Mark) -> int:
 def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
     """Where a search stands: what to test next, or what it found. Exit code 1 when it cannot be decided."""
     point = search.next
-    found = session.end_bisect(search) if point is None else None
+    found = session.history.end_bisect(search) if point is None else None
     data = {
         "session": session.id,
         "name": session.name,

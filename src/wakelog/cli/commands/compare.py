@@ -79,7 +79,7 @@ def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) 
     if len(sides) > 1 or (sides and store is not None):
         places = [_side(ctx, sides[0])]
         places += [_side(ctx, side, store=store, session=sides[0]) for side in sides[1:] or sides]
-        return places[0][0].compare(*places), [session.log for session, _ in places]
+        return places[0][0].history.compare(*places), [session.log for session, _ in places]
     place = ctx.place(sides[0] if sides else "")
     session, spot = place.session, place.text.partition("..")[0]
     if spot:
@@ -89,7 +89,7 @@ def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) 
     if fork is None:
         raise _nothing(f"{session} is not a fork: name what to compare it with")
     parent = ctx.store.resume(fork.parent)
-    return parent.compare(session), [parent.log, session.log]
+    return parent.history.compare(session), [parent.log, session.log]
 
 
 def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session: str = "") -> tuple[Session[Any], str]:
@@ -106,7 +106,7 @@ def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session
 def _of_turn(ctx: CommandContext, session: Session[Any], spot: str, otherwise: str) -> tuple[Comparison, list[Log]]:
     """The attempts at a turn, with those of forks."""
     try:
-        found = session.compare(spot)
+        found = session.history.compare(spot)
     except InvalidInputError as exc:
         if exc.kind != "nothing-to-compare":
             raise
@@ -187,7 +187,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
         return _pick(ctx, session, first, yes)
     turn = _turn(session, first)
     try:
-        found = session.attempts_of(turn, forks=True)
+        found = session.history.attempts(turn, forks=True)
     except NotFoundError:
         if turn is not None:
             span_of(session, f"@{turn}")  # its error names what is near
@@ -213,7 +213,7 @@ def _turn(session: Session[Any], spot: str) -> int | None:
 
 
 def _list(ctx: CommandContext, session: Session[Any], turn: int, courses: list[Course]) -> int:
-    pairs = session.compare(f"@{turn}").pairs if len(courses) > 1 else ()
+    pairs = session.history.compare(f"@{turn}").pairs if len(courses) > 1 else ()
     courses = [courses[0], *(pair.b for pair in pairs)]
     compared: list[Pair | None] = [None, *pairs]
     tried = [_plain(course, pair) for course, pair in zip(courses, compared, strict=True)]
@@ -294,8 +294,8 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     if not spot.startswith("@") or not turn.isdigit() or not number.isdigit():
         raise click.UsageError(f"pick names one attempt: wakelog attempts pick {name}@6.1")
     span_of(session, spot)
-    span = next(each for each in session.attempts_of(int(turn)) if each.attempt == int(number))
-    preview = session.preview_rewind(span.last)
+    span = next(each for each in session.history.attempts(int(turn)) if each.attempt == int(number))
+    preview = session.history.preview_rewind(span.last)
     if ctx.is_for_people:
         show_preview(ctx, session, preview)
     ctx.confirm("Pick it?", yes=yes)

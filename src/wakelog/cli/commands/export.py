@@ -289,7 +289,7 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
     bundle = test.with_suffix(".wakelog")
     for path in (test, bundle):
         refuse_existing(path, force=force)
-    recording = session.recording(place.text)
+    recording = session.history.recording(place.text)
     name = str(session)
     asked = f"{name}{recording.selector}" if recording.turns else name
     words = ["wakelog", "export", asked, "--format", "pytest", *(["--agent", agent] if agent else []), "-o", target]

@@ -126,7 +126,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
         )
     session = ctx.store.resume(point.parent)
     at = fork.seq(where.text) if where.text else None
-    preview = session.preview_adopt(fork, at, force=force)
+    preview = session.history.preview_adopt(fork, at, force=force)
     if ctx.is_for_people:
         _show(ctx, session, fork, preview)
     if not dry_run:

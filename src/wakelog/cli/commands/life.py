@@ -48,7 +48,7 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
     Example:
       wakelog pause fix-bug -m "waiting for the release"
     """
-    _move(ctx, session, lambda s: s.pause(why=why), "wakelog resume {}")
+    _move(ctx, session, lambda s: s.life.pause(why=why), "wakelog resume {}")
 
 
 @click.command("close")
@@ -66,7 +66,7 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
     found = ctx.session(session)
     pending = found.log.state()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
-    _move(ctx, session, lambda s: s.end(outcome, why=why), "wakelog reopen {}", settled=settled)
+    _move(ctx, session, lambda s: s.life.end(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("cancel")
@@ -113,7 +113,7 @@ def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
     Example:
       wakelog reopen fix-bug
     """
-    _move(ctx, session, lambda s: s.reopen(why=why), "wakelog close {}")
+    _move(ctx, session, lambda s: s.life.reopen(why=why), "wakelog close {}")
 
 
 @click.command("archive")
@@ -127,7 +127,7 @@ def archive_command(ctx: CommandContext, session: str, why: str) -> None:
     Example:
       wakelog archive fix-bug
     """
-    _move(ctx, session, lambda s: s.archive(why=why), "wakelog reopen {}")
+    _move(ctx, session, lambda s: s.life.archive(why=why), "wakelog reopen {}")
 
 
 @click.command("delete")
@@ -233,7 +233,7 @@ def resume_command(
         return
     is_left = was_left(found)
     if is_left:
-        found.reopen(why=why or "resumed")
+        found.life.reopen(why=why or "resumed")
     status, name = found.status, str(found)
     if status in ("closed", "archived"):
         raise NotAllowedError(
@@ -247,7 +247,7 @@ def resume_command(
             hint=f"wait for that process or end it; see wakelog status {name}",
         )
     if is_lifted:
-        found.unpause(host=socket.gethostname(), why=why)
+        found.life.unpause(host=socket.gethostname(), why=why)
     data = _standing_data(found, is_lifted or is_left)
     ctx.answer("resume", data, lambda: _show(ctx, data))
 

@@ -269,7 +269,7 @@ def replay_command(
         raise click.UsageError(
             "--set changes what is replayed, and strict allows no difference: add --mode fill or live"
         )
-    recording = session.recording(where)
+    recording = session.history.recording(where)
     if dry_run or not agent:
         data = {**plain(recording), "mode": mode, "agent": agent or None}
         ctx.answer("recording", data, lambda: say_recording(ctx, recording, mode, agent))

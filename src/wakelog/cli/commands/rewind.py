@@ -97,7 +97,7 @@ def rewind_command(
     if not where.text or where.is_range:
         raise click.UsageError(f"rewind goes to one point: {session}@4, e12, cp:NAME, …")
     to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
-    preview = session.preview_rewind(to)
+    preview = session.history.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
     for_people = ctx.is_for_people
     if for_people:

@@ -166,7 +166,7 @@ def _plain(shown: _Shown, everything: bool, limit: int) -> dict[str, Any]:
 
 
 def _plain_commit(session: Session[Any], seq: Seq) -> dict[str, Any]:
-    commit = session.commit(seq)
+    commit = session.history.commit(seq)
     return {
         "id": commit.commit_id,
         "hash": commit.hash.hex(),

@@ -117,7 +117,7 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
     pointer, _ = find_key(session.log.state(session.seq(seq)), key)
-    found = session.blame(pointer, seq)
+    found = session.history.blame(pointer, seq)
     data = {
         **identity(session),
         "at": seq,

@@ -146,7 +146,7 @@ def _ship(scene: Scene, s: Session[Any]) -> None:
             key="staging-0042",
         )
         s.artefact("migration-0042", uri="db://staging/0042", why="applied on staging")
-    first, last = s.attempts_of(1)[0].first, s.attempts_of(8)[-1].last
+    first, last = s.history.attempts(1)[0].first, s.history.attempts(8)[-1].last
     summary = "Tokens lived 300 s; now a week. Tests pass. Docs advise revocable sessions."
     s.append(EventDraft(ev.HistoryCompacted(first=first, last=last, summary=summary), actor="runtime"))
     failed = next(e.seq for e in s.events(kind="action.failed"))

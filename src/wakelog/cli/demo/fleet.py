@@ -58,22 +58,22 @@ def _ending(number: int) -> Any:
 
 def _working(scene: Scene, s: Session[Any], end: int) -> None:
     scene.now = end - 40_000_000
-    s.take_lease(s.log.entry(1).body.get("agent", "worker"), ttl_s=24 * _HOUR)
+    s.life.take_lease(s.log.entry(1).body.get("agent", "worker"), ttl_s=24 * _HOUR)
     s.append(ev.TurnStarted(input="the next part"))
     scene.request(s, "search", {"q": "the next part"}, effect="read")
 
 
 def _closed(scene: Scene, s: Session[Any], end: int) -> None:
-    s.end()
+    s.life.end()
 
 
 def _archived(scene: Scene, s: Session[Any], end: int) -> None:
-    s.end()
-    s.archive(why="reviewed")
+    s.life.end()
+    s.life.archive(why="reviewed")
 
 
 def _paused(scene: Scene, s: Session[Any], end: int) -> None:
-    s.pause(why="maintenance window")
+    s.life.pause(why="maintenance window")
 
 
 def _waiting(scene: Scene, s: Session[Any], end: int) -> None:
@@ -82,7 +82,7 @@ def _waiting(scene: Scene, s: Session[Any], end: int) -> None:
 
 def _stuck(scene: Scene, s: Session[Any], end: int) -> None:
     """A lease nobody renews, and a call nobody answers."""
-    s.take_lease("worker-9", ttl_s=30)
+    s.life.take_lease("worker-9", ttl_s=30)
     s.append(ev.TurnStarted(input="deploy"))
     scene.request(s, "deploy", {"to": "staging"}, effect="external")
 
@@ -92,7 +92,7 @@ def _over_budget(scene: Scene, s: Session[Any], end: int) -> None:
         EventDraft(ev.BudgetSpent(cost=ev.Cost(usd_micros=214_000, tokens_in=61_000)), actor="runtime"),
         EventDraft(ev.BudgetReached(limit="usd_micros"), actor="runtime"),
     )
-    s.pause(why="the budget is spent")
+    s.life.pause(why="the budget is spent")
 
 
 def _failed(scene: Scene, s: Session[Any], end: int) -> None:

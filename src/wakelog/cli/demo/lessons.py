@@ -35,7 +35,7 @@ def build_learning(scene: Scene) -> None:
         s.fact("export.job", "writes its own file, then renames it")
         scene.write(s, FILE, added=4, removed=9)
         scene.call(s, "Bash", TESTS, "2 passed", effect="external", took_s=3)
-    s.end("completed")
+    s.life.end("completed")
     scene.wait(80_000)
     _today(scene)
     _plan(scene)
@@ -68,7 +68,7 @@ def _today(scene: Scene) -> None:
         scene.think(s, "This error ended twice after pip install. I will do that.", tokens=(3300, 40))
         scene.call(s, "Bash", {"command": "pip install pyyaml"}, "installed", effect="external", took_s=6)
         scene.call(s, "Bash", TESTS, "2 passed", effect="external", took_s=3)
-    s.end("completed")
+    s.life.end("completed")
 
 
 class _OnStage:
@@ -94,7 +94,7 @@ def _refund(scene: Scene, order: str) -> None:
         given = {"ticket": ticket["ticket"], "note": f"refund of {order}"}
         scene.call(s, "refund", given, "done", effect="external")
         scene.call(s, "notify", {"ticket": ticket["ticket"], "template": "refunded"}, "sent", effect="external")
-    s.end("completed")
+    s.life.end("completed")
 
 
 def _plan(scene: Scene) -> None:
@@ -120,4 +120,4 @@ def _plan(scene: Scene) -> None:
     on_stage: Any = _OnStage(scene, s)
     progress = store.plans.run("refund", on_stage, {"order": "order-5000"}, tools=[find_order, refund, notify])
     assert progress.ok, progress
-    s.end("completed")
+    s.life.end("completed")

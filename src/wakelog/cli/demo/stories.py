@@ -109,7 +109,7 @@ def build_tampered(scene: Scene) -> None:
             scene.call(s, "refund", given, "done", effect="external", key=f"refund-{order}", derived_from=flow)
             s.fact(f"refund-{order}", cents)
         scene.wait(60)
-    s.end()
+    s.life.end()
 
 
 def after_tampered(engine: Engine, scene: Scene) -> None:

@@ -232,7 +232,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     if header.turn:
         yield "turn", f"@{header.turn}.{header.attempt}" if header.attempt > 1 else f"@{header.turn}"
     yield "actor", header.actor
-    if tool := session.tool_of(entry, tools):
+    if tool := session.history.tool_of(entry, tools):
         effect = text_of(body.get("effect") or "")
         yield "tool", tool + (f"  ({effect})" if effect else "")
     for name in ("action", "input_hash", "output_summary"):

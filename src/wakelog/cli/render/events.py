@@ -108,7 +108,7 @@ def outcome_of(entry: Entry) -> str | None:
 
 def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     body, verb = entry.body, entry.kind.partition(".")[2]
-    tool = session.tool_of(entry, tools) or text_of(body.get("action", "action"))
+    tool = session.history.tool_of(entry, tools) or text_of(body.get("action", "action"))
     if not body:
         return EventLine("note", tool, f"{verb} (pruned)")
     if verb == "requested":
@@ -388,7 +388,7 @@ def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
         "turn": header.turn or None,
         "attempt": header.attempt if header.turn else None,
         "actor": header.actor,
-        "tool": session.tool_of(entry, tools) or None,
+        "tool": session.history.tool_of(entry, tools) or None,
         "outcome": outcome_of(entry),
         "summary": line_of(session, entry, tools).text[:500],
         "source": header.source or None,

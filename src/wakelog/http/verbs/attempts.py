@@ -74,14 +74,14 @@ class Adopt(Question, frozen=True):
 @route("GET", "/sessions/{session}/attempts", by_head=True)
 def attempts(call: VerbRequest, query: AttemptsQuery) -> AttemptsAnswer:
     """Lists all attempts of a turn with outcome, steps, time and cost."""
-    return AttemptsAnswer(tuple(call.session().attempts_of(query.turn, forks=query.forks)))
+    return AttemptsAnswer(tuple(call.session().history.attempts(query.turn, forks=query.forks)))
 
 
 @route("GET", "/sessions/{session}/compare", by_head=True)
 def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
     """Compares attempts, turns or sessions step by step: where they differ, why, and what followed."""
     other = call.space.session(query.other) if query.other else None
-    return call.session().compare(*query.side, other=other)
+    return call.session().history.compare(*query.side, other=other)
 
 
 @route("GET", "/compare")
@@ -98,11 +98,11 @@ def compare_places(call: VerbRequest, query: PlacesQuery) -> Comparison:
     sessions = [call.space.session(name or named[0]) for name in named]
     places = [_place(side) for side in query.side]
     if len(places) > 1:
-        return sessions[0].compare(*zip(sessions, places, strict=True))
+        return sessions[0].history.compare(*zip(sessions, places, strict=True))
     fork = sessions[0].head.fork
     if places[0] or fork is None:
-        return sessions[0].compare(places[0]) if places[0] else sessions[0].compare()
-    return call.space.session(fork.parent).compare(sessions[0])
+        return sessions[0].history.compare(places[0]) if places[0] else sessions[0].history.compare()
+    return call.space.session(fork.parent).history.compare(sessions[0])
 
 
 def _place(side: str) -> str:

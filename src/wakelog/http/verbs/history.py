@@ -271,7 +271,7 @@ def insight(call: VerbRequest, query: InsightQuery) -> Insight:
 @route("GET", "/sessions/{session}/blame", by_head=True)
 def blame(call: VerbRequest, query: BlameQuery) -> BlameAnswer:
     """Shows who last wrote each key at and below a pointer."""
-    return BlameAnswer(tuple(call.session().blame(query.pointer, query.at or None)))
+    return BlameAnswer(tuple(call.session().history.blame(query.pointer, query.at or None)))
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
@@ -283,7 +283,7 @@ def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
 @route("GET", "/sessions/{session}/preview", by_head=True)
 def preview(call: VerbRequest, query: ToQuery) -> RewindPreview:
     """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
-    return call.session().preview_rewind(query.to)
+    return call.session().history.preview_rewind(query.to)
 
 
 @route("GET", "/sessions/{session}/anchor", by_head=True)

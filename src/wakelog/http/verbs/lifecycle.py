@@ -117,19 +117,19 @@ def fork(call: VerbRequest, body: Fork) -> HeadAnswer:
 @route("POST", "/sessions/{session}/pause", scope="write")
 def pause(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Pauses a session: no new call runs until it is resumed. Outcomes of running calls are still accepted."""
-    return HeadAnswer.of(call.session().pause(why=body.why))
+    return HeadAnswer.of(call.session().life.pause(why=body.why))
 
 
 @route("POST", "/sessions/{session}/resume", scope="write")
 def resume(call: VerbRequest, body: Resume) -> HeadAnswer:
     """Continues a paused session."""
-    return HeadAnswer.of(call.session().unpause(host=body.host, why=body.why))
+    return HeadAnswer.of(call.session().life.unpause(host=body.host, why=body.why))
 
 
 @route("POST", "/sessions/{session}/close", scope="write")
 def close(call: VerbRequest, body: Close) -> HeadAnswer:
     """Ends a session; open calls are settled first."""
-    return HeadAnswer.of(call.session().end(body.outcome, why=body.why))
+    return HeadAnswer.of(call.session().life.end(body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/cancel", scope="write")
@@ -143,19 +143,19 @@ def cancel(call: VerbRequest, body: Cancel) -> CancelAnswer:
 @route("POST", "/sessions/{session}/reopen", scope="write")
 def reopen(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Reopens a closed or archived session."""
-    return HeadAnswer.of(call.session().reopen(why=body.why))
+    return HeadAnswer.of(call.session().life.reopen(why=body.why))
 
 
 @route("POST", "/sessions/{session}/archive", scope="write")
 def archive(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Archives a closed session."""
-    return HeadAnswer.of(call.session().archive(why=body.why))
+    return HeadAnswer.of(call.session().life.archive(why=body.why))
 
 
 @route("POST", "/sessions/{session}/lease", scope="write")
 def take_lease(call: VerbRequest, body: TakeLease) -> LeaseAnswer:
     """Claims a session for one writer. Appends guarded by an older epoch are refused from now on."""
-    return LeaseAnswer(call.session().take_lease(body.holder, ttl_s=body.ttl_s, force=body.force))
+    return LeaseAnswer(call.session().life.take_lease(body.holder, ttl_s=body.ttl_s, force=body.force))
 
 
 @route("POST", "/sessions/{session}/lease/beat", scope="write")
@@ -168,4 +168,4 @@ def beat_lease(call: VerbRequest, body: BeatLease) -> Acknowledged:
 @route("POST", "/sessions/{session}/lease/release", scope="write")
 def release_lease(call: VerbRequest, body: ReleaseLease) -> HeadAnswer:
     """Releases a lease."""
-    return HeadAnswer.of(call.session().release_lease(body.epoch))
+    return HeadAnswer.of(call.session().life.release_lease(body.epoch))

@@ -1,0 +1,158 @@
+"""`session.history`: who wrote what, attempts and sessions side by side, the first bad turn, and previews.
+
+Rooms that few programs need (compare, replay) are imported inside the verb that uses them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakelog.diff.writers import Blame, blame
+from wakelog.errors import InvalidInputError
+from wakelog.log.reader import Entry
+from wakelog.model.records import Commit
+from wakelog.session.base import Base, Where
+from wakelog.timeline.points import commit_at
+from wakelog.timeline.selectors import parse_selector, resolve_range
+from wakelog.timeline.slices import tool_of
+
+if TYPE_CHECKING:
+    from wakelog.compare.adoption_preview import AdoptionPreview
+    from wakelog.compare.comparison import Comparison
+    from wakelog.compare.trajectory import Course, Extent
+    from wakelog.diff.rewind_preview import RewindPreview
+    from wakelog.replay.recording import Recording
+    from wakelog.session.bisection import Bisected, Bisection, Judge
+
+Side = str | Base[Any] | tuple[Base[Any], str]
+"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), a whole session (a fork, or any other), or a
+place in another session."""
+
+
+class SessionHistory:
+    """Looks into what was recorded, and at what a step back would do."""
+
+    def __init__(self, session: Base[Any]) -> None:
+        self._session = session
+
+    def blame(self, pointer: str = "", at: Where = None) -> list[Blame]:
+        """Shows who last wrote each key below a JSON Pointer: event, turn, tool and reason."""
+        return blame(self._session.log, pointer, self._session.seq(at))
+
+    def commit(self, at: Where = None) -> Commit:
+        """The commit that holds an event: what was stored together with it."""
+        return commit_at(self._session.log, self._session._existing(at))
+
+    def tool_of(self, entry: Entry, known: dict[str, str] | None = None) -> str:
+        """The tool an event is about; empty for most kinds. An outcome names only its action: pass the same `known`
+        for all events of a list, and what it answers is not looked up again."""
+        return tool_of(self._session.log, entry, {} if known is None else known)
+
+    def attempts(self, turn: int | None = None, *, forks: bool = False) -> list[Course]:
+        """Lists all attempts of a turn with outcome, steps, time and cost; by default, of the newest turn with more
+        than one attempt. With `forks`, also what forks did instead."""
+        from wakelog.compare.trajectory import attempts, read_course, tried_again
+
+        number = tried_again(self._session.log) if turn is None else turn
+        return [read_course(each) for each in attempts(self._session.log, number, self._session.name, forks=forks)]
+
+    def compare(self, *sides: Side, other: Base[Any] | None = None) -> Comparison:
+        """Compares attempts, turns, forks or sessions, step by step: the first difference, its cause, and what
+        followed. The others are compared with the first side.
+
+        Without sides: the attempts of the newest turn that was tried again; one place: the attempts of that turn. One
+        session: this one against it. With `other`, all places but the first are in that session; a place given once is
+        meant in both.
+        """
+        from wakelog.compare.comparison import compare
+
+        return compare(*self._extents(sides, other))
+
+    def bisect(self, bad: Where, good: Where, is_good: Judge) -> Bisected:
+        """Finds the first bad turn between a point that is good and one that is bad, in a few tests: `is_good(point)`
+        says True, False, or None when it cannot tell. The state to test is `session.state(point.seq)`."""
+        from wakelog.session.bisection import begin, finish
+
+        search = begin(self._session.log, self._session.seq(bad), self._session.seq(good))
+        while (point := search.next) is not None:
+            told = is_good(point)
+            search = search.mark("skip" if told is None else "good" if told else "bad")
+        return finish(self._session, search)
+
+    def start_bisect(self, bad: Where, good: Where) -> Bisection:
+        """Begins the same search step by step: `search.next` is what to test, `search.mark("bad")` goes on."""
+        from wakelog.session.bisection import begin
+
+        return begin(self._session.log, self._session.seq(bad), self._session.seq(good))
+
+    def end_bisect(self, search: Bisection) -> Bisected:
+        """What such a search came to: the first bad turn, and what it changed, or the turns it may be."""
+        from wakelog.session.bisection import finish
+
+        return finish(self._session, search)
+
+    def recording(self, where: Where = None) -> Recording:
+        """What a replay of a turn, an attempt or a range would run again: its turns and calls, with what each was
+        given and answered. Without a place, of the whole session."""
+        from wakelog.replay.recording import read_recording
+
+        return read_recording(self._session.log, where)
+
+    def preview_rewind(self, to: Where) -> RewindPreview:
+        """What `rewind` would do, without doing it: what returns, what stays, and which effects cannot be undone.
+        Raises as the rewind would."""
+        from wakelog.diff.rewind_preview import preview_rewind
+
+        return preview_rewind(self._session.log, self._session.seq(to))
+
+    def preview_adopt(self, fork: Base[Any], at: Where = None, *, force: bool = False) -> AdoptionPreview:
+        """What `adopt` would do, without doing it: what is copied, what changes, what leaves the view. Raises as the
+        adoption would."""
+        from wakelog.compare.adoption_preview import preview_adoption
+
+        return preview_adoption(self._session.log, fork.log, None if at is None else fork.seq(at), force=force)
+
+    def _extents(self, sides: tuple[Side, ...], other: Base[Any] | None) -> list[Extent]:
+        if other is not None:
+            first = sides[0] if sides else ""
+            rest = sides[1:] or (first if isinstance(first, str) else "",)
+            return [_in(self._session, first), *(_in(other, side) for side in rest)]
+        if len(sides) == 1 and not isinstance(sides[0], str):
+            return [_in(self._session, ""), _in(self._session, sides[0])]
+        if len(sides) > 1:
+            return [_in(self._session, side) for side in sides]
+        from wakelog.compare.trajectory import attempts, tried_again
+
+        number = _turn_at(self._session, str(sides[0])) if sides else tried_again(self._session.log)
+        return attempts(self._session.log, number, self._session.name, forks=True) if number else []
+
+
+def _turn_at(session: Base[Any], place: str) -> int:
+    """The turn that a place is in; @6 may be one that only forks have, and a whole session is in none."""
+    _refuse_other(session, place)
+    if place.startswith("@") and place[1:].isdigit():
+        return int(place[1:])
+    first = parse_selector(place).first
+    return session.log.entry(resolve_range(session.log, first).last).header.turn if first else 0
+
+
+def _in(session: Base[Any], side: Side) -> Extent:
+    from wakelog.compare.trajectory import select_extent
+
+    if isinstance(side, tuple):
+        return select_extent(side[0].log, side[1], side[0].name)
+    if not isinstance(side, str):
+        return select_extent(side.log, name=side.name)
+    _refuse_other(session, side)
+    return select_extent(session.log, side, session.name)
+
+
+def _refuse_other(session: Base[Any], side: str) -> None:
+    """InvalidInputError for a place in another session."""
+    named = parse_selector(side).session if side else ""
+    if named and named not in (session.name, session.id):
+        raise InvalidInputError(
+            f"{side!r} names another session than {session}",
+            kind="bad-selector",
+            hint=f"pass it as a session: session.history.compare(store.resume({named!r}))",
+        )
