@@ -2,6 +2,17 @@
 
 A session is a durable, append-only, typed event log that lives outside the model's context window. State, diffs, forks,
 resumes, replays, audits and handoffs are all read from it. Start with `wakelog.open()`.
+
+Where to look (CONTRIBUTING.md has the layers):
+
+    surfaces      cli, http, mcp, web
+    in and out    adapters, hooks, importers, instruments, exporters
+    a store       store opens it, config sets it up, maintenance looks after it, evidence signs its heads
+    a session     session has the verbs, runtime makes calls, replay repeats them, context is what the model sees,
+                  files what is on disk, monitors watches and counts
+    its past      timeline finds positions, diff what changed, compare what differs, provenance where it came from,
+                  insight what the agent's words say; knowledge and patterns ask over all sessions, index answers
+    its bytes     log, state, codec, redaction, engine and engines; model and errors are what all of them speak of
 """
 
 from __future__ import annotations
