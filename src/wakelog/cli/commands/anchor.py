@@ -75,7 +75,7 @@ def _one(ctx: CommandContext, session: str, key: PrivateKey | None, out: Path | 
     if key:
         data |= {"signer": str(key.public), "signed": text}
     said = f"Anchored e{anchor.seq} of {found.name or found.id} in {out}" if out else text.removesuffix("\n")
-    ctx.answer("anchor", data, lambda: ctx.say(said))
+    ctx.answer("anchor", data, said)
     if out is not None:
         signer = f" --signer {key.public}" if key else ""
         ctx.suggest(f"keep {out} elsewhere", f"wakelog verify --against {out}{signer}")
@@ -96,7 +96,7 @@ def _add(
     if not every_s:
         done = ctx.store.anchors.add(log, key, named)
         _keep(ctx, log, out, git, force=force)
-        ctx.answer("anchored", _data(log, done, key), lambda: ctx.say(_said(log, done)))
+        ctx.answer("anchored", _data(log, done, key), _said(log, done))
         ctx.suggest("keep a receipt elsewhere with --out or --git", f"wakelog verify --all --against {place}")
         return
     if named:
@@ -168,6 +168,6 @@ def anchor_key_command(ctx: CommandContext, name: str, out: Path | None, source:
         write_key(key, out)
         public = key.public
     data = {"name": public.name, "public": str(public), "file": str(out) if out else None}
-    ctx.answer("anchor-key", data, lambda: ctx.say(str(public)))
+    ctx.answer("anchor-key", data, str(public))
     if out is not None:
         ctx.suggest(f"wakelog anchor --key {out} --to FOLDER", "give the line above to those who verify")

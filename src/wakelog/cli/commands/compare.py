@@ -305,6 +305,6 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     ctx.answer(
         "attempts-pick",
         data,
-        lambda: ctx.say(f"{spot} ({span.outcome}) is in view. To undo: {inert_line(undo)}"),
+        f"{spot} ({span.outcome}) is in view. To undo: {inert_line(undo)}",
     )
     return 0

@@ -69,7 +69,7 @@ def get(ctx: CommandContext, key: str) -> None:
     if key not in config.SETTINGS:
         config.check(key, "", "config get")
     found = config.load()[key]
-    ctx.answer("config-value", msgspec.to_builtins(found), lambda: ctx.say(_value_text(ctx, found)))
+    ctx.answer("config-value", msgspec.to_builtins(found), _value_text(ctx, found))
 
 
 @config_command.command("set")

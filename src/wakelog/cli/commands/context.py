@@ -213,7 +213,7 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
     back = f"wakelog expand {handle(session)}@e{seq}"
     name = label(session)
     told = f"{name}: e{seq} replaces e{span.first}..e{span.last} (to revert: {back})"
-    ctx.answer("compact", data, lambda: ctx.say(told))
+    ctx.answer("compact", data, told)
 
 
 def _list(ctx: CommandContext, session: Session[Any]) -> None:

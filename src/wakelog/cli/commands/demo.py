@@ -54,7 +54,7 @@ def demo_command(
         check_page()
     if listing:
         shown = [{"name": d.name, "shows": d.shows} for d in DEMOS.values()]
-        ctx.answer("demos", shown, lambda: ctx.say("\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values())))
+        ctx.answer("demos", shown, "\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values()))
         return
     names = list(DEMOS) if name == "all" else [_known(name)]
     folder = str(into or ctx.given_url or FOLDER)

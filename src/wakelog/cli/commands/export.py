@@ -139,7 +139,7 @@ def export_command(
         "holes": holes,
     }
     name = label(session)
-    ctx.answer("export", data, lambda: ctx.say(f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})"))  # type: ignore[arg-type]
+    ctx.answer("export", data, f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})")  # type: ignore[arg-type]
     if form == "bundle":
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
     elif form == "claude-code":

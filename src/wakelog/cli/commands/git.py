@@ -198,7 +198,7 @@ def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
     with contextlib.suppress(WakelogError):
         if kind not in ("merge", "squash"):
             turns = ctx.store.git.add_trailers(message)
-    ctx.answer("gittrailer", {"turns": turns}, lambda: ctx.say(inert_line(", ".join(turns) or "no turn")))
+    ctx.answer("gittrailer", {"turns": turns}, inert_line(", ".join(turns) or "no turn"))
 
 
 shape(SessionCommits, "session name? links")

@@ -50,7 +50,7 @@ def help_command(ctx: CommandContext, everything: bool, words: tuple[str, ...]) 
     text = command.get_help(at)
     names = command.list_commands(at) if isinstance(command, click.Group) else []
     data = {"command": " ".join(words) or None, "text": text, "commands": names}
-    ctx.answer("help", data, lambda: ctx.say(text))
+    ctx.answer("help", data, text)
 
 
 @click.command("completion")
@@ -66,7 +66,7 @@ def completion_command(ctx: CommandContext, shell: str) -> None:
       wakelog completion fish | source       in ~/.config/fish/config.fish
     """
     script = source(shell)
-    ctx.answer("completion", {"shell": shell, "script": script}, lambda: ctx.say(script.rstrip("\n")))
+    ctx.answer("completion", {"shell": shell, "script": script}, script.rstrip("\n"))
     if sys.stdout.isatty():
         # To somebody who looks at it. A shell that evaluates it at every start has heard it already.
         ctx.suggest(_HOW[shell])

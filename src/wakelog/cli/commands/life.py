@@ -264,7 +264,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
     found = continuation(session, own if wanted == NATIVE else wanted)
     if only_print or not ctx.is_for_people or not sys.stdin.isatty():
         data = {**msgspec.to_builtins(found), "line": found.line, "session": session.id}
-        ctx.answer("resume", data, lambda: ctx.say(inert(found.line)))
+        ctx.answer("resume", data, inert(found.line))
         return
     ctx.close()
     run(found)

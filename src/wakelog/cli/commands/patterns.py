@@ -145,7 +145,7 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
       wakelog patterns promote c764836e8 --name refund
     """
     made = ctx.store.plans.promote(id, name, project=_project(ctx, everything), why=why)
-    ctx.answer("plan", made, lambda: ctx.say_all(plan_lines(ctx, made)))
+    ctx.answer("plan", made, plan_lines(ctx, made))
     ctx.suggest(f"wakelog plans show {name}", f"wakelog plans endorse {name}")
 
 

@@ -88,7 +88,7 @@ def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
       wakelog plans endorse refund --by ann
     """
     found = ctx.store.plans.endorse(name, by=by, why=why)
-    ctx.answer("plan", found, lambda: ctx.say_all(plan_lines(ctx, found)))
+    ctx.answer("plan", found, plan_lines(ctx, found))
 
 
 @plans_command.command("rm")
@@ -104,4 +104,4 @@ def remove_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
       wakelog plans rm refund -m "the shop has a new API"
     """
     ctx.store.plans.remove(name, by=by, why=why)
-    ctx.answer("plan-removed", {"name": name}, lambda: ctx.say(f"the plan {name} is removed"))
+    ctx.answer("plan-removed", {"name": name}, f"the plan {name} is removed")

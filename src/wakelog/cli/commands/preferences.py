@@ -142,7 +142,7 @@ def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
       wakelog preferences rm 1f0c2a
     """
     ctx.store.preferences.remove(id, why=why)
-    ctx.answer("preference-removed", {"id": id}, lambda: ctx.say(f"the preference {id} is removed"))
+    ctx.answer("preference-removed", {"id": id}, f"the preference {id} is removed")
 
 
 def _say(ctx: CommandContext, each: Preference) -> None:

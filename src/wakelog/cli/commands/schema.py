@@ -52,7 +52,7 @@ def schema_command(ctx: CommandContext, name: str, only_names: bool) -> None:
     """
     schemas = _schemas()
     if only_names:
-        ctx.answer("schemas", list(schemas), lambda: ctx.say_all(schemas), records=[{"name": each} for each in schemas])
+        ctx.answer("schemas", list(schemas), schemas, records=[{"name": each} for each in schemas])
         return
     if name and name not in schemas:
         import difflib

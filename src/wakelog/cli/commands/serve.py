@@ -236,7 +236,7 @@ def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
     """
     with closing(_keys(ctx, key_file)) as keys:
         key = keys.revoke(name_or_id)
-    ctx.answer("key", key, lambda: ctx.say(f"{inert_line(key.name)} ({key.id}) is revoked"))
+    ctx.answer("key", key, f"{inert_line(key.name)} ({key.id}) is revoked")
 
 
 def _keys(ctx: CommandContext, key_file: Path | None) -> Keys:

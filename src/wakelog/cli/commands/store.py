@@ -270,7 +270,7 @@ def path(ctx: CommandContext) -> None:
       wakelog store path
     """
     url = hide_password(ctx.url)
-    ctx.answer("store-path", {"path": url}, lambda: ctx.say(url))
+    ctx.answer("store-path", {"path": url}, url)
 
 
 @store_command.command("info")

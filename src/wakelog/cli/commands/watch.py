@@ -257,7 +257,7 @@ def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
 
 def _tell_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, said: str) -> None:
     data = {**identity(session), "flag": name, "seq": seq}
-    ctx.answer("flag", data, lambda: ctx.say(f"{label(session)}: {said}"))
+    ctx.answer("flag", data, f"{label(session)}: {said}")
 
 
 def _sessions(ctx: CommandContext, session: str, everything: bool) -> list[Session[Any]]:
