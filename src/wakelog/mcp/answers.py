@@ -7,7 +7,7 @@ is, because some clients cut long answers in the middle without telling anybody.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -58,22 +58,28 @@ def page(
     return shown
 
 
-def read_on(value: Value, skip: int, limit: int = ROOM) -> dict[str, Any]:
+def page_from(
+    items: Sequence[Any], skip: int, show: Callable[[Any], Any] = lambda item: item, *, room: int = ROOM
+) -> tuple[list[Any], int | None]:
+    """As many items from a place on as fit into an answer, and where to go on."""
+    rows = page(items[skip:], show, limit=len(items) or 1, room=room)
+    reached = skip + len(rows)
+    return rows, reached if reached < len(items) else None
+
+
+def read_on(value: Value, skip: int) -> dict[str, Any]:
     """A long text from a place on, or a long list or object from an item on; `next` is where to go on."""
     if isinstance(value, dict):
-        pairs = list(value.items())[skip:]
-        rows = page(pairs, lambda p: [p[0], fit_within(p[1], limit - size(p[0]) - 10)], limit=len(pairs), room=limit)
-        reached = skip + len(rows)
-        return {"value": dict(rows), "next": reached if reached < len(value) else None}
+        pairs, more = page_from(list(value.items()), skip, lambda p: [p[0], fit_within(p[1], ROOM - size(p[0]) - 10)])
+        return {"value": dict(pairs), "next": more}
     if isinstance(value, list | tuple):
-        items = page(value[skip:], limit=len(value), room=limit)
-        reached = skip + len(items)
-        return {"value": items, "next": reached if reached < len(value) else None}
+        items, more = page_from(value, skip)
+        return {"value": items, "next": more}
     if not isinstance(value, str):
         return {"value": value, "next": None}
-    part = value[skip : skip + limit]
-    while size(part) > limit:
-        part = part[: max(1, len(part) * limit // (size(part) + 1))]
+    part = value[skip : skip + ROOM]
+    while size(part) > ROOM:
+        part = part[: max(1, len(part) * ROOM // (size(part) + 1))]
     reached = skip + len(part)
     return {"value": part, "next": reached if reached < len(value) else None}
 
@@ -140,7 +146,7 @@ def _share(sizes: list[int], room: int) -> list[int]:
     return rooms
 
 
-def event_answer(session: Session[Any], entry: Entry, *, full: bool = False, room: int = ROOM) -> dict[str, Value]:
+def event_answer(session: Session[Any], entry: Entry, *, full: bool = False) -> dict[str, Value]:
     """One event: where it stands, how far it is trusted, and what it says. `cut` names what is not shown whole."""
     header = entry.header
     said: dict[str, Value] = {"e": entry.seq, "kind": entry.kind}
@@ -154,10 +160,10 @@ def event_answer(session: Session[Any], entry: Entry, *, full: bool = False, roo
         said["gone"] = "erased" if entry.record.body else "pruned"
     names = [n for n in entry.body if n != "delta" and (full or n not in _HIDDEN)]
     whole = {name: session.log.value(entry, entry.body[name]) for name in names}
-    each = room if full else min(4 * TEXT_MAX, room)
+    each = ROOM if full else min(4 * TEXT_MAX, ROOM)
     shown = {name: fit_within(value, each, each if full else TEXT_MAX) for name, value in whole.items()}
-    if size(shown) > room:
-        shown = {name: fit_within(value, room // len(shown) - size(name) - 2) for name, value in whole.items()}
+    if size(shown) > ROOM:
+        shown = {name: fit_within(value, ROOM // len(shown) - size(name) - 2) for name, value in whole.items()}
     cut: list[Value] = [name for name in names if shown[name] != whole[name]]
     return {**said, **shown, **({"cut": cut} if cut else {})}
 

@@ -10,13 +10,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
 from wakelog.errors import InvalidInputError, UnsupportedError
+from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
+from wakelog.state.diff import diff
 from wakelog.state.patch import copy
+
+if TYPE_CHECKING:
+    from wakelog.session.base import Base
 
 S = TypeVar("S")
 Migrations = Mapping[int, Callable[[dict[str, Value]], dict[str, Value]]]
@@ -135,3 +141,23 @@ def _validate_schema(value: Value, schema: dict[str, Any]) -> None:
         jsonschema.validate(value, schema)
     except jsonschema.ValidationError as exc:
         raise ValueError(exc.message) from exc
+
+
+def bring_forward(session: Base[Any]) -> None:
+    """Checks an existing session's data against the type it is opened with, and migrates older data."""
+    data_type = session._data_type
+    if data_type.kind is None:
+        return
+    state = session.log.state()
+    written_as = state["labels"].get(LABEL, "")
+    if written_as == data_type.label:
+        data_type.load(state["data"])
+        return
+    value = data_type.migrate(state["data"], written_as)
+    data_type.load(value)
+    patch = diff(state["data"], value, "/data")
+    why = f"data brought from {written_as or 'untyped'} to {data_type.label}"
+    changes: list[ev.Event] = [ev.LabelsSet(labels={LABEL: data_type.label}, why=why)]
+    if patch:
+        changes.insert(0, ev.StatePatched(patch=patch, why=why))
+    session.append(*(EventDraft(change, actor="runtime") for change in changes), expect=session.head.seq)

@@ -38,7 +38,7 @@ _COLUMNS = (
 
 
 DERIVED_TURNS_MAX = 10
-"""Of so many turns at most it is told what is derived."""
+"""Of so many turns at most it is told what is derived: of more it would be a list that nobody reads."""
 
 
 class _Pair(msgspec.Struct, frozen=True):
@@ -98,9 +98,10 @@ def diff_command(
     if patch and ctx.is_for_people:
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
-        insight = _derived(pair) if not key else None
+        turns = _turns(pair) if not key else -1
+        insight = derived(pair.session, f"e{pair.a + 1}..e{pair.b}") if 0 <= turns <= DERIVED_TURNS_MAX else None
         ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
-        if not key and not stat and ctx.is_for_people and (turns := _turns(pair)) > DERIVED_TURNS_MAX:
+        if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
             ctx.say(
                 ctx.style(
                     f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: ask for fewer,"
@@ -190,14 +191,6 @@ def _turns(pair: _Pair) -> int:
         return -1
     first, last = (pair.session.state(seq).turn.number if seq else 0 for seq in (pair.a, pair.b))
     return last - first
-
-
-def _derived(pair: _Pair) -> Insight | None:
-    """What can be derived of the turns between two points of one session; of many turns it would be a list that
-    nobody reads."""
-    if not 0 <= _turns(pair) <= DERIVED_TURNS_MAX:
-        return None
-    return derived(pair.session, f"e{pair.a + 1}..e{pair.b}")
 
 
 def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, Any]:

@@ -14,15 +14,14 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
-from wakelog.cli.render.mask_review import say_review
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line, size
+from wakelog.cli.text import counted, inert_line, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
 from wakelog.exporters.html_page import html_page
 from wakelog.exporters.openai_chat import openai_chat
-from wakelog.exporters.share_mask import ShareMask
+from wakelog.exporters.share_mask import MaskReview, ShareMask
 from wakelog.log.damage import Hole, Told
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -329,3 +328,23 @@ def _answer(
         ctx.say(f"  its recording is {bundle}  ({size(bundle.stat().st_size)})")
 
     ctx.answer("export", data, human)
+
+
+EVENTS = 12
+_WORDS = {"user": "user name in a path", "own-word": "own word"}
+
+
+def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> None:
+    """The review, also when there is nothing in it: that is an answer too."""
+    verb = "would be masked" if dry_run else "masked"
+    if not review.total:
+        click.echo(f"nothing {verb}: no secrets, own words or home folders were found", err=True)
+        return
+    count, events = review.total, len(review.events)
+    places = f"{counted(count, 'place')} in {counted(events, 'event')}"
+    click.echo(f"{places} {verb}:", err=True)
+    for kind, found in sorted(review.kinds.items()):
+        shown = " ".join(f"e{seq}" for seq in sorted(found)[:EVENTS])
+        more = f" and {len(found) - EVENTS} more" if len(found) > EVENTS else ""
+        click.echo(f"  {_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}{more}", err=True)
+    ctx.suggest("look the file through before you share it: rules know forms, not meanings")
