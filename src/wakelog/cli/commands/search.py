@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import click
@@ -11,7 +12,6 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
-from wakelog.cli.render.insight import derived_hit_lines
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
 from wakelog.cli.render.table import GAP, Cell, Column, say_table
@@ -20,6 +20,7 @@ from wakelog.cli.text import age, fit, glyph, inert_line, pad, width
 from wakelog.index.results import Hit, Table
 from wakelog.index.sql import ROWS_MAX, VIEWS
 from wakelog.model.payloads import without_bytes
+from wakelog.store.insight_search import DerivedHit
 
 LIMIT, ALL = 20, 10_000
 _NARROW = 8
@@ -234,3 +235,14 @@ def _answer_views(ctx: CommandContext) -> None:
             ctx.say(line)
 
     ctx.answer("query", data, human)
+
+
+shape(DerivedHit, "session name? item")
+
+
+def derived_hit_lines(ctx: CommandContext, hits: Sequence[DerivedHit]) -> Iterator[str]:
+    for hit in hits:
+        place = f"{harmless(hit.name) or hit.session}@{hit.item.turn} e{hit.item.seq}"
+        marks = f"~ {hit.item.kind.replace('_', ' ')}, derived by rules {hit.item.rules}"
+        yield f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(marks, dim=True)}"
+        yield "    " + fit(f'"{" ".join(hit.item.quote.split())}"', ctx.columns - 4)

@@ -10,12 +10,10 @@ from typing import Any
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless
 from wakelog.cli.text import counted, fit, fit_path, glyph, inert_line, pad
 from wakelog.errors import WakelogError
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.session import Session
-from wakelog.store.insight_search import DerivedHit
 
 TITLES = {
     "goal": "goal",
@@ -157,14 +155,3 @@ shape(
     " rules",
 )
 shape(Insight, "items hidden notes rules")
-
-
-shape(DerivedHit, "session name? item")
-
-
-def derived_hit_lines(ctx: CommandContext, hits: Sequence[DerivedHit]) -> Iterator[str]:
-    for hit in hits:
-        place = f"{harmless(hit.name) or hit.session}@{hit.item.turn} e{hit.item.seq}"
-        marks = f"~ {hit.item.kind.replace('_', ' ')}, derived by rules {hit.item.rules}"
-        yield f"{ctx.style(fit(place, ctx.columns // 2), fg='cyan')}  {ctx.style(marks, dim=True)}"
-        yield "    " + fit(f'"{" ".join(hit.item.quote.split())}"', ctx.columns - 4)
