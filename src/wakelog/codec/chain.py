@@ -31,27 +31,12 @@ SealItem = tuple[str, int, int, str, Seq, tuple[tuple[Seq, Seq], ...], str, Trus
 
 _sha256 = hashlib.sha256
 _encode = msgspec.json.Encoder().encode
-_seal = None if core is None else core.seal_records
-_hash = None if core is None else core.hash_records
-
-
-def seal_records(
-    prev: bytes, first: Seq, at: int, salts: bytes, items: Sequence[SealItem]
-) -> tuple[tuple[Record, ...], bytes]:
-    """The records of a commit whose first event is `first`, and the chain's hash after them."""
-    if _seal is not None:
-        try:
-            records, chain = _seal(prev, first, at, salts, items)
-            return tuple(starmap(Record, records)), chain
-        except Exception:  # whatever it is, the specification has the last word
-            pass
-    return seal_in_python(prev, first, at, salts, items)
 
 
 def seal_in_python(
     prev: bytes, first: Seq, at: int, salts: bytes, items: Sequence[SealItem]
 ) -> tuple[tuple[Record, ...], bytes]:
-    """See `seal_records`."""
+    """The records of a commit whose first event is `first`, and the chain's hash after them."""
     records, chain, place = [], prev, 0
     for seq, (kind, turn, attempt, actor, cause, derived_from, source, trust, event, delta) in enumerate(items, first):
         salt = salts[place : place + SALT_SIZE]
@@ -64,23 +49,33 @@ def seal_in_python(
     return tuple(records), chain
 
 
-def hash_records(prev: bytes, records: Sequence[Record]) -> list[tuple[str, bytes]]:
-    """For each record the hash of its body, which is empty where the salt is gone, and the chain's hash after it."""
-    if _hash is not None:
-        try:
-            return _hash(prev, records)  # type: ignore[no-any-return]
-        except Exception:  # whatever it is, the specification has the last word
-            pass
-    return hash_in_python(prev, records)
-
-
 def hash_in_python(prev: bytes, records: Sequence[Record]) -> list[tuple[str, bytes]]:
-    """See `hash_records`."""
+    """For each record the hash of its body, which is empty where the salt is gone, and the chain's hash after it."""
     found, chain = [], prev
     for record in records:
         chain = link(chain, record.header)
         found.append((hash_body(record.salt, record.body) if record.salt else "", chain))
     return found
+
+
+def _seal_natively(
+    prev: bytes, first: Seq, at: int, salts: bytes, items: Sequence[SealItem]
+) -> tuple[tuple[Record, ...], bytes]:
+    try:
+        records, chain = core.seal_records(prev, first, at, salts, items)
+        return tuple(starmap(Record, records)), chain
+    except Exception:  # whatever it is, the specification has the last word
+        return seal_in_python(prev, first, at, salts, items)
+
+
+def _hash_natively(prev: bytes, records: Sequence[Record]) -> list[tuple[str, bytes]]:
+    try:
+        return core.hash_records(prev, records)  # type: ignore[no-any-return]
+    except Exception:  # whatever it is, the specification has the last word
+        return hash_in_python(prev, records)
+
+
+seal_records, hash_records = (seal_in_python, hash_in_python) if core is None else (_seal_natively, _hash_natively)
 
 
 def join_body(event: bytes, delta: bytes) -> bytes:

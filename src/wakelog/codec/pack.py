@@ -38,36 +38,33 @@ _decode_snapshot = msgspec.msgpack.Decoder(tuple[bytes, bytes]).decode
 _local = threading.local()
 
 
-def pack(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
-    """A commit's records and its payloads, each as it is stored. No payloads are no bytes."""
-    if core is not None:
-        try:
-            return core.pack(records, payloads)  # type: ignore[no-any-return]
-        except Exception:  # whatever it is, the specification has the last word
-            pass
-    return pack_in_python(records, payloads)
-
-
-def unpack(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
-    """What was packed; CorruptLogError when that cannot be told."""
-    if core is not None:
-        try:
-            triples, pairs = core.unpack(records, payloads)
-            return tuple(starmap(Record, triples)), pairs
-        except Exception:  # whatever it is, the specification has the last word
-            pass
-    return unpack_in_python(records, payloads)
-
-
 def pack_in_python(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
-    """See `pack`."""
+    """A commit's records and its payloads, each as it is stored. No payloads are no bytes."""
     return _pack([(r.header, r.salt, r.body) for r in records]), _pack(payloads) if payloads else b""
 
 
 def unpack_in_python(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
-    """See `unpack`."""
+    """What was packed; CorruptLogError when that cannot be told."""
     triples = _unpack(records, _decode_records)
     return tuple(starmap(Record, triples)), _unpack(payloads, _decode_pairs) if payloads else ()
+
+
+def _pack_natively(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
+    try:
+        return core.pack(records, payloads)  # type: ignore[no-any-return]
+    except Exception:  # whatever it is, the specification has the last word
+        return pack_in_python(records, payloads)
+
+
+def _unpack_natively(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
+    try:
+        triples, pairs = core.unpack(records, payloads)
+        return tuple(starmap(Record, triples)), pairs
+    except Exception:  # whatever it is, the specification has the last word
+        return unpack_in_python(records, payloads)
+
+
+pack, unpack = (pack_in_python, unpack_in_python) if core is None else (_pack_natively, _unpack_natively)
 
 
 def pack_snapshot(state: bytes) -> bytes:

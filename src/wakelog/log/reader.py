@@ -56,18 +56,11 @@ class Entry:
         self.session = session
         self.commit_id = commit_id
         self.header = header
+        self.seq, self.kind = header.seq, header.kind
         self.hash = hash
         self.record = record
         self.payloads = payloads
         """Those that its commit brought, when they were read along."""
-
-    @property
-    def seq(self) -> Seq:
-        return self.header.seq
-
-    @property
-    def kind(self) -> str:
-        return self.header.kind
 
     @property
     def happened_at(self) -> int:

@@ -137,7 +137,8 @@ def seal(
         size = sum([len(record.header) + len(record.body) for record in records])
         turns = [item[1] for item in items if item[1]]
         tip.bytes_since += size
-        _remember(sealed, tip, collector.new, first)
+        if collector.new:
+            _remember(sealed, tip, collector.new, first)
         kinds = tuple(dict.fromkeys([item[0] for item in items]))
         doc = tip.fold.doc
         sealed.commit = Commit(
