@@ -28,13 +28,12 @@ from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
-from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.shaped_items import ShapedItems, items_of
 from wakelog.adapters.stores import store_at
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.values import Value, check_value
 from wakelog.runtime.bridge import in_thread
-from wakelog.session import Session
 from wakelog.state.diff import diff
 from wakelog.store import Store
 
@@ -130,13 +129,7 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
         return found
 
     def _items(self, held: HeldLog, name: str) -> ShapedItems:
-        with held.lock:
-            if held.memory is None:
-                session: Session[Any] = Session(held.log, name=name)
-                session.store = self.store
-                held.memory = ShapedItems(session, FORMAT, shaped)
-            kept: ShapedItems = held.memory
-            return kept
+        return items_of(held, self.store, name, FORMAT, shaped)
 
 
 def _shared(known: list[KeptItem], history: list[Any]) -> int:

@@ -9,13 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from wakelog.adapters.held_logs import HeldLog
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReadMessage, ReplyFacts, read_message
 from wakelog.importers.steps import AskStep
 from wakelog.session import Session
+from wakelog.store import Store
 
 Shape = Callable[[Any], dict[str, Any]]
 """From a framework's message to one in the shape of Anthropic's."""
+
+
+def items_of(held: HeldLog, store: Store, name: str, format: str, shape: Shape) -> ShapedItems:
+    """The messages of a session that is held open; what was read of them is kept with it."""
+    with held.lock:
+        if held.memory is None:
+            session: Session[Any] = Session(held.log, name=name)
+            session.store = store
+            held.memory = ShapedItems(session, format, shape)
+        kept: ShapedItems = held.memory
+        return kept
 
 
 class ShapedItems:

@@ -30,7 +30,7 @@ from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.message_events import ReplyFacts
-from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.shaped_items import ShapedItems, items_of
 from wakelog.adapters.stores import store_at
 from wakelog.errors import ConflictError
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -40,7 +40,6 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value, check_value
-from wakelog.session import Session
 from wakelog.state.diff import diff
 from wakelog.store import Store
 
@@ -209,13 +208,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         ]
 
     def _items(self, held: HeldLog, session_id: str, agent_id: str) -> ShapedItems:
-        with held.lock:
-            if held.memory is None:
-                session: Session[Any] = Session(held.log, name=self.name_of(session_id, agent_id))
-                session.store = self.store
-                held.memory = ShapedItems(session, FORMAT, shaped)
-            kept: ShapedItems = held.memory
-            return kept
+        return items_of(held, self.store, self.name_of(session_id, agent_id), FORMAT, shaped)
 
     def _facts(self, message: dict[str, Any]) -> ReplyFacts | None:
         told = message.get("metadata")

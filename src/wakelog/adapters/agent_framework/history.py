@@ -15,7 +15,7 @@ from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLogs
 from wakelog.adapters.message_events import ReplyFacts
-from wakelog.adapters.shaped_items import ShapedItems
+from wakelog.adapters.shaped_items import ShapedItems, items_of
 from wakelog.adapters.stores import store_at
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
@@ -23,7 +23,6 @@ from wakelog.model.json_fields import count_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import check_value
 from wakelog.runtime.bridge import in_thread
-from wakelog.session import Session
 from wakelog.store import Store
 
 HISTORIES, FORMAT = "agent-framework", "agent-framework"
@@ -127,13 +126,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
     def _items(self, name: str, session_id: str = "") -> ShapedItems:
         labels = {"framework": "agent-framework", "agent-framework.session": session_id}
         held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
-        with held.lock:
-            if held.memory is None:
-                session: Session[Any] = Session(held.log, name=name)
-                session.store = self.store
-                held.memory = ShapedItems(session, FORMAT, shaped)
-            kept: ShapedItems = held.memory
-            return kept
+        return items_of(held, self.store, name, FORMAT, shaped)
 
     def _facts(self, response: Any) -> ReplyFacts | None:
         """What the framework knows of an answer beyond its messages."""

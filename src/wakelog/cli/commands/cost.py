@@ -11,10 +11,10 @@ import click
 
 from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.places import find_time
-from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
-from wakelog.cli.render.table import Cell, Column, Row, lay_out, say_table
+from wakelog.cli.render.table import Cell, Column, lay_out
 from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
@@ -44,7 +44,6 @@ _COLUMNS_PRICES = (
     Column("from", drop=1),
 )
 LIMIT = 50
-_NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
 def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
@@ -163,7 +162,7 @@ def cost_command(
         since=find_time(ctx, since) or None,
         utc=ctx.utc,
     )
-    name = _namer(ctx, costs.by)
+    name = group_namer(ctx, costs.by)
     inherited = _inherited(session) if session is not None and turns is None else 0
     data: dict[str, Any] = {
         "by": costs.by,
@@ -206,19 +205,6 @@ def _inherited(session: Session[Any]) -> int:
     return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
 
-def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
-    """How a group is called: sessions by their names."""
-    names = {head.session: str(head) for head in ctx.store.sessions()} if by in ("session", "turn") else {}
-
-    def name(key: str) -> str:
-        if by == "turn":
-            session, _, turn = key.rpartition("@")
-            return f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"  # type: ignore[call-overload]
-        return names.get(key, key) or _NOBODY.get(by, "(none)")  # type: ignore[call-overload]
-
-    return name
-
-
 def _answer_prices(ctx: CommandContext) -> None:
     from wakelog.config.settings import user_prices
 
@@ -229,7 +215,6 @@ def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: 
     if not costs.rows:
         ctx.say("nothing was spent")
         return
-    shown = costs.rows[-limit:] if costs.by == "day" and limit else costs.rows[:limit] if limit else costs.rows
     columns = (
         Column(costs.by.removeprefix(LABEL), least=14),
         Column("in", right=True),
@@ -237,17 +222,9 @@ def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: 
         Column("time", right=True, drop=1),
         Column("money", right=True),
     )
-    rows = [_cells_cost(name(row.key), row) for row in shown]
-    if len(costs.rows) > 1:
-        rows.append(_cells_cost("all", costs.total, bold=True))
-    say_table(ctx, columns, rows)
-    if costs.total.unpriced_tokens:
-        tokens = count(costs.total.unpriced_tokens)
-        ctx.say(
-            ctx.style(f"  {tokens} tokens have no known price; wakelog cost --prices says how to add one", dim=True)
-        )
-    if len(shown) < len(costs.rows):
-        ctx.say(ctx.style(f"  {len(costs.rows) - len(shown)} more are in the sum; -n 0 shows all", dim=True))
+    unknown = count(costs.total.unpriced_tokens) if costs.total.unpriced_tokens else ""
+    note = f"{unknown} tokens have no known price; wakelog cost --prices says how to add one" if unknown else ""
+    say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cells_cost(row)), limit, note)
 
 
 def _money(row: CostRow) -> str:
@@ -257,16 +234,13 @@ def _money(row: CostRow) -> str:
     return f"{known} + unknown" if known else "unknown"
 
 
-def _cells_cost(title: str, row: CostRow, *, bold: bool = False) -> Row:
-    style = {"bold": True} if bold else {}
-    texts = (
-        title,
+def _cells_cost(row: CostRow) -> tuple[str, ...]:
+    return (
         count(row.tokens_in) if row.tokens_in else "",
         count(row.tokens_out) if row.tokens_out else "",
         duration(row.duration_us) if row.duration_us else "",
         _money(row),
     )
-    return tuple(Cell(text, style) for text in texts)
 
 
 @click.command("budget")

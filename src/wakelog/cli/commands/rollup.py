@@ -10,9 +10,9 @@ import click
 from wakelog.cli.commands.known import all_option
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import find_time
-from wakelog.cli.render.money import plain_money
+from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape
-from wakelog.cli.render.table import Cell, Column, Row, say_table
+from wakelog.cli.render.table import Column
 from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow
@@ -74,7 +74,7 @@ def rollup_command(
         until=find_time(ctx, until) or None,
         utc=ctx.utc,
     )
-    name = _namer(ctx, by)
+    name = group_namer(ctx, by)
     data: dict[str, Any] = {
         "by": found.by,
         "rows": [{"key": row.key or None, "name": name(row.key), **plain(row)} for row in found.rows],
@@ -87,26 +87,10 @@ def rollup_command(
     ctx.answer("rollup", data, lambda: _show(ctx, found, name, limit), records=data["rows"])
 
 
-def _namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
-    """How a group is called: sessions by their names."""
-    names: dict[str, str] = {}
-    if by in ("session", "turn"):
-        names = {head.session: head.name or head.session for head in ctx.store.sessions()}
-
-    def name(key: str) -> str:
-        if by == "turn" and "@" in key:
-            session, _, turn = key.rpartition("@")
-            return f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
-        return names.get(key, key) or "(none)"
-
-    return name
-
-
 def _show(ctx: CommandContext, found: Rollup, name: Callable[[str], str], limit: int) -> None:
     if not found.rows:
         ctx.say("nothing was done")
         return
-    shown = found.rows[-limit:] if found.by == "day" and limit else found.rows[:limit] if limit else found.rows
     columns = (
         Column(found.by, least=14),
         Column("sessions", right=True, drop=3),
@@ -119,19 +103,12 @@ def _show(ctx: CommandContext, found: Rollup, name: Callable[[str], str], limit:
         Column("time", right=True),
         Column("money", right=True),
     )
-    rows = [_cells(name(row.key), row) for row in shown]
-    if len(found.rows) > 1:
-        rows.append(_cells("all", found.total, bold=True))
-    say_table(ctx, columns, rows)
-    if len(shown) < len(found.rows):
-        ctx.say(ctx.style(f"  {len(found.rows) - len(shown)} more are in the sum; -n 0 shows all", dim=True))
+    say_sums(ctx, columns, found, lambda row: (name(row.key), *_cells(row)), limit)
 
 
-def _cells(title: str, row: RollupRow, *, bold: bool = False) -> Row:
-    style = {"bold": True} if bold else {}
+def _cells(row: RollupRow) -> tuple[str, ...]:
     tokens = row.tokens_in + row.tokens_out
-    texts = (
-        title,
+    return (
         f"{row.sessions:,}" if row.sessions else "",
         f"{row.turns:,}" if row.turns else "",
         f"{row.phases:,}" if row.phases else "",
@@ -142,4 +119,3 @@ def _cells(title: str, row: RollupRow, *, bold: bool = False) -> Row:
         duration(row.duration_us) if row.duration_us else "",
         money(row.usd_micros) if row.usd_micros else "",
     )
-    return tuple(Cell(text, style) for text in texts)

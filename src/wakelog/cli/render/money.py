@@ -1,13 +1,18 @@
-"""What things cost."""
+"""What things cost, and how sums over groups are shown."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from wakelog.cli.context import CommandContext
+from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import count, duration, money
 from wakelog.model.values import Value
+
+_NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
 class Spent(msgspec.Struct):
@@ -58,3 +63,36 @@ def plain_money(usd_micros: int, *, estimate: bool = True) -> dict[str, Any] | N
         return None
     amount = f"{usd_micros // 1_000_000}.{usd_micros % 1_000_000:06d}"
     return {"amount": amount, "currency": "USD", "estimate": estimate}
+
+
+def group_namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
+    """How a group of a sum is called: sessions by their names."""
+    names: dict[str, str] = {}
+    if by in ("session", "turn"):
+        names = {head.session: str(head) for head in ctx.store.sessions()}
+
+    def name(key: str) -> str:
+        if by == "turn" and "@" in key:
+            session, _, turn = key.rpartition("@")
+            return f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
+        return names.get(key, key) or _NOBODY.get(by, "(none)")
+
+    return name
+
+
+def say_sums(
+    ctx: CommandContext,
+    columns: Sequence[Column],
+    found: Any,
+    cells: Callable[[Any], Sequence[str]],
+    limit: int,
+    note: str = "",
+) -> None:
+    """Says the rows of a sum, of many days the last, and below them the total; `note` is said of the total."""
+    shown = found.rows[-limit:] if found.by == "day" and limit else found.rows[:limit] if limit else found.rows
+    rows: list[Row] = [cells(row) for row in shown]
+    if len(found.rows) > 1:
+        rows.append([Cell(text, {"bold": True}) for text in ("all", *cells(found.total)[1:])])
+    say_table(ctx, columns, rows)
+    more = f"{len(found.rows) - len(shown)} more are in the sum; -n 0 shows all" if len(shown) < len(found.rows) else ""
+    ctx.say_all(ctx.style(f"  {line}", dim=True) for line in (note, more) if line)
