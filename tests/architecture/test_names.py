@@ -4,6 +4,7 @@ import ast
 from collections import defaultdict
 
 from tests.architecture.source import SOURCE, tree
+from wakelog.session import Session
 
 NOUNS = {"pending", "recording", "testing", "string", "setting"}
 """Words on -ing that are things, or what a command is called."""
@@ -27,3 +28,8 @@ def test_files_are_named_after_things() -> None:
         if path.stem not in NOUNS and path.stem.split("_")[-1] not in NOUNS
     ]
     assert not gerunds, f"name these after what they hold, not after an activity: {gerunds}"
+
+
+def test_a_session_keeps_to_the_verbs_of_daily_work() -> None:
+    public = [name for name in dir(Session) if not name.startswith("_")]
+    assert len(public) <= 52, f"{len(public)} members: give a new verb a namespace, such as session.history (0086)"
