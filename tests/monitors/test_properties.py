@@ -70,7 +70,7 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(lambda given: lambda s: s.turn(given), _few),
     st.builds(lambda given: lambda s: s.turn(given, retry=True), _few),
     st.builds(lambda a, b: lambda s: s.try_twice(a, b), _few, _few),
-    st.builds(lambda outcome: lambda s: s.life.end(outcome), st.sampled_from(["completed", "failed"])),
+    st.builds(lambda outcome: lambda s: s.end(outcome), st.sampled_from(["completed", "failed"])),
     st.builds(lambda n: lambda s: s.rewind(n), _numbers),
     st.builds(lambda n: lambda s: s.spend(usd_micros=n, tokens=n // 3), st.integers(0, 30)),
     st.builds(
