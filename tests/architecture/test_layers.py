@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log", "evidence"),
     ("state", "engines"),
-    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process", "otlp"),
     ("model", "errors"),
     ("native",),
 )

@@ -16,6 +16,7 @@ import wakelog
 from tests.cli.conftest import Cli
 from tests.http.asking import Asker
 from wakelog.cli.demo import build
+from wakelog.exporters.session_spans import session_document
 from wakelog.http.server import serving
 from wakelog.http.state import Settings
 from wakelog.mcp.lazy_store import LazyStore
@@ -44,6 +45,12 @@ class World:
         done = self.cli(*args, "--store", str(self.folder), "--json", "--no-input")
         assert done.code == 0, (args, done.err)
         return done.data
+
+    def printed(self, *args: str) -> Any:
+        """A command whose answer is the document itself."""
+        done = self.cli(*args, "--store", str(self.folder), "--no-input")
+        assert done.code == 0, (args, done.err)
+        return json.loads(done.out)
 
     def get(self, path: str, **query: Any) -> Any:
         reply = self.asker.ask("GET", f"/v1{path}", None, None, **query)
@@ -132,6 +139,11 @@ LOOKS: dict[str, Ways] = {
         "library": lambda w: _plain(w.session.calls.table("@2..@5")),
         "command": lambda w: w.command("calls", f"{NAME}@2..@5", "--reverse"),
         "http": lambda w: w.get(f"{S}/calls", place="@2..@5")["calls"],
+    },
+    "spans": {
+        "library": lambda w: session_document(w.session, "@2..@5"),
+        "command": lambda w: w.printed("otel", "export", f"{NAME}@2..@5"),
+        "http": lambda w: w.get(f"{S}/spans", place="@2..@5"),
     },
     "verify": {
         "library": lambda w: (w.session.verify().events, w.session.verify().head_hash, w.session.verify().ok),

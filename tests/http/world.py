@@ -231,6 +231,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "live": lambda w: Example(query={"needs": ["waiting", "uncertain"]}),
     "audit": _session(),
     "audit_report": _session(),
+    "spans": _session(),
     "calls": _session(),
     "cancel": _session(body={"why": "it must stop"}),
     "holds": lambda w: Example(before=lambda w: place_hold(w.session, w.mark)),

@@ -10,6 +10,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     context,
     oversight,
     maintenance,
+    telemetry,
     index,
     knowledge,
     patterns,

@@ -1,0 +1,133 @@
+"""`wakelog otel`: sessions as spans of OpenTelemetry, out and in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import click
+import msgspec
+
+from wakelog import otlp
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.output import STDOUT, writing_to
+from wakelog.cli.shell_completion import complete_selector
+from wakelog.cli.text import counted, inert_line
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.exporters.session_spans import session_document
+from wakelog.exporters.span_sender import SpanSender
+from wakelog.session import Session
+
+PARTIAL = 1
+
+
+class ExportedSpans(msgspec.Struct):
+    """What an export came to."""
+
+    to: str
+    sessions: int = 0
+    spans: int = 0
+    rejected: int = 0
+    """Spans that the collector did not take."""
+    message: str = ""
+    """Why, in its own words."""
+    problems: dict[str, str] = {}
+    """Sessions that could not be read, and why."""
+
+
+@click.group("otel")
+def otel_command() -> None:
+    """Send sessions to OpenTelemetry, as spans by its conventions for generative AI.
+
+    \b
+    Examples:
+      wakelog otel export fix-bug --to http://127.0.0.1:4318
+    """
+
+
+@otel_command.command("export")
+@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@click.option("-A", "--all", "everything", is_flag=True, help="Export all sessions of the store.")
+@click.option("--to", default=STDOUT, metavar="URL|FILE", help="A collector, a file, or - for stdout (default).")
+@click.option("--content", is_flag=True, help="Include what was said, and the input and output of calls.")
+@click.option(
+    "--protocol",
+    type=click.Choice(["http/json", "http/protobuf"]),
+    help="How to send (default: OTEL_EXPORTER_OTLP_PROTOCOL, or http/json).",
+)
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@common
+def export(
+    ctx: CommandContext, where: str, everything: bool, to: str, content: bool, protocol: str | None, force: bool
+) -> int:
+    """Write a session as spans, or send it to a collector over OTLP/HTTP.
+
+    A session is one trace: `session NAME`, below it an `invoke_agent` for each attempt at a turn, and in it a `chat`
+    for each answer of a model and an `execute_tool` for each call. Each span names its events, so that you find them
+    with `wakelog show`. Words, inputs and outputs stay here unless you ask for them with --content. The same event
+    is the same span in every export. Headers with a key come from OTEL_EXPORTER_OTLP_HEADERS.
+
+    \b
+    Examples:
+      wakelog otel export fix-bug --to http://127.0.0.1:4318
+      wakelog otel export fix-bug@3..@5 --to spans.jsonl --content
+      wakelog otel export --all --to https://collector.example/v1/traces --protocol http/protobuf
+    """
+    if everything and where:
+        raise click.UsageError("name a session, or use --all")
+    is_collector = to.startswith(("http://", "https://"))
+    if protocol and not is_collector:
+        raise click.UsageError("--protocol is for a collector: a file holds OTLP's JSON, one document a line")
+    done = ExportedSpans(inert_line(to))
+    if is_collector:
+        _send(ctx, SpanSender(to, protocol=protocol or ""), where, everything, content, done)
+    else:
+        with writing_to(to, force=force) as out:
+            for document in _documents(ctx, where, everything, content, done):
+                done.spans += sum(1 for _ in otlp.spans_in(document))
+                out.write(otlp.as_json(document) + b"\n")
+    for session, why in done.problems.items():
+        ctx.warn(f"{session} cannot be exported: {inert_line(why)}")
+    if to != STDOUT:
+        ctx.answer("otel-export", done, lambda: _say(ctx, done))
+    return PARTIAL if done.problems or done.rejected else 0
+
+
+def _send(
+    ctx: CommandContext, sender: SpanSender, where: str, everything: bool, content: bool, done: ExportedSpans
+) -> None:
+    try:
+        for document in _documents(ctx, where, everything, content, done):
+            sent = sender.send(document)
+            done.spans += sent.spans
+            done.rejected += sent.rejected
+            done.message = done.message or inert_line(sent.message)
+    finally:
+        sender.close()
+
+
+def _say(ctx: CommandContext, done: ExportedSpans) -> None:
+    ctx.say(f"Exported {counted(done.spans, 'span')} of {counted(done.sessions, 'session')} to {done.to}")
+    if done.rejected:
+        ctx.say(f"The collector rejected {counted(done.rejected, 'span')}: {done.message or 'it does not say why'}")
+
+
+def _documents(
+    ctx: CommandContext, where: str, everything: bool, content: bool, done: ExportedSpans
+) -> Iterator[dict[str, Any]]:
+    if not everything:
+        place = ctx.place(where)
+        done.sessions = 1
+        yield session_document(place.session, place.text, content=content)
+        return
+    for head in ctx.store.sessions():
+        try:
+            session: Session[Any] = ctx.store.resume(head.session)
+            document = session_document(session, content=content)
+        except NotFoundError:
+            continue  # deleted while we looked
+        except CorruptLogError as exc:
+            done.problems[head.name or head.session] = exc.message
+            continue
+        done.sessions += 1
+        yield document

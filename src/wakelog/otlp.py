@@ -1,0 +1,139 @@
+"""OTLP, the wire format of OpenTelemetry: documents of spans, as JSON and as protobuf.
+
+Inside wakelog a document is what OTLP's JSON says: names in camelCase, ids in hex, 64-bit numbers as text. Protobuf is
+translated at this edge by OpenTelemetry's own message classes (the extra `otel`); JSON needs nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from wakelog.errors import InvalidInputError, UnsupportedError
+from wakelog.model.json_fields import as_dict, as_list
+
+JSON = "application/json"
+PROTOBUF = "application/x-protobuf"
+_IDS = ("traceId", "spanId", "parentSpanId")
+_DEPTH = "the document is nested too deeply"
+
+
+def attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Attributes as OTLP writes them; None and empty texts are left out."""
+    return [{"key": k, "value": _value(v)} for k, v in values.items() if v is not None and v != ""]
+
+
+def _value(given: Any) -> dict[str, Any]:
+    if isinstance(given, bool):
+        return {"boolValue": given}
+    if isinstance(given, int):
+        return {"intValue": str(given)}
+    if isinstance(given, float):
+        return {"doubleValue": given}
+    if isinstance(given, list | tuple):
+        return {"arrayValue": {"values": [_value(v) for v in given]}}
+    return {"stringValue": str(given)}
+
+
+def as_json(document: dict[str, Any]) -> bytes:
+    return msgspec.json.encode(document)
+
+
+def read_json(body: bytes) -> dict[str, Any]:
+    try:
+        given = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise InvalidInputError(f"the body is not JSON: {exc}", kind="bad-otlp") from exc
+    except RecursionError as exc:
+        raise InvalidInputError(_DEPTH, kind="bad-otlp") from exc
+    if not isinstance(given, dict) or not isinstance(given.get("resourceSpans", []), list):
+        raise InvalidInputError("the body is not an export of traces: it has no list of resourceSpans", kind="bad-otlp")
+    return given
+
+
+def as_protobuf(document: dict[str, Any]) -> bytes:
+    request = _message()
+    from google.protobuf import json_format
+
+    json_format.ParseDict(_with_ids(document, _to_base64), request)
+    return bytes(request.SerializeToString())
+
+
+def read_protobuf(body: bytes) -> dict[str, Any]:
+    request = _message()
+    from google.protobuf import json_format
+    from google.protobuf.message import DecodeError
+
+    try:
+        request.ParseFromString(body)
+        document = json_format.MessageToDict(request, use_integers_for_enums=True)
+    except DecodeError as exc:
+        raise InvalidInputError("the body is not an export of traces in protobuf", kind="bad-otlp") from exc
+    except (RecursionError, ValueError) as exc:
+        raise InvalidInputError(f"the body cannot be read as JSON: {exc}", kind="bad-otlp") from exc
+    return _with_ids(document, _to_hex)
+
+
+def read_partial_success(body: bytes) -> dict[str, Any]:
+    """What a collector answers in protobuf, of spans that it rejected; empty when it took all."""
+    _message()
+    from google.protobuf import json_format
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    response = ExportTraceServiceResponse()
+    try:
+        response.ParseFromString(body)
+    except DecodeError:
+        return {}
+    return as_dict(json_format.MessageToDict(response).get("partialSuccess"))
+
+
+def require_protobuf() -> None:
+    """UnsupportedError where the extra is missing."""
+    _message()
+
+
+def _message() -> Any:
+    try:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    except ImportError as exc:
+        raise UnsupportedError(
+            "OTLP in protobuf needs the package opentelemetry-proto",
+            kind="missing-extra",
+            hint="pip install 'wakelog[otel]', or use OTLP's JSON: OTEL_EXPORTER_OTLP_PROTOCOL=http/json",
+        ) from exc
+    return ExportTraceServiceRequest()
+
+
+def spans_in(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The spans of a document, whatever they are grouped by."""
+    for resource in as_list(document.get("resourceSpans")):
+        for scope in as_list(as_dict(resource).get("scopeSpans")):
+            yield from (span for span in as_list(as_dict(scope).get("spans")) if isinstance(span, dict))
+
+
+def _with_ids(document: dict[str, Any], turn: Any) -> dict[str, Any]:
+    """The same document, its ids written the other way. OTLP's JSON differs from protobuf's own in this alone."""
+    copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
+    for span in spans_in(copy):
+        for owner in (span, *(as_dict(link) for link in as_list(span.get("links")))):
+            for name in _IDS:
+                if isinstance(owner.get(name), str):
+                    owner[name] = turn(owner[name])
+    return copy
+
+
+def _to_hex(text: str) -> str:
+    return base64.b64decode(text).hex()
+
+
+def _to_base64(text: str) -> str:
+    try:
+        return base64.b64encode(bytes.fromhex(text)).decode()
+    except (ValueError, binascii.Error) as exc:
+        raise InvalidInputError(f"{text!r} is not an id in hex", kind="bad-otlp") from exc

@@ -1,0 +1,63 @@
+"""`wakelog otel export` as a person runs it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.cli.conftest import Cli
+from tests.receiver import Reaction, receiving
+from wakelog import otlp
+from wakelog.cli.demo import build
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    with wakelog.open(folder) as store:
+        build("fix-bug", store.engine, at_us=1_794_733_200_000_000)
+    return folder
+
+
+def test_a_session_goes_to_a_collector_and_the_answer_says_how_much(cli: Cli, store: Path) -> None:
+    with receiving() as collector:
+        done = cli("otel", "export", "fix-bug", "--to", collector.url, "--store", str(store), "--json")
+    assert done.code == 0, done.err
+    assert (done.data["sessions"], done.data["spans"], done.data["rejected"]) == (1, 36, 0)
+    assert len(collector.got) == 1
+
+
+def test_all_sessions_go_to_a_file_once_unless_forced(cli: Cli, store: Path, tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    asked = ("otel", "export", "--all", "--to", str(path), "--store", str(store))
+    assert cli(*asked).code == 0
+    documents = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [sum(1 for _ in otlp.spans_in(d)) for d in documents] == [36, 4]
+    again = cli(*asked)
+    assert again.code != 0
+    assert "already exists" in again.err
+    assert cli(*asked, "--force").code == 0
+
+
+def test_what_the_collector_rejects_is_said_and_is_the_exit_code(cli: Cli, store: Path) -> None:
+    told = Reaction(200, {"Content-Type": "application/json"}, b'{"partialSuccess":{"rejectedSpans":3}}')
+    with receiving(lambda _: told) as collector:
+        done = cli("otel", "export", "try-refresh", "--to", collector.url, "--store", str(store))
+    assert done.code == 1
+    assert "rejected 3 spans" in done.out
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("fix-bug", "--all"), "name a session, or use --all"),
+        (("no-such",), "no-such"),
+        (("fix-bug", "--protocol", "http/json"), "--protocol is for a collector"),
+        (("fix-bug", "--to", "http://user:secret@127.0.0.1"), "not the address of a server"),
+    ],
+)
+def test_bad_calls_are_told_what_is_wrong(cli: Cli, store: Path, args: tuple[str, ...], said: str) -> None:
+    done = cli("otel", "export", *args, "--store", str(store))
+    assert done.code != 0
+    assert said in done.err
