@@ -93,6 +93,38 @@ def read_partial_success(body: bytes) -> dict[str, Any]:
     return as_dict(json_format.MessageToDict(response).get("partialSuccess"))
 
 
+def accepted_body(media: str, rejected: int = 0, why: str = "") -> bytes:
+    """What a receiver answers that took an export, all or in part."""
+    if media == JSON:
+        partial = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
+        return msgspec.json.encode(partial)
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    response = ExportTraceServiceResponse()
+    if rejected:
+        response.partial_success.rejected_spans = rejected
+        response.partial_success.error_message = why
+    return bytes(response.SerializeToString())
+
+
+def status_body(media: str, code: int, message: str) -> bytes:
+    """What a receiver answers that took nothing: a google.rpc.Status, in the form of the request."""
+    if media == JSON:
+        return msgspec.json.encode({"code": code, "message": message})
+    # Two fields, code = 1 and message = 2; its class is in a package that is not needed for anything else.
+    text = message[:250].encode()
+    return bytes([0x08, code, 0x12]) + _varint(len(text)) + text
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
 def require_protobuf() -> None:
     """UnsupportedError where the extra is missing."""
     _message()

@@ -1,7 +1,13 @@
-"""`wakelog otel export` as a person runs it."""
+"""`wakelog otel` as a person runs it."""
 
 import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,3 +67,60 @@ def test_bad_calls_are_told_what_is_wrong(cli: Cli, store: Path, args: tuple[str
     done = cli("otel", "export", *args, "--store", str(store))
     assert done.code != 0
     assert said in done.err
+
+
+SENDS = """
+import sys
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+provider = TracerProvider()
+provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(sys.argv[1] + "/v1/traces")))
+tracer = provider.get_tracer("agent")
+about = {"gen_ai.conversation.id": "killed"}
+with tracer.start_as_current_span("invoke_agent a", attributes={"gen_ai.operation.name": "invoke_agent", **about}):
+    for number in range(5):
+        tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": f"t{number}", **about}
+        with tracer.start_as_current_span(f"execute_tool t{number}", attributes=tool):
+            pass
+provider.shutdown()
+"""
+
+
+@contextmanager
+def receiver(store: Path, **how: Any) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    command = [sys.executable, "-m", "wakelog", "otel", "serve", "--port", "0", "--ndjson", "--store", str(store)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stdin=subprocess.DEVNULL, **how) as process:
+        try:
+            assert process.stdout is not None
+            yield process, json.loads(process.stdout.readline())["url"]
+        finally:
+            process.kill()
+
+
+@pytest.mark.slow
+def test_a_receiver_that_is_killed_loses_nothing_that_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / "data"))
+    store = tmp_path / "store"
+    with receiver(store) as (process, url):
+        subprocess.run([sys.executable, "-c", SENDS, url], check=True, timeout=120)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    with receiver(store) as (process, _):
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+    assert (told["name"], told["schema"]) == ("otel-killed", "wakelog.otel-intake/1")
+    with wakelog.open(store) as opened:
+        session = opened.resume("otel-killed")
+        assert [row.tool for row in session.calls.table()] == [f"t{number}" for number in range(5)]
+        assert session.verify().ok
+
+
+def test_a_receiver_for_others_wants_a_token(cli: Cli, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAKELOG_OTEL_TOKEN", raising=False)
+    done = cli("otel", "serve", "--host", "0.0.0.0", "--store", str(store))
+    assert done.code != 0
+    assert "WAKELOG_OTEL_TOKEN" in done.err

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
 from wakelog import otlp
-from wakelog.cli.context import CommandContext, common
+from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import counted, inert_line
-from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.config.folders import data_folder
+from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, UnsupportedError
 from wakelog.exporters.session_spans import session_document
 from wakelog.exporters.span_sender import SpanSender
+from wakelog.importers.transcript_import import ImportReport
 from wakelog.session import Session
+from wakelog.store import Store
 
 PARTIAL = 1
 
@@ -37,11 +45,13 @@ class ExportedSpans(msgspec.Struct):
 
 @click.group("otel")
 def otel_command() -> None:
-    """Send sessions to OpenTelemetry, as spans by its conventions for generative AI.
+    """Send sessions to OpenTelemetry as spans, and make sessions of the spans of traced agents. Both use the names of
+    its conventions for generative AI.
 
     \b
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
+      wakelog otel serve
     """
 
 
@@ -131,3 +141,86 @@ def _documents(
             continue
         done.sessions += 1
         yield document
+
+
+@otel_command.command("serve")
+@click.option("--host", default="127.0.0.1", help="The address to listen on (default: loopback).")
+@click.option("--port", type=click.IntRange(0, 65535), default=4318, help="The port (default: 4318; 0: any).")
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="A name that senders use (repeat).")
+@click.option(
+    "--idle",
+    "idle_s",
+    type=click.FloatRange(0),
+    default=30.0,
+    metavar="SECONDS",
+    help="Import a trace whose root is missing after so long (default 30).",
+)
+@click.option("--spool", type=click.Path(file_okay=False, path_type=Path), help="Where spans wait.")
+@common
+def serve(
+    ctx: CommandContext, host: str, port: int, host_names: tuple[str, ...], idle_s: float, spool: Path | None
+) -> None:
+    """Receive spans over OTLP/HTTP, and make sessions of them, until stopped.
+
+    Point an agent's exporter here: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318, with the protocol http/protobuf
+    or http/json. A conversation is a session, or a trace that names none. Traces without spans of generative AI
+    are left out. Spans are on disk before the sender is told so; a trace becomes part of its session when its root
+    has come, or after --idle. On any address but loopback, senders need the token in WAKELOG_OTEL_TOKEN, as
+    OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer TOKEN".
+
+    \b
+    Examples:
+      wakelog otel serve
+      wakelog otel serve --port 0 --json
+    """
+    try:
+        from wakelog.http import server as serving
+        from wakelog.http.trace_intake import TraceImports, TraceIntake, run_intake
+    except ImportError as exc:
+        raise UnsupportedError(
+            f"the receiver needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[otel]'"
+        ) from exc
+    from wakelog.importers.event_streams.otel.span_spool import SpanSpool
+
+    token = os.environ.get("WAKELOG_OTEL_TOKEN", "")
+    if not token and host not in ("127.0.0.1", "::1", "localhost"):
+        raise NotAllowedError(
+            f"anybody who reaches {host} could write into this store",
+            kind="no-keys",
+            hint="set WAKELOG_OTEL_TOKEN, and give senders the same token",
+        )
+    store = ctx.new_store()
+    kept = SpanSpool(spool or _spool_of(ctx, store), idle_s=idle_s)
+    with closing(kept):
+        sock = serving.listen(host, port)
+        serving.log_to_stderr(as_json=not sys.stderr.isatty())
+        imports = TraceImports(kept, store, told=lambda report: _tell(ctx, report))
+        url = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
+        data = {"url": url, "store": hide_password(ctx.url), "spool": str(kept.folder), "token": bool(token)}
+        ctx.answer("otel-serve", data, lambda: ctx.say(f"Receiving spans at {url}/v1/traces; stop with Ctrl-C"))
+        ctx.flush()
+        imports.start()
+        try:
+            run_intake(TraceIntake(kept, token=token, host_names=(host, *host_names)), sock)
+        finally:
+            imports.stop()
+
+
+def _spool_of(ctx: CommandContext, store: Store) -> Path:
+    """A folder of the user's for each store: a store may be on a server."""
+    able = store.engine.abilities
+    identity = str(able.path.resolve()) if able.path is not None else able.identity or ctx.url
+    return Path(data_folder()) / "otel" / hashlib.sha256(identity.encode()).hexdigest()[:16]
+
+
+def _tell(ctx: CommandContext, report: ImportReport) -> None:
+    for each in report.sessions:
+        if not each.records:
+            continue
+        data = {"session": each.session, "name": each.name, "spans": each.records, "events": each.events}
+        said = f"{inert_line(each.name)}  {counted(each.records, 'span')}, {counted(each.events, 'event')}"
+        if ctx.is_for_people:
+            ctx.say(said)
+            ctx.flush()
+        else:
+            ctx.record("otel-intake", data)

@@ -39,7 +39,8 @@ def operation_of(about: dict[str, Any], name: str) -> str:
 
 
 class SpanReader:
-    """Reads spans in the order they began. Each has `attributes`, `operation`, `start` and `end`."""
+    """Reads spans in the order they began. Each has `attributes`, `operation`, `start`, `end`, and `late`: whether
+    others of its file were taken in before it came."""
 
     def __init__(self, spans: list[dict[str, Any]]) -> None:
         self._spans = spans
@@ -51,6 +52,14 @@ class SpanReader:
                 self._last[agent] = number
         self._asked: set[str] = set()
         self._users = 0
+        has_late = any(s["late"] for s in spans)
+        self._told_before = {
+            text_in(part, "id")
+            for s in spans
+            if has_late and not s["late"]
+            for part in _answers(_messages(s["attributes"].get("gen_ai.input.messages")))
+        }
+        """Where spans came late: calls whose answer a model was shown by one that did not."""
         self._is_told = any(s["attributes"].get("gen_ai.output.messages") is not None for s in spans)
         self._is_noted = False
         self._is_open = False
@@ -97,6 +106,10 @@ class SpanReader:
             self._asked.add(agents[0])
             yield AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
             return
+        if span["late"] and any(not s["late"] and agents[0] in self._agents(s) for s in self._spans):
+            # What it did was told before it: the turn is there, and now it is known how it ended.
+            yield TurnDoneStep("failed" if _failure(span) else "completed", _failure(span))
+            return
         yield from self._instructed(about)
         self._is_open = False
         yield from self._prompted(given or self._first_given(agents))
@@ -135,7 +148,7 @@ class SpanReader:
         about = span["attributes"]
         given = _messages(about.get("gen_ai.input.messages"))
         id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
-        for part in (p for m in given for p in _parts(m) if p.get("type") == "tool_call_response"):
+        for part in _answers(given):
             call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
@@ -190,6 +203,8 @@ class SpanReader:
         call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
         tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
         yield from self._begun()
+        if span["late"] and call in self._told_before:
+            return
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
             yield AskStep(call, tool, given, effect_of(tool, given), inside=inside)
@@ -209,6 +224,11 @@ def _messages(given: Any) -> list[dict[str, Any]]:
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
     return dicts_in(message.get("parts"))
+
+
+def _answers(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of calls that a model was shown."""
+    return [p for m in messages for p in _parts(m) if p.get("type") == "tool_call_response"]
 
 
 def _text(message: dict[str, Any]) -> str:

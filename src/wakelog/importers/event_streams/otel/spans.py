@@ -18,10 +18,12 @@ from wakelog.importers.common.chat import json_or_text
 from wakelog.importers.event_streams.otel.span_reader import SpanReader, operation_of
 from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
+MARK, OWNER = "imported", "owner"
+"""In a file that spans are added to as they come: how many of its lines were read before, and into which session."""
 _GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
@@ -74,7 +76,8 @@ def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
     owners: dict[str, str] = {}
     for span in spans:
         trace, about = text_in(span, "traceId"), span["attributes"]
-        told = text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
+        # The session that a trace is in is not left when a late span names another.
+        told = span["owner"] or text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
         if told and (trace not in owners or owners[trace] == trace):
             owners[trace] = told
         owners.setdefault(trace, trace)
@@ -90,7 +93,12 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
         given = document(path)
         documents, broken = given if isinstance(given, list) else [given], []
     spans: list[dict[str, Any]] = []
-    for given in documents:
+    marks = [line.value for line in lines if line.value and MARK in line.value]
+    had = max((count_in(mark, MARK) for mark in marks), default=0)
+    owner = next((text_in(mark, OWNER) for mark in marks), "")
+    late = [line.number > had for line in lines if line.value is not None] if had else []
+    seen: set[bytes] = set()
+    for number, given in enumerate(documents):
         for resource in as_list(as_dict(given).get("resourceSpans", [given])):
             shared = _attributes(as_dict(as_dict(resource).get("resource")).get("attributes"))
             for scope in as_list(as_dict(resource).get("scopeSpans", [resource])):
@@ -98,7 +106,11 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
                 about = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
                 for span in as_list(as_dict(scope).get("spans")):
                     if isinstance(span, dict):
-                        spans.append(_span(span, shared, about))
+                        same = msgspec.json.encode(span)
+                        if text_in(span, "spanId") and same in seen:
+                            continue  # sent again
+                        seen.add(same)
+                        spans.append(_span(span, shared, about) | {"late": bool(late) and late[number], "owner": owner})
                         about = {}
                     else:
                         broken.append((storable(span), "a span is not an object"))
