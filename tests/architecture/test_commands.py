@@ -57,6 +57,7 @@ WHOLE_ROOMS = {
     "cli/commands/record.py": ({"instruments", "child_process"}, "runs a program of the user behind a proxy"),
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
     "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
+    "cli/commands/otel.py": ({"exporters", "http", "importers", "otlp"}, f"{FORMATS}; {SURFACE}"),
     "cli/commands/serve.py": ({"http"}, SURFACE),
     "cli/commands/ui.py": ({"http", "web"}, SURFACE),
     "cli/commands/verify.py": ({"evidence"}, KEYS),

@@ -10,6 +10,7 @@ import pytest
 import wakelog
 from tests.http.asking import Asker, Reply
 from tests.http.conftest import Serve
+from wakelog import events as ev
 from wakelog.cli.demo import build
 from wakelog.http.routes import all_routes
 from wakelog.http.server import RunningServer
@@ -375,6 +376,18 @@ def test_metrics_count_without_naming_anybody(asker: Asker, session: Session[Any
     assert float(commits.split()[1]) >= 5
     assert session.id not in text
     assert "default" not in text
+
+
+def test_metrics_say_how_the_sessions_of_all_namespaces_stand(running: RunningServer) -> None:
+    for name in ("team-a", "team-b"):
+        with wakelog.open(f"{running.url}/ns/{name}", key=running.key) as store:
+            session = store.session("s")
+            session.append(ev.ActionRequested(action="a", tool="send", approval=True))
+            session.monitors.flag("odd", "look", severity="error")
+    text = Asker(running.url, running.key).get("/metrics").content.decode()
+    assert 'wakelog_sessions{needs="waiting"} 2.0' in text
+    assert 'wakelog_flags{severity="error"} 2.0' in text
+    assert "team-" not in text
 
 
 @pytest.mark.parametrize("field", ["prev", "hash", "first", "session", "records"])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from wakelog.maintenance.fleet_counts import FleetCounts
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
@@ -26,6 +28,16 @@ class Metrics:
             "wakelog_http_refused", "Requests turned away at the door.", ("kind",), registry=registry
         )
 
+        def gauge(name: str, text: str, labels: tuple[str, ...] = ()) -> Gauge:
+            return Gauge(f"wakelog_{name}", text, labels, registry=registry)
+
+        self._needs = gauge("sessions", "Open sessions, by what they need; one may need several things.", ("needs",))
+        self._oldest = gauge("sessions_oldest_seconds", "How long the quietest of them is quiet.", ("needs",))
+        self._failed = gauge("sessions_failed", "Open sessions whose last turn failed or was interrupted.")
+        self._unreadable = gauge("sessions_unreadable", "Open sessions that cannot be read.")
+        self._flags = gauge("flags", "Open flags.", ("severity",))
+        self._counted = gauge("fleet_counted_timestamp_seconds", "When sessions and flags were last counted.")
+
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     def note(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -37,6 +49,17 @@ class Metrics:
         found[0].inc()
         if not route.endswith("/tail"):  # which lasts as long as somebody looks
             found[1].observe(seconds)
+
+    def tell_fleet(self, counts: FleetCounts, at_us: int) -> None:
+        """How the sessions of all namespaces stand."""
+        for need, number in counts.needs.items():
+            self._needs.labels(need).set(number)
+            self._oldest.labels(need).set(counts.oldest_s[need])
+        for severity, number in counts.flags.items():
+            self._flags.labels(severity).set(number)
+        self._failed.set(counts.failed)
+        self._unreadable.set(counts.unreadable)
+        self._counted.set(at_us / 1e6)
 
     def text(self) -> bytes:
         return generate_latest(self._registry)

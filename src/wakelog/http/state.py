@@ -16,6 +16,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.http.append_queue import Lane
+from wakelog.http.fleet_look import FleetLook
 from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, Scope, make_key
 from wakelog.http.metrics import Metrics
@@ -83,6 +84,7 @@ class Server:
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
         self.connections = ConnectionCount(settings.connections_max)
         self.metrics = Metrics()
+        self.fleet = FleetLook(self.spaces, clock)
         self.tickets = Tickets()
         self.imports = threading.Lock()
         """One bundle at a time is unpacked: in memory, a small one may be as large as `bundle_max`."""

@@ -64,7 +64,9 @@ def namespaces(call: VerbRequest) -> Namespaces:
 
 @route("GET", "/metrics", reach="server", media=CONTENT_TYPE)
 def metrics(call: VerbRequest) -> Raw:
-    """Returns metrics for Prometheus, over all namespaces; for keys that see all of them."""
+    """Returns metrics for Prometheus, over all namespaces; for keys that see all of them. Sessions and flags are
+    counted when it is asked for, at most every five seconds."""
+    call.server.fleet.refresh(call.server.metrics)
     return Raw(call.server.metrics.text(), CONTENT_TYPE)
 
 

@@ -1,0 +1,120 @@
+"""How the fleet stands, in a few numbers for alerts: what sessions need, which failed, which flags are open.
+
+Asking costs little however many sessions there are: how a session stands is looked up again only when it has moved, or
+when it is at work, because then the clock alone can make it stuck. No number names a session, a project or a person, so
+there are as many series as there are words here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, get_args
+
+import msgspec
+
+from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.index.results import SessionInfo
+from wakelog.maintenance.live import FAILED
+from wakelog.model.events import Severity
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.json_fields import text_in
+from wakelog.session.needs import NEEDS, standing
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
+
+OPEN_NEEDS: Final = tuple(need for need in NEEDS if need != "ended")
+SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
+
+
+class FleetCounts(msgspec.Struct, frozen=True):
+    """Sessions that are not closed. One that needs several things counts for each."""
+
+    needs: dict[str, int]
+    oldest_s: dict[str, float]
+    """For each need, how long ago something last happened in the session that has it longest."""
+    failed: int
+    """Sessions whose last turn failed or was interrupted."""
+    flags: dict[str, int]
+    """Open flags, by severity."""
+    unreadable: int
+
+
+class _Stand(msgspec.Struct):
+    head: Seq
+    at: int
+    needs: tuple[str, ...]
+    flags: tuple[str, ...]
+    failed: bool
+    is_readable: bool = True
+
+
+class FleetCounter:
+    """Counts one store, again and again."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[SessionId, _Stand] = {}
+        self._lock = threading.Lock()
+
+    def count(self) -> FleetCounts:
+        with self._lock:
+            known = self._known
+            self._known = {info.id: self._stand(info, known.get(info.id)) for info in self._open_sessions()}
+            return _sum(self._known.values(), self._store.clock())
+
+    def _open_sessions(self) -> Iterable[SessionInfo]:
+        after = ""
+        while True:
+            page = self._store.index.sessions(live=True, after=after, limit=1000)
+            yield from page
+            if not (after := page.next):
+                return
+
+    def _stand(self, info: SessionInfo, known: _Stand | None) -> _Stand:
+        if known is not None and known.head == info.head and known.needs == ("idle",):
+            return known
+        failed = info.outcome in FAILED
+        try:
+            stand = standing(self._store.resume(info.id))
+        except NotFoundError:
+            return _Stand(info.head, info.last_at, (), (), False)  # deleted while we looked
+        except CorruptLogError:
+            return _Stand(info.head, info.last_at, (), (), failed, is_readable=False)
+        flags = tuple(text_in(flag, "severity") or "warning" for flag in stand.document["flags"].values())
+        return _Stand(info.head, stand.at, stand.needs, flags, failed)
+
+
+def _sum(stands: Iterable[_Stand], now: int) -> FleetCounts:
+    needs: Counter[str] = Counter()
+    flags: Counter[str] = Counter()
+    oldest: dict[str, float] = {}
+    failed = unreadable = 0
+    for stand in stands:
+        needs.update(stand.needs)
+        flags.update(stand.flags)
+        failed += stand.failed
+        unreadable += not stand.is_readable
+        for need in stand.needs:
+            oldest[need] = max(oldest.get(need, 0.0), (now - stand.at) / 1e6)
+    return FleetCounts(
+        {need: needs[need] for need in OPEN_NEEDS},
+        {need: oldest.get(need, 0.0) for need in OPEN_NEEDS},
+        failed,
+        {severity: flags[severity] for severity in SEVERITIES},
+        unreadable,
+    )
+
+
+def add_up(counts: Iterable[FleetCounts]) -> FleetCounts:
+    """Several stores as one fleet."""
+    all = list(counts)
+    return FleetCounts(
+        {need: sum(c.needs[need] for c in all) for need in OPEN_NEEDS},
+        {need: max((c.oldest_s[need] for c in all), default=0.0) for need in OPEN_NEEDS},
+        sum(c.failed for c in all),
+        {severity: sum(c.flags[severity] for c in all) for severity in SEVERITIES},
+        sum(c.unreadable for c in all),
+    )
