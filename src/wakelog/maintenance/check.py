@@ -1,7 +1,7 @@
 """A quick check whether a store is usable, fast for any size; `scrub` reads every byte.
 
 It looks at every session's head, opens the newest commits, follows the names, and checks that blobs and the index can
-be reached. It changes nothing.
+be reached. In a store that is not large, the index must say what the log says. It changes nothing.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from wakelog.log import Log
 from wakelog.maintenance.measures import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
-from wakelog.store.index_place import index_path
+from wakelog.store.index_place import has_index, index_path
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
 NEWEST = 20
 """So many sessions are looked into."""
+REBUILD = "wakelog store scrub --repair makes it anew"
 _ANSWERED = {"synced": "on the disk", "written": "written, not synced", "memory": "in memory only"}
 QUICK_BYTES = 256_000_000
 """Up to this size a database file is checked as a whole."""
+QUICK_EVENTS = 10_000
+"""With up to so many events, the index is compared with the log."""
 
 
 class StoreCheck(msgspec.Struct, frozen=True):
@@ -53,12 +56,12 @@ def check_store(store: Store) -> Iterator[StoreCheck]:
         else:
             damaged += 1
             yield StoreCheck("heads", "fail", f"{session}: {problem.message}", f"wakelog verify {session}")
+    events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
     if not damaged:
-        events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
         yield StoreCheck("heads", "ok", f"{len(heads)} sessions, {events:,} events")
     yield from _newest(store, heads)
     yield from _blobs(store)
-    yield from _index(store)
+    yield from _index(store, compare=not damaged and events <= QUICK_EVENTS)
     yield _scrubbed(store)
 
 
@@ -130,10 +133,22 @@ def _blobs(store: Store) -> Iterator[StoreCheck]:
         yield StoreCheck("blobs", "fail", exc.message, exc.hint)
 
 
-def _index(store: Store) -> Iterator[StoreCheck]:
+def _index(store: Store, *, compare: bool) -> Iterator[StoreCheck]:
+    from wakelog.index.comparison import differences
+
     fault = index_fault(index_path(store.engine))
     if fault:
-        yield StoreCheck("index", "warn", f"damaged: {fault}", "wakelog store scrub --repair makes it anew")
+        yield StoreCheck("index", "warn", f"damaged: {fault}", REBUILD)
+    elif not has_index(store.engine):
+        return
+    elif not compare:
+        yield StoreCheck("index", "ok", "not compared with the log here: wakelog store scrub does")
+    else:
+        bad = list(differences(store.index, store.engine))
+        for session, what in bad:
+            yield StoreCheck("index", "fail", f"{session}: it does not say what the log says ({what})", REBUILD)
+        if not bad:
+            yield StoreCheck("index", "ok", "says what the log says")
 
 
 def _scrubbed(store: Store) -> StoreCheck:

@@ -1,13 +1,16 @@
 """`store` and `doctor`."""
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.cli.conftest import Cli
 from wakelog.store import Store
+from wakelog.store.index_place import index_path
 
 
 def test_info_adds_up(move: Cli, store: Store) -> None:
@@ -188,3 +191,19 @@ def test_doctor_without_a_store(move: Cli) -> None:
 def test_doctor_of_something_that_is_no_store(move: Cli) -> None:
     Path("odd.db").write_bytes(b"SQLite format 3\x00" + bytes(4080))
     assert move("doctor", "--store", "odd.db").code == 1
+
+
+def test_check_finds_a_row_that_somebody_forged_in_the_index(move: Cli, store: Store) -> None:
+    """It has no hashes of its own: only the log can show that."""
+    store.session("honest").decide("keep it", because="it is needed")
+    assert move("search", "keep").code == 0
+    assert {c["what"]: c["level"] for c in move("store", "check", "--json").data["checks"]}["index"] == "ok"
+    path = index_path(store.engine)
+    assert path is not None
+    with contextlib.closing(apsw.Connection(str(path))) as db:
+        db.execute("update wl_decision set choice = 'drop it' where choice = 'keep it'")
+    result = move("store", "check", "--json")
+    assert result.code == 4
+    [told] = [c for c in result.data["checks"] if c["what"] == "index"]
+    assert told["level"] == "fail"
+    assert "does not say what the log says (decisions)" in told["found"]
