@@ -11,7 +11,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -29,10 +29,9 @@ from wakelog.timeline.points import first_commit, seq_at_time
 from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_time, resolve_change, resolve_range
 
 if TYPE_CHECKING:
-    from wakelog.index.results import SessionInfo
     from wakelog.store.line_commits import LineCommit
 
-SHOWN, PAGE = 8, 1000
+SHOWN = 8
 MOST = 10
 
 
@@ -135,17 +134,6 @@ def _newest(ctx: CommandContext, place: int) -> SessionId:
 def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> int:
     """The time that words such as 2h, today or 2026-11-15T18:00 name; 0 for none."""
     return parse_time(text, ctx.store.clock() if now is None else now) if text else 0
-
-
-def list_sessions(index: Any, **filters: Any) -> Iterator[SessionInfo]:
-    """The sessions as an index knows them, read a page at a time."""
-    after = ""
-    while True:
-        page = index.sessions(after=after, limit=PAGE, **filters)
-        yield from page
-        after = page.next
-        if not after:
-            return
 
 
 def span_of(session: Session[Any], text: str) -> Range:
@@ -367,7 +355,7 @@ def picked_session(ctx: CommandContext) -> Session[Any]:
     if ctx.names_session or not _can_ask(ctx):
         return ctx.session()
     with ctx.store.newest_index(MOST * 3) as index:
-        rows = list(itertools.islice((i for i in list_sessions(index) if i.status != "archived"), MOST))
+        rows = list(itertools.islice((i for i in index.every_session() if i.status != "archived"), MOST))
     if len(rows) < 2:
         return ctx.session()
     names = [fit(str(info), ctx.columns // 3) for info in rows]

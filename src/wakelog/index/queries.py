@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import functools
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Concatenate, ParamSpec, TypeVar, cast
+from collections.abc import Callable, Iterator
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from wakelog.index.questions import (
     AskCosts,
@@ -20,8 +20,11 @@ from wakelog.index.questions import (
     AskTools,
     AskTurns,
 )
+from wakelog.index.results import SessionInfo
 from wakelog.index.statements import IndexMoment
 
+PAGE = 1000
+"""How many sessions are asked for at once."""
 A = TypeVar("A")
 P = ParamSpec("P")
 
@@ -51,3 +54,12 @@ class Queries(ABC):
     session_counts = _asks(AskSessionCounts)
     costs = _asks(AskCosts)
     search = _asks(AskSearch)
+
+    def every_session(self, **filters: Any) -> Iterator[SessionInfo]:
+        """All that `sessions` would give, a page at a time."""
+        after = ""
+        while True:
+            page = self.sessions(after=after, limit=PAGE, **filters)
+            yield from page
+            if not (after := page.next):
+                return

@@ -63,15 +63,9 @@ def _cancel(session: Session[Any], why: str) -> CancelledSession:
 def _below(store: Store, top: SessionId) -> Iterator[SessionId]:
     """The live sub-agents of a session, and theirs."""
     spawned: dict[str, list[SessionId]] = {}
-    after = ""
-    while True:
-        page = store.index.sessions(live=True, after=after, limit=1000)
-        for info in page:
-            if info.spawner:
-                spawned.setdefault(info.spawner.partition("@")[0], []).append(info.id)
-        after = page.next
-        if not after:
-            break
+    for info in store.index.every_session(live=True):
+        if info.spawner:
+            spawned.setdefault(info.spawner.partition("@")[0], []).append(info.id)
     queue = list(spawned.get(top, ()))
     while queue:
         child = queue.pop(0)

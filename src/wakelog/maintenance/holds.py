@@ -7,14 +7,12 @@ every surface. A rewind does not remove a hold; a fork inherits it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from wakelog.diff.writers import Writers
 from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
-from wakelog.index.results import SessionInfo
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
@@ -67,21 +65,11 @@ class Holds(msgspec.Struct, frozen=True):
 def list_holds(store: Store) -> Holds:
     """The same, from the index: it opens only sessions that have the label. `unreadable` are those that the index could
     not read to their end."""
-    held = (store.resume(info.id) for info in _pages(store, label=HOLD_LABEL) if not info.damaged)
+    held = (store.resume(info.id) for info in store.index.every_session(label=HOLD_LABEL) if not info.damaged)
     found = tuple(hold for session in held if (hold := hold_of(session)) is not None)
     is_whole = not store.index.sessions(limit=1).as_of.damaged
-    damaged = () if is_whole else tuple(info.id for info in _pages(store) if info.damaged)
+    damaged = () if is_whole else tuple(info.id for info in store.index.every_session() if info.damaged)
     return Holds(found, damaged)
-
-
-def _pages(store: Store, **filters: Any) -> Iterator[SessionInfo]:
-    after = ""
-    while True:
-        page = store.index.sessions(after=after, limit=1000, **filters)
-        yield from page
-        after = page.next
-        if not after:
-            return
 
 
 def find_holds(store: Store) -> Holds:

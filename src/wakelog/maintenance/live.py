@@ -92,14 +92,8 @@ def _not_closed(store: Store, newest: int) -> Iterator[SessionInfo]:
     if newest:
         with store.newest_index(newest) as index:
             yield from index.sessions(live=True, limit=newest)
-        return
-    after = ""
-    while True:
-        page = store.index.sessions(live=True, after=after, limit=1000)
-        yield from page
-        after = page.next
-        if not after:
-            return
+    else:
+        yield from store.index.every_session(live=True)
 
 
 def _is_at_rest(store: Store, info: SessionInfo) -> bool:

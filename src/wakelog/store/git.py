@@ -20,7 +20,6 @@ from wakelog.timeline.turn_words import TurnWords, words_of_turn
 if TYPE_CHECKING:
     from wakelog.store import Store
 
-PAGE = 500
 TURNS_BACK = 20
 """So many turns back a change may be that is committed now."""
 TIMEOUT_S = 30.0
@@ -144,10 +143,6 @@ class StoreGit:
 
     def _sessions_in(self, folder: str) -> Iterator[tuple[SessionId, str]]:
         is_there = self.worked_in(folder)
-        after, more = "", True
-        while more:
-            page = self._store.index.sessions(after=after, limit=PAGE)
-            for info in page:
-                if is_there(info.labels):
-                    yield info.id, info.name
-            after, more = page.next, bool(page.next)
+        for info in self._store.index.every_session():
+            if is_there(info.labels):
+                yield info.id, info.name

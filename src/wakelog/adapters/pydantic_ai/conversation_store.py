@@ -38,7 +38,6 @@ from wakelog.store import Store
 RECORD = "$pydantic_ai"
 """The key of the session's data that holds the record."""
 OPEN_MAX = 64
-PAGE = 200
 _records: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 
 
@@ -113,13 +112,8 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
 
     def _sessions(self) -> list[Session[Any]]:
         """Those of conversations, the one last active first."""
-        found: list[Session[Any]] = []
-        after = ""
-        while True:
-            page = self._store.index.sessions(label=f"framework={AGENT}", after=after, limit=PAGE)
-            found += [self._store.resume(each.id) for each in page]
-            if not (after := page.next):
-                return found
+        found = self._store.index.every_session(label=f"framework={AGENT}")
+        return [self._store.resume(each.id) for each in found]
 
     def _kept_record(self, conversation_id: str) -> Any:
         name = name_of_id(conversation_id)

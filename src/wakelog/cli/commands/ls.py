@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import find_time, list_sessions
+from wakelog.cli.places import find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, short_id, status_sign
@@ -125,7 +125,7 @@ def _find(
 ) -> tuple[list[SessionInfo], str]:
     """The sessions asked for, and where to go on."""
     found: list[SessionInfo] = []
-    for info in list_sessions(index, **filters):
+    for info in index.every_session(**filters):
         if (info.status == "archived" and not archived) or (is_there is not None and not is_there(info.labels)):
             continue
         if limit and len(found) == limit:

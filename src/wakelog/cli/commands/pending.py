@@ -12,7 +12,6 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
-from wakelog.cli.places import list_sessions
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
@@ -112,7 +111,7 @@ def pending_command(ctx: CommandContext, session: str) -> int:
 def _all(ctx: CommandContext) -> list[Session[Any]]:
     """The sessions with something pending, as the index knows them."""
     out = []
-    for info in list_sessions(ctx.store.index):
+    for info in ctx.store.index.every_session():
         # What cannot be read, `verify` tells of; the others must still be seen.
         with contextlib.suppress(CorruptLogError, NotFoundError):
             if info.pending:

@@ -10,7 +10,6 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import list_sessions
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
@@ -111,7 +110,7 @@ def _flagged(ctx: CommandContext, chosen: Session[Any] | None, everything: bool)
     if chosen is not None:
         yield chosen
         return
-    for info in list_sessions(ctx.store.index, live=None if everything else True):
+    for info in ctx.store.index.every_session(live=None if everything else True):
         if info.flags and not info.damaged:
             yield ctx.store.resume(info.id)
 
@@ -264,7 +263,7 @@ def _sessions(ctx: CommandContext, session: str, everything: bool) -> list[Sessi
     if session or ctx.names_session:
         return [ctx.session(session)]
     found = []
-    for info in list_sessions(ctx.store.index, live=None if everything else True):
+    for info in ctx.store.index.every_session(live=None if everything else True):
         if info.flags:
             try:
                 found.append(ctx.store.resume(info.id))
