@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -89,7 +88,7 @@ class Bench:
     def __enter__(self) -> Bench:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         for each in reversed(self._opened):
             with contextlib.suppress(ServerFault, WakelogError):
                 if each.client.ask("DELETE", each.path).status >= 400:

@@ -11,7 +11,6 @@ import json
 import ssl
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -213,7 +212,7 @@ class Tail:
     def __enter__(self) -> Tail:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._answer.close()
         self._connection.close()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from types import TracebackType
 from typing import NamedTuple
 
 from wakelog.http.problems import busy, share_used
@@ -83,9 +82,7 @@ class ShareGrant:
     def __enter__(self) -> ShareGrant:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.release()
 
 

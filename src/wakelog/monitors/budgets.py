@@ -259,9 +259,7 @@ class BudgetScope:
             _scopes.setdefault(self._log, []).append(self)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with _lock:
             _scopes[self._log].remove(self)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from msgspec import structs
@@ -413,7 +412,5 @@ class Store(StoreQuestions):
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

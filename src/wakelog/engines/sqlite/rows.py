@@ -69,22 +69,7 @@ def to_row(commit: Commit) -> tuple[Any, ...]:
 
 def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Commit:
     plain = _checked(session, row)
-    (
-        first,
-        last,
-        at,
-        epoch,
-        status,
-        turn,
-        turn_first,
-        turn_last,
-        kinds,
-        paths,
-        commit_id,
-        fingerprint,
-        prev,
-        end,
-    ) = plain
+    first, last, at, epoch, status, turn, *turns, kinds, paths, commit_id, fingerprint, prev, end = plain
     if type(row[_PLAIN]) is not bytes or type(row[_PLAIN + 1]) is not bytes:
         raise _damaged(session, first, last)
     try:
@@ -102,7 +87,7 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
         epoch=epoch,
         status=status,
         turn=turn,
-        turns=(turn_first, turn_last),
+        turns=(turns[0], turns[1]),
         kinds=_decode_texts(kinds),
         paths=_decode_texts(paths),
         fingerprint=fingerprint,
