@@ -27,7 +27,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("importers",),
     ("instruments",),
     ("testing",),
-    ("maintenance",),
+    ("maintenance", "webhooks"),
     ("store",),
     ("config",),
     ("session",),

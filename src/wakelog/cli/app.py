@@ -108,6 +108,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("mcp", "Serve this store to an agent over MCP."),
         "proxy": ("mcp", "Record the tool calls of any MCP server."),
         "record": ("record", "Run a command, and record its model calls."),
+        "webhooks": ("webhooks", "Tell other programs of flags, approvals and failures."),
         "otel": ("otel", "Send sessions to OpenTelemetry, and receive them."),
     },
     "meta": {

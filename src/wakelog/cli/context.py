@@ -116,6 +116,11 @@ class CommandContext:
         self.__dict__["store"] = self._store
         return self._store
 
+    def identity(self, store: Store) -> str:
+        """What tells a store from others on this machine."""
+        able = store.engine.abilities
+        return str(able.path.resolve()) if able.path is not None else able.identity or self.url
+
     @property
     def given_url(self) -> str:
         """The store as the command line names it; empty when it does not."""

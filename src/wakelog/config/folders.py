@@ -32,3 +32,8 @@ def data_folder() -> str:
     from platformdirs import user_data_path
 
     return str(user_data_path("wakelog", appauthor=False))
+
+
+def store_folder(what: str, identity: str) -> Path:
+    """A folder of the user's for what belongs to one store and is not in it: the store may be on a server."""
+    return Path(data_folder()) / what / hashlib.sha256(identity.encode()).hexdigest()[:16]

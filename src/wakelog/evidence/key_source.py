@@ -30,20 +30,24 @@ def read_key(source: str) -> PrivateKey:
             kind="bad-anchor-key",
             hint=f"treat it as known: make a new one. Then {HINT}",
         )
+    text = read_secret(source)
+    try:
+        return PrivateKey.parse(text.strip())
+    except InvalidInputError as exc:
+        shown = "the command" if source.startswith("command:") else source
+        raise InvalidInputError(f"{shown} does not give a private key", kind=exc.kind, hint=exc.hint) from None
+
+
+def read_secret(source: str) -> str:
+    """What `PATH`, `file:PATH`, `env:NAME` or `command:CMD` holds, whatever it is."""
     kind, colon, rest = source.partition(":")
     if not source:
         raise InvalidInputError("no key was named", kind="bad-anchor-key", hint=HINT)
     if colon and kind == "env":
-        text = _from_environment(rest)
-    elif colon and kind == "command":
-        text = _from_command(rest)
-    else:
-        text = _from_file(Path(rest if colon and kind == "file" else source).expanduser())
-    try:
-        return PrivateKey.parse(text.strip())
-    except InvalidInputError as exc:
-        shown = "the command" if kind == "command" else source
-        raise InvalidInputError(f"{shown} does not give a private key", kind=exc.kind, hint=exc.hint) from None
+        return _from_environment(rest)
+    if colon and kind == "command":
+        return _from_command(rest)
+    return _from_file(Path(rest if colon and kind == "file" else source).expanduser())
 
 
 def write_key(key: PrivateKey, path: Path) -> None:

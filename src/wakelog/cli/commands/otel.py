@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -18,13 +17,12 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import counted, inert_line
-from wakelog.config.folders import data_folder
+from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, UnsupportedError
 from wakelog.exporters.session_spans import session_document
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.session import Session
-from wakelog.store import Store
 
 PARTIAL = 1
 
@@ -190,7 +188,7 @@ def serve(
             hint="set WAKELOG_OTEL_TOKEN, and give senders the same token",
         )
     store = ctx.new_store()
-    kept = SpanSpool(spool or _spool_of(ctx, store), idle_s=idle_s)
+    kept = SpanSpool(spool or store_folder("otel", ctx.identity(store)), idle_s=idle_s)
     with closing(kept):
         sock = serving.listen(host, port)
         serving.log_to_stderr(as_json=not sys.stderr.isatty())
@@ -204,13 +202,6 @@ def serve(
             run_intake(TraceIntake(kept, token=token, host_names=(host, *host_names)), sock)
         finally:
             imports.stop()
-
-
-def _spool_of(ctx: CommandContext, store: Store) -> Path:
-    """A folder of the user's for each store: a store may be on a server."""
-    able = store.engine.abilities
-    identity = str(able.path.resolve()) if able.path is not None else able.identity or ctx.url
-    return Path(data_folder()) / "otel" / hashlib.sha256(identity.encode()).hexdigest()[:16]
 
 
 def _tell(ctx: CommandContext, report: ImportReport) -> None:

@@ -1,0 +1,250 @@
+"""`wakelog webhooks`: tell other programs of flags, approvals, failures and budgets."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import clock, counted, inert_line
+from wakelog.config.folders import store_folder
+from wakelog.errors import NotFoundError, UnavailableError
+from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
+from wakelog.webhooks.messages import made
+from wakelog.webhooks.positions import Positions
+from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
+from wakelog.webhooks.signature import make_secret, secret_of, write_secret
+
+UNDELIVERED = 1
+_FILE = click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
+
+
+@click.group("webhooks")
+def webhooks_command() -> None:
+    """Send signed messages about flags, approvals, failures and budgets to addresses of yours, as Standard Webhooks.
+
+    \b
+    Examples:
+      wakelog webhooks secret --out ops.secret
+      wakelog webhooks add ops https://ops.example/wakelog --secret ops.secret --on flag --on approval
+      wakelog webhooks run
+    """
+
+
+@webhooks_command.command("secret")
+@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write it to this new file, only for you.")
+@common
+def secret(ctx: CommandContext, out: Path | None) -> None:
+    """Make a secret, for a webhook and its receiver. It is printed, or written to a file that only you can read.
+
+    \b
+    Example:
+      wakelog webhooks secret --out ops.secret
+    """
+    if out is not None:
+        write_secret(out)
+        ctx.answer("webhook-secret", {"file": str(out)}, f"Wrote a secret to {out}: give it to the receiver too")
+        return
+    made_here = make_secret()
+    ctx.answer("webhook-secret", {"secret": made_here}, lambda: ctx.say(made_here))
+
+
+@webhooks_command.command("add")
+@click.argument("name")
+@click.argument("url")
+@click.option(
+    "--secret", "source", required=True, metavar="SOURCE", help="Its secret: a file, env:NAME or command:CMD."
+)
+@click.option(
+    "--on", "topics", multiple=True, type=click.Choice(TOPICS), help="Tell it of these (repeat; default all)."
+)
+@click.option("--severity", default="warning", help="Tell of flags from this severity on (default: warning).")
+@click.option("--content", is_flag=True, help="Include what flags, questions and errors say.")
+@_FILE
+@common
+def add(
+    ctx: CommandContext,
+    name: str,
+    url: str,
+    source: str,
+    topics: tuple[str, ...],
+    severity: str,
+    content: bool,
+    file: Path | None,
+) -> None:
+    """Add a webhook, or change the one of that name. It is told of what happens after it first ran.
+
+    \b
+    Example:
+      wakelog webhooks add ops https://ops.example/wakelog --secret env:OPS_SECRET --on approval
+    """
+    hook = Webhook(name, url, source, topics or TOPICS, severity, content)
+    secret_of(source)  # says now what would be wrong later
+    add_hook(_file(ctx, file), hook)
+    ctx.answer("webhook", _plain(hook), f"{inert_line(name)} is told of {', '.join(hook.on)} at {hook.host}")
+    ctx.suggest(f"wakelog webhooks test {name}", "wakelog webhooks run")
+
+
+@webhooks_command.command("rm")
+@click.argument("name")
+@_FILE
+@common
+def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
+    """Remove a webhook, and forget how far it was.
+
+    \b
+    Example:
+      wakelog webhooks rm ops
+    """
+    hook = remove_hook(_file(ctx, file), name)
+    with closing(Positions(_folder(ctx) / "positions.db", writes=False)) as positions:
+        positions.forget(name)
+    ctx.answer("webhook", _plain(hook), f"{inert_line(name)} is removed")
+
+
+@webhooks_command.command("ls")
+@_FILE
+@common
+def ls(ctx: CommandContext, file: Path | None) -> None:
+    """List the webhooks, and how they are doing. Of an address only the host is shown, of a secret only its source.
+
+    \b
+    Example:
+      wakelog webhooks ls
+    """
+    hooks = read_hooks(_file(ctx, file))
+    with closing(Positions(_folder(ctx) / "positions.db", writes=False)) as positions:
+        rows = [(hook, positions.status(hook.name)) for hook in hooks]
+    data = [
+        {
+            **_plain(hook),
+            "sent": status.sent,
+            "last_ok": status.last_ok or None,
+            "failing_since": status.failing_since or None,
+            "problem": status.problem or None,
+        }
+        for hook, status in rows
+    ]
+
+    def human() -> None:
+        if not rows:
+            ctx.say("There is no webhook.")
+            return
+        columns = [
+            Column("name", 8),
+            Column("host", 12),
+            Column("on"),
+            Column("sent", right=True),
+            Column("problem", 12),
+        ]
+        say_table(
+            ctx,
+            columns,
+            [
+                (
+                    inert_line(hook.name),
+                    hook.host,
+                    " ".join(hook.on),
+                    f"{status.sent:,}",
+                    f"since {clock(status.failing_since, utc=ctx.utc)}: {status.problem}"
+                    if status.failing_since
+                    else "",
+                )
+                for hook, status in rows
+            ],
+        )
+
+    ctx.answer("webhooks", data, human)
+
+
+@webhooks_command.command("test")
+@click.argument("name")
+@_FILE
+@common
+def test(ctx: CommandContext, name: str, file: Path | None) -> None:
+    """Send one message of type `test` to a webhook, now, and say what came of it.
+
+    \b
+    Example:
+      wakelog webhooks test ops
+    """
+    hook = find_hook(read_hooks(_file(ctx, file)), name)
+    at = ctx.store.clock()
+    message = made(hook, f"test {at}", "test", at, {"store": "wakelog"})
+    refusal = WebhookPost(hook).send(message, at // 1_000_000)
+    if refusal is not None:
+        raise UnavailableError(f"the message was not taken: {refusal.problem}", kind="webhook-refused")
+    ctx.answer("webhook-test", {"hook": name, "id": message.id}, f"{hook.host} took a test message ({message.id})")
+
+
+@webhooks_command.command("run")
+@click.option("--once", is_flag=True, help="Send what is due, and stop; exit code 1 when something was not taken.")
+@_FILE
+@common
+def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
+    """Send messages until stopped. A receiver that is away gets everything later, in the order of each session.
+
+    One process a store. How far each webhook is, is kept on disk: after a crash, messages may come twice, with the same
+    `webhook-id`, and none is missing.
+
+    \b
+    Examples:
+      wakelog webhooks run
+      wakelog webhooks run --once --json
+    """
+    hooks = read_hooks(_file(ctx, file))
+    if not hooks:
+        raise NotFoundError(
+            "there is no webhook", kind="webhook-not-found", hint="wakelog webhooks add NAME URL --secret SOURCE"
+        )
+    done: list[WebhookSent] = []
+    with closing(Positions(_folder(ctx) / "positions.db")) as positions:
+        told = done.append if once else lambda sent: _tell(ctx, sent)
+        senders = [WebhookSender(ctx.store, hook, positions, told=told) for hook in hooks]
+        if not once:
+            if ctx.is_for_people:
+                ctx.say(f"Telling {counted(len(hooks), 'webhook')}; stop with Ctrl-C")
+                ctx.flush()
+            WebhookSenders(senders, ctx.store, lambda why: ctx.warn(inert_line(why))).run()
+            return 0
+        for sender in senders:
+            sender.step()
+    failed = [sent for sent in done if not sent.ok]
+    ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to tell."])
+    return UNDELIVERED if failed or any(sender.waiting for sender in senders) else 0
+
+
+def _tell(ctx: CommandContext, sent: WebhookSent) -> None:
+    if ctx.is_for_people:
+        ctx.say(_line(sent))
+        ctx.flush()
+    else:
+        ctx.record("webhook-sent", sent)
+
+
+def _line(sent: WebhookSent) -> str:
+    end = "" if sent.ok else f"  not taken: {sent.problem}"
+    return f"{inert_line(sent.hook)}  {sent.type}  {sent.session}@e{sent.event}{end}"
+
+
+def _plain(hook: Webhook) -> dict[str, Any]:
+    return {
+        "name": hook.name,
+        "host": hook.host,
+        "secret_from": hook.secret.partition(":")[0] if ":" in hook.secret else "file",
+        "on": list(hook.on),
+        "severity": hook.severity,
+        "content": hook.content,
+    }
+
+
+def _folder(ctx: CommandContext) -> Path:
+    return store_folder("webhooks", ctx.identity(ctx.store))
+
+
+def _file(ctx: CommandContext, file: Path | None) -> Path:
+    return file or _folder(ctx) / "webhooks.toml"

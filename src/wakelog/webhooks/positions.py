@@ -1,0 +1,115 @@
+"""How far each hook is in each session: an SQLite file, so that a sender that dies goes on where it was.
+
+A position is written after the receiver has said yes. A sender that dies in between sends that message again, with the
+same id: at least once, and never out of order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import threading
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from wakelog.errors import NotAllowedError
+from wakelog.model.ids import Seq, SessionId
+
+_SCHEMA = """
+create table if not exists hook(name text primary key, sent integer not null default 0, failing_since integer not null
+    default 0, problem text not null default '', last_ok integer not null default 0) strict;
+create table if not exists position(hook text not null, session text not null, seq integer not null,
+    primary key(hook, session)) strict, without rowid;
+"""
+
+
+class HookStatus(msgspec.Struct, frozen=True):
+    """How a hook is doing. Times are in microseconds, 0 when there is none."""
+
+    sent: int = 0
+    failing_since: int = 0
+    problem: str = ""
+    last_ok: int = 0
+
+
+class Positions:
+    """One file, shared by the threads of one sender."""
+
+    def __init__(self, file: Path, *, writes: bool = True) -> None:
+        self._lock = threading.Lock()
+        self._holder = -1
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if writes:
+            self._hold(file)
+        self._db = apsw.Connection(str(file))
+        self._db.set_busy_timeout(10_000)
+        for pragma in ("journal_mode=wal", "synchronous=full"):
+            self._db.execute(f"pragma {pragma}").fetchall()
+        for statement in filter(str.strip, _SCHEMA.split(";")):
+            self._db.execute(statement).fetchall()
+
+    def _hold(self, file: Path) -> None:
+        self._holder = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            os.close(self._holder)
+            raise NotAllowedError(
+                "another process sends the webhooks of this store", kind="sender-running", hint="stop it first"
+            ) from exc
+
+    def is_known(self, hook: str) -> bool:
+        with self._lock:
+            return self._db.execute("select 1 from hook where name = ?", (hook,)).get is not None
+
+    def begin(self, hook: str, heads: dict[SessionId, Seq]) -> None:
+        """A new hook is told of what happens from here on."""
+        with self._lock, self._db:
+            self._db.execute("insert or ignore into hook(name) values (?)", (hook,))
+            self._db.executemany(
+                "insert or replace into position values (?, ?, ?)", [(hook, s, n) for s, n in heads.items()]
+            )
+
+    def all(self, hook: str) -> dict[SessionId, Seq]:
+        with self._lock:
+            rows = self._db.execute("select session, seq from position where hook = ?", (hook,)).fetchall()
+        return {SessionId(str(session)): int(str(seq)) for session, seq in rows}
+
+    def reached(self, hook: str, session: SessionId, seq: Seq, *, sent_at: int = 0) -> None:
+        """Everything up to `seq` is done; with `sent_at` the last of it was sent."""
+        with self._lock, self._db:
+            self._db.execute("insert or replace into position values (?, ?, ?)", (hook, session, seq))
+            if sent_at:
+                self._db.execute(
+                    "update hook set sent = sent + 1, failing_since = 0, problem = '', last_ok = ? where name = ?",
+                    (sent_at, hook),
+                )
+
+    def failed(self, hook: str, problem: str, at: int) -> None:
+        with self._lock:
+            self._db.execute(
+                "update hook set problem = ?, failing_since = case failing_since when 0 then ? else failing_since end "
+                "where name = ?",
+                (problem, at, hook),
+            ).fetchall()
+
+    def forget(self, hook: str) -> None:
+        with self._lock, self._db:
+            self._db.execute("delete from position where hook = ?", (hook,))
+            self._db.execute("delete from hook where name = ?", (hook,))
+
+    def status(self, hook: str) -> HookStatus:
+        with self._lock:
+            row = self._db.execute(
+                "select sent, failing_since, problem, last_ok from hook where name = ?", (hook,)
+            ).fetchone()
+        return HookStatus(*row) if row else HookStatus()
+
+    def close(self) -> None:
+        self._db.close()
+        if self._holder >= 0:
+            with contextlib.suppress(OSError):
+                os.close(self._holder)
