@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 SHOWN = 8
 MOST = 10
+RECENT = 1000
+"""Of so many sessions, the last active ones, the newest of this folder is looked for."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -93,7 +96,8 @@ def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
 
 
 def find_session(ctx: CommandContext, name: str) -> SessionId:
-    """The session with that name or id, or the only one whose name begins so; `.` is the newest, `-` the one before."""
+    """The session with that name or id, or the only one whose name begins so; `.` is the newest of this folder,
+    or of all, and `-` the one before."""
     if name in (".", "-"):
         return _newest(ctx, 0 if name == "." else 1)
     try:
@@ -121,14 +125,27 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
 
 
 def _newest(ctx: CommandContext, place: int) -> SessionId:
-    newest = sorted(ctx.store.sessions(), key=lambda h: h.at, reverse=True)
+    """The session that was last active; of this folder, where there are some that worked here. When an imported one was
+    active its program says; where the index does not know that yet, the last write counts."""
+    if ctx.store.is_index_behind:
+        newest = [h.session for h in sorted(ctx.store.sessions(), key=lambda h: h.at, reverse=True)]
+    else:
+        found = [info for info in ctx.store.index.sessions(limit=RECENT) if not info.spawner]
+        here = _this_folder()
+        newest = [i.id for i in [i for i in found if f"{i.labels.get('project', '')}/".startswith(here)] or found]
     if len(newest) <= place:
         raise NotFoundError(
             "this store has no session yet" if place == 0 else "there is no other session",
             kind="session-not-found",
             hint="wakelog demo makes some",
         )
-    return newest[place].session
+    return newest[place]
+
+
+def _this_folder() -> str:
+    """The working copy that this folder is in, else the folder itself; with its slash."""
+    folder = Path.cwd()
+    return f"{next((str(up) for up in (folder, *folder.parents) if (up / '.git').exists()), str(folder))}/"
 
 
 def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> int:

@@ -180,6 +180,8 @@ def _tried(log: Log, entry: Entry) -> tuple[str, str]:
         return as_text(entry.body.get("tool")), ""
     command = next((given[k] for k in ("command", "cmd", "script") if given.get(k)), "")
     words = command.split() if isinstance(command, str) else [str(w) for w in as_list(command)]
+    if len(words) > 2 and words[1] in ("-c", "-lc"):
+        words = words[2].split()  # a shell was asked to run it
     about = " ".join(words[:3]) or next((text_in(given, k) for k in ("file_path", "path") if given.get(k)), "")
     return as_text(entry.body.get("tool")), about
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.model.json_fields import text_in
+from wakelog.model.json_fields import as_dict, dicts_in, text_in
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value, check_value
 
@@ -205,10 +205,31 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
             yield Answered(text_in(block, "tool_use_id"), _flat(block.get("content")), is_error)
         case "function_call_output" | "custom_tool_call_output":
             yield Answered(text_in(block, "call_id"), _flat(block.get("output")))
+        case "server_tool_use":
+            yield Text(f"({_hosted_call(block)})")
+        case str(kind) if kind.endswith("_tool_result"):
+            yield Text(_hosted_result(block))
         case "reasoning" | "thinking":
             return  # a provider's own notes, which only it can read and which nobody else takes
         case _:
             yield Text(text_of(block))
+
+
+def _hosted_call(block: dict[str, Any]) -> str:
+    """A call that the provider itself made while it answered, in words."""
+    given, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
+    about = next((text_in(given, key) for key in ("query", "url", "code", "command") if text_in(given, key)), "")
+    return f"{name.replace('_', ' ')}: {about or text_of(given)}"
+
+
+def _hosted_result(block: dict[str, Any]) -> str:
+    """What came of it: pages by title and address. Their content is encrypted, and only the provider reads it."""
+    content = block.get("content")
+    lines = [" ".join(filter(None, (text_in(p, "title"), text_in(p, "url")))) for p in dicts_in(content)]
+    if any(lines):
+        return "\n".join(f"- {line}" for line in lines if line)
+    failed = text_in(as_dict(content), "error_code")
+    return f"(it failed: {failed})" if failed else text_of(content)
 
 
 def _image(block: dict[str, Any]) -> Part:

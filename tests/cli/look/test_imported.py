@@ -165,3 +165,57 @@ def test_the_brief_leaves_out_an_error_that_was_repaired(cli: Cli, tmp_path: Pat
         lines.result(f"t{number}", answer, is_error=is_error)
         cli("import", str(lines.write(tmp_path / f"{SESSION}.jsonl")), "--yes")
         assert ("## Last error" in cli("brief", NAME).out) is is_error
+
+
+def test_the_newest_session_is_the_last_active_one_and_not_the_last_imported(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shop: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for day, session in ((24, "b" * 8 + SESSION[8:]), (23, "c" * 8 + SESSION[8:])):
+        lines = Lines(session, cwd=str(tmp_path / "work"))
+        lines.prompt("Go.")
+        lines.lines[0]["timestamp"] = f"2026-12-{day}T10:00:00.000Z"
+        cli("import", str(lines.write(tmp_path / f"{session}.jsonl")), "--yes")
+    assert cli("status", "--json").data["name"] == "claude-bbbbbbbb"
+
+
+def test_the_newest_session_of_this_folder_comes_first(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shop: str
+) -> None:
+    for folder, session in (("mine", "b" * 8 + SESSION[8:]), ("other", "c" * 8 + SESSION[8:])):
+        lines = Lines(session, cwd=str(tmp_path / folder))
+        lines.prompt("Go.")
+        cli("import", str(lines.write(tmp_path / f"{session}.jsonl")), "--yes")
+    (tmp_path / "mine" / ".git").mkdir(parents=True)
+    (tmp_path / "mine" / "src").mkdir()
+    monkeypatch.chdir(tmp_path / "mine" / "src")
+    assert cli("status", "--json").data["name"] == "claude-bbbbbbbb"
+
+
+def test_a_search_that_the_provider_made_is_told_in_words(cli: Cli, tmp_path: Path, shop: str) -> None:
+    lines = Lines()
+    lines.prompt("Which port does it use?")
+    found = {
+        "type": "web_search_result",
+        "title": "Ports",
+        "url": "https://a.example/ports",
+        "encrypted_content": "Eo8=",
+    }
+    lines.reply(
+        "m1",
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "default port"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": [found]},
+        text("Port 8080."),
+    )
+    cli("import", str(lines.write(tmp_path / f"{SESSION}.jsonl")), "--yes")
+    for asked in (("show", f"{NAME}@1"), ("export", NAME, "--format", "md", "-o", "-"), ("search", "ports")):
+        shown = cli(*asked).out
+        assert "encrypted_content" not in shown, asked
+        assert "server_tool_use" not in shown, asked
+    page = cli("export", NAME, "--format", "md", "-o", "-").out
+    assert "web search: default port" in page
+    assert "Ports https://a.example/ports" in page.replace("\\", "")
+
+
+def test_an_exported_page_says_when_the_session_was_last_active(cli: Cli, shop: str) -> None:
+    assert "last at 2026-03-01T10:00:" in cli("export", shop, "--format", "md", "-o", "-").out

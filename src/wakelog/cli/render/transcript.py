@@ -15,7 +15,7 @@ from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import is_error, line_of
 from wakelog.cli.render.values import fetched, readable, text_of
 from wakelog.cli.text import inert, inert_line, iso
-from wakelog.errors import CorruptLogError
+from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
 from wakelog.session import Session
@@ -43,7 +43,10 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
     if goal is not None:
         yield f"Goal: {_plain(mask(text_of(goal)))}"
         yield ""
-    yield f"Session `{session.id}`, {head.status}, {head.seq:,} events, last at {iso(head.at)}."
+    last = head.at
+    with contextlib.suppress(WakelogError):  # the last event may be damaged
+        last = session.log.entry(head.seq).happened_at
+    yield f"Session `{session.id}`, {head.status}, {head.seq:,} events, last at {iso(last)}."
     tools: dict[str, str] = {}
     asked = ""
     for entry in entries:
