@@ -111,6 +111,12 @@ _WISH: Final = phrases(
 )
 
 
+_IS_REQUEST: Final = re.compile(
+    r"(?:(?:and|also|ok|okay|then|so|please)[, ]+)*(?:can|could|would|will) (?:you|we)\b", re.I
+)
+"""It wants the next step, whatever words it is made of."""
+
+
 def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[Finding]:
     """How the user took what the agent did before: one finding at most. `asked` is what the agent said last."""
     block, start, end = words_of(turn)
@@ -145,7 +151,7 @@ def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:
     if block is None or end - start > 2000:
         return
     for piece in sentences_of(block.text[start:end]):
-        if _WISH.search(piece.text) and not piece.text.endswith("?"):
+        if _WISH.search(piece.text) and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):
             yield Finding(
                 "preference", TextSpan(block.seq, block.block, start + piece.start, start + piece.end), score=2
             )

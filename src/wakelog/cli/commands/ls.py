@@ -12,7 +12,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.places import find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
-from wakelog.cli.render.sessions import harmless, short_id, status_sign
+from wakelog.cli.render.sessions import harmless, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
 from wakelog.index.index import Index
@@ -22,7 +22,6 @@ LIMIT, PAGE, SPARE = 50, 200, 50
 
 _COLUMNS = (
     Column("session", least=16),
-    Column("", drop=6),
     Column("age", right=True),
     Column("turns", right=True, drop=3),
     Column("events", right=True, drop=4),
@@ -169,7 +168,6 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
         needs.append(f"{glyph('failed')} damaged")
     return (
         Cell(f"{mark}{info}", {"bold": True}),
-        Cell(short_id(info.id) if info.name else "", {"dim": True}),
         age(info.last_at, ctx.store.clock()).removesuffix(" ago"),
         str(info.turn or ""),
         str(info.head),

@@ -62,7 +62,7 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
-ACTS = (PromptStep, ReplyStep, AskStep, AnswerStep)
+ACTS = frozenset({PromptStep, ReplyStep, AskStep, AnswerStep})
 ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
@@ -152,7 +152,7 @@ class SessionWriter:
             self._pass_all(record.steps, is_named=bool(record.step_ids))
         else:
             self._take_new(record, weight)
-        if any(isinstance(step, ACTS) for step in record.steps):
+        if any(type(step) in ACTS for step in record.steps):
             self._acted_at = self._at
 
     def _take_new(self, record: SourceRecord, weight: int) -> None:
