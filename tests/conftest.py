@@ -37,6 +37,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Listing tests makes little garbage and a great many objects, which looking for it would go through again and
+    again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no collection of garbage has to look at it again."""
     gc.collect()

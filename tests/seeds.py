@@ -26,8 +26,10 @@ def examples(number: int) -> int:
 def some(cases: Iterable[Any], quick: int = 1) -> list[Any]:
     """The first cases for every run, and the others, which are more of the same, for `make test-all`."""
     listed = list(cases)
-    return [*listed[:quick], *(pytest.param(*_values(case), marks=pytest.mark.slow) for case in listed[quick:])]
+    return [*listed[:quick], *map(_slow, listed[quick:])]
 
 
-def _values(case: Any) -> tuple[Any, ...]:
-    return case if isinstance(case, tuple) else (case,)
+def _slow(case: Any) -> Any:
+    if isinstance(case, type(pytest.param())):
+        return pytest.param(*case.values, id=case.id, marks=[*case.marks, pytest.mark.slow])
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=pytest.mark.slow)

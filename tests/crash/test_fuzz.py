@@ -21,7 +21,7 @@ from wakelog.engines.sqlite.rows import checksum
 from wakelog.model.records import Record
 
 SEED = 11
-ROUNDS = some(range(600), 8)
+ROUNDS = some(range(600), 4)
 COLUMNS = (
     "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash"
 )

@@ -82,7 +82,7 @@ def _check_power_loss(disk: FaultyDisk, folder: Path, seed: str, threads: int) -
         check_survived(image, journal, why)
 
 
-@pytest.mark.parametrize("number", some(range(36), 9))
+@pytest.mark.parametrize("number", some(range(36), 5))
 def test_acknowledged_appends_survive_power_loss(disk: FaultyDisk, tmp_path: Path, number: int) -> None:
     _check_power_loss(disk, tmp_path / "store", f"power-{number}", threads=1 + number % 3)
 

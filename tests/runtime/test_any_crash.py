@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import wakelog
 from tests.runtime.lives import Killed, Life, World, born, effect, found
+from tests.seeds import some
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import NotAllowedError
 from wakelog.session import Session
@@ -200,10 +201,11 @@ EVERYTHING: tuple[Step, ...] = (
 )
 
 
+@pytest.mark.parametrize("rest", some(range(3)))  # each third moment in `make test`, all in `make test-all`
 @pytest.mark.parametrize("honest_at_once", [False, True])
-def test_an_agent_that_is_killed_at_each_of_its_moments_does_everything_once(honest_at_once: bool) -> None:
+def test_an_agent_that_is_killed_at_each_of_its_moments_does_everything_once(honest_at_once: bool, rest: int) -> None:
     expected_world, expected = _run_once(EVERYTHING)
-    for last in range(1, expected.life.moments + 1):
+    for last in range(1 + rest, expected.life.moments + 1, 3):
         world, agent = _survive(EVERYTHING, [last], honest_at_once)
         assert world.count() == expected_world.count(), last
         assert _end(agent) == _end(expected), last
