@@ -106,7 +106,7 @@ class HeldLogs:
         return held
 
 
-def merge_data(log: Log, change: Mapping[str, Value], *, commit_id: str = "", why: str = "") -> Head:
+def merge_data(log: Log, change: Mapping[str, Value], *, commit_id: str = "") -> Head:
     """Sets keys of a session's data, whoever else writes. With a commit id that was used before, nothing is done."""
 
     def attempt() -> Head:
@@ -114,6 +114,6 @@ def merge_data(log: Log, change: Mapping[str, Value], *, commit_id: str = "", wh
         if commit_id and log.engine.known(log.id, commit_id) is not None:
             return log.head()
         patch = diff(before, {**before, **change}, "/data")
-        return log.append(ev.StatePatched(patch=patch, why=why), expect=seq, commit_id=commit_id)
+        return log.append(ev.StatePatched(patch=patch), expect=seq, commit_id=commit_id)
 
     return retry_on_moved_head(log.id, "to change its data", attempt)

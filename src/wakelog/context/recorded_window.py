@@ -50,12 +50,12 @@ class Moved(msgspec.Struct, frozen=True):
     left: tuple[Left, ...]
 
 
-def seen_at(log: Log, at: Seq, since: Seq = 1, *, count: Count = estimate) -> RecordedWindow:
+def seen_at(log: Log, at: Seq, since: Seq = 1) -> RecordedWindow:
     """What the newest model call from `since` to `at` was shown; where there is none, what would be offered at `at`."""
     call = model_call(log, at, since)
     if call is not None:
-        return seen_by(log, call, count=count)
-    window = read_window(log, at, count=count)
+        return seen_by(log, call)
+    window = read_window(log, at)
     return RecordedWindow(0, at, "", "", False, window.items, window.evicted)
 
 

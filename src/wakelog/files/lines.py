@@ -34,10 +34,10 @@ def counts(before: str, after: str) -> tuple[int, int]:
     return sum(j2 - j1 for *_, j1, j2 in changes), sum(i2 - i1 for _, i1, i2, *_ in changes)
 
 
-def unified(before: str, after: str, *, context: int = CONTEXT) -> Iterator[str]:
+def unified(before: str, after: str) -> Iterator[str]:
     """The hunks of a unified diff, without the two lines that name the files."""
     a, b = split(before), split(after)
-    for group in _Lines(a, b).get_grouped_opcodes(context):
+    for group in _Lines(a, b).get_grouped_opcodes(CONTEXT):
         first, last = group[0], group[-1]
         yield f"@@ -{_span(first[1], last[2])} +{_span(first[3], last[4])} @@"
         for tag, i1, i2, j1, j2 in group:

@@ -203,7 +203,7 @@ def hook_command(agent: HookedAgent) -> str:
     return shlex.join([*own_command(), "hook", agent.name])
 
 
-def project_root(start: Path | None = None) -> Path:
+def project_root() -> Path:
     """The folder that project settings are in: that of the repository around here, or here."""
-    here = (start or Path.cwd()).absolute()
+    here = Path.cwd().absolute()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)

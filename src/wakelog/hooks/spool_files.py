@@ -94,15 +94,15 @@ def waiting_bytes() -> int:
 
 
 @contextlib.contextmanager
-def spool_lock(wait_s: float = WAIT_S) -> Iterator[bool]:
-    """One process at a time takes the spool in. False when another one is still at it after `wait_s`."""
+def spool_lock() -> Iterator[bool]:
+    """One process at a time takes the spool in. False when another one is still at it after a while."""
     try:
         file = os.open(Path(spool.data_folder()) / "intake.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
         yield False
         return
     try:
-        end = time.monotonic() + wait_s
+        end = time.monotonic() + WAIT_S
         while not (has := _locked(file)) and time.monotonic() < end:
             time.sleep(0.02)
         yield has

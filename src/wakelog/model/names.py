@@ -73,7 +73,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def name_of_id(id: str, *, prefix: str = "session") -> str:
+def name_of_id(id: str) -> str:
     """A session's name for an id that somebody else made: the id itself where it can be a name. One that cannot, as
     `e86` or `@5`, which are places in a session, gets a name of its own: what can be read of it, and a hash that tells
     it from every other."""
@@ -81,4 +81,4 @@ def name_of_id(id: str, *, prefix: str = "session") -> str:
         return id
     digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:16]
     readable = _ODD.sub("-", id).strip("-")[:_READABLE].strip("-")
-    return "-".join(part for part in (prefix, readable, digest) if part)[:NAME_MAX]
+    return "-".join(part for part in ("session", readable, digest) if part)[:NAME_MAX]

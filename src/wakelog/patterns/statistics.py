@@ -16,11 +16,11 @@ Counts = tuple[int, int, int, int]
 """Of one stratum: with the pattern succeeded and failed, without it succeeded and failed."""
 
 
-def wilson(successes: int, trials: int, z: float = Z95) -> tuple[float, float]:
+def wilson(successes: int, trials: int) -> tuple[float, float]:
     """The bounds of a rate (95 %): (0, 1) when nothing was tried."""
     if trials <= 0:
         return 0.0, 1.0
-    rate = successes / trials
+    rate, z = successes / trials, Z95
     middle = rate + z * z / (2 * trials)
     spread = z * math.sqrt(rate * (1 - rate) / trials + z * z / (4 * trials * trials))
     scale = 1 + z * z / trials
@@ -73,9 +73,9 @@ def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float:
     return math.erfc(distance / math.sqrt(2 * variance))
 
 
-def permuted(strata: Sequence[Counts], rounds: int = 2000, seed: int = 0) -> float:
+def permuted(strata: Sequence[Counts], rounds: int = 2000) -> float:
     """As `cochran_mantel_haenszel`, by shuffling outcomes within each stratum: for strata too small for the formula."""
-    dice = random.Random(seed)
+    dice = random.Random(0)
     telling = [s for s in strata if sum(s) > 1 and 0 < s[0] + s[1] < sum(s) and 0 < s[0] + s[2] < sum(s)]
     if not telling:
         return 1.0

@@ -89,14 +89,13 @@ def traced_sessions(
     *,
     since: int | None = None,
     until: int | None = None,
-    steps: bool = True,
 ) -> Iterator[TracedSession]:
     """All sessions of a project, or of all: fork tree by fork tree, oldest first."""
     values = {"project": project, "since": since or 0, "until": until or (1 << 62)}
     every = sorted(db.execute(_SESSIONS, values).fetchall(), key=lambda row: (row[3], row[1]))
     for start in range(0, len(every), PAGE):
         rows = every[start : start + PAGE]
-        found = steps_of(db, [row[0] for row in rows]) if steps else {}
+        found = steps_of(db, [row[0] for row in rows])
         for row in rows:
             yield _session(row, found.pop(row[0], []))
 

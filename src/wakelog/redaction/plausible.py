@@ -57,9 +57,9 @@ def entropy(text: str) -> float:
     return -sum(n / size * math.log2(n / size) for n in Counter(text).values()) if text else 0.0
 
 
-def is_random(text: str, bits: float = 3.0) -> bool:
+def is_random(text: str) -> bool:
     """Whether the body of a token was made by a machine: varied characters, and not lower-case words alone."""
-    return _is_mixed(text) and entropy(text) >= bits
+    return _is_mixed(text) and entropy(text) >= 3.0
 
 
 def is_placeholder(value: str) -> bool:

@@ -153,13 +153,13 @@ def _origin_row(origin: Origin) -> Row:
 _TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=8), Column(least=10))
 
 
-def touched_lines(ctx: CommandContext, items: Iterable[Touched], *, paths: bool = True) -> Iterator[str]:
+def touched_lines(ctx: CommandContext, items: Iterable[Touched]) -> Iterator[str]:
     """What depends on a source, each with the way to it below."""
     items = list(items)
     rows = list(lay_out(ctx, _TOUCHED, [_touched_row(item) for item in items], titles=False))
     for item, row in zip(items, rows, strict=True):
         yield row
-        if paths and len(item.path) > 1:
+        if len(item.path) > 1:
             yield ctx.style(fit(f"      {_way(item.path)}", ctx.columns), dim=True)
     yield from _explained(ctx, any(item.may for item in items))
 

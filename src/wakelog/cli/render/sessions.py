@@ -33,8 +33,8 @@ def status_sign(status: str, *, failed: bool = False) -> tuple[str, str]:
     return glyph(name), color
 
 
-def status_words(ctx: CommandContext, status: str, *, failed: bool = False) -> str:
-    sign, color = status_sign(status, failed=failed)
+def status_words(ctx: CommandContext, status: str) -> str:
+    sign, color = status_sign(status)
     return f"{ctx.style(sign, fg=color)} {status}"
 
 
