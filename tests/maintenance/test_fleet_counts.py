@@ -9,7 +9,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.maintenance import fleet_counts
 from wakelog.maintenance.fleet_counts import OPEN_NEEDS, SEVERITIES, FleetCounter, add_up
 from wakelog.session import Session
-from wakelog.session.needs import Standing, standing
+from wakelog.session.status import Standing, standing
 from wakelog.store import Store
 
 

@@ -20,7 +20,7 @@ from wakelog.maintenance.live import FAILED
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import text_in
-from wakelog.session.needs import NEEDS, standing
+from wakelog.session.status import NEEDS, standing
 
 if TYPE_CHECKING:
     from wakelog.store import Store

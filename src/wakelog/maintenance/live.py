@@ -10,7 +10,7 @@ import msgspec
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index.results import SessionInfo
 from wakelog.session import Session
-from wakelog.session.needs import NEEDS, Standing, standing
+from wakelog.session.status import NEEDS, Standing, standing
 
 if TYPE_CHECKING:
     from wakelog.store import Store

@@ -26,9 +26,9 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.base import GitPlace
 from wakelog.session.data import LABEL, DataType, Migrations, bring_forward, initial
-from wakelog.store.asked import StoreQuestions
 from wakelog.store.keywords import Reading, SessionKeywords
 from wakelog.store.new_ids import new_root_id
+from wakelog.store.questions import StoreQuestions
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:

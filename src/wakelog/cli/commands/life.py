@@ -21,7 +21,7 @@ from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.maintenance.cancel import cancel_session
 from wakelog.model.agent_words import ASIDES
 from wakelog.session import Session
-from wakelog.session.needs import was_left
+from wakelog.session.status import was_left
 from wakelog.store.erasure import refuse_any_held
 
 _COMMANDS = {

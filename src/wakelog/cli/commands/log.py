@@ -22,7 +22,7 @@ from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
-from wakelog.session.needs import Standing, standing
+from wakelog.session.status import Standing, standing
 from wakelog.timeline.selectors import Range
 
 TURNS, EVENTS = 40, 100

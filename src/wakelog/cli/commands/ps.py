@@ -13,7 +13,7 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
 from wakelog.maintenance.live import MOST, LiveSession, find_live
-from wakelog.session.needs import URGENT, Standing
+from wakelog.session.status import URGENT, Standing
 
 EVERY_S = 2.0
 _COLUMNS = (

@@ -13,7 +13,7 @@ from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.needs import Standing, standing
+from wakelog.session.status import Standing, standing
 from wakelog.session.undo import undoable
 
 _SHOWN = 8

@@ -1,4 +1,4 @@
-"""A session as a whole: how it stands (session/needs.py) and what it waits for, in words and as JSON."""
+"""A session as a whole: how it stands (session/status.py) and what it waits for, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert_line, iso
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.session.needs import Standing
+from wakelog.session.status import Standing
 
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo

@@ -25,7 +25,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.totals import TURN_FIELDS, rows_of
 from wakelog.model.turns import count_event
 from wakelog.session import Session
-from wakelog.session.needs import URGENT, Standing
+from wakelog.session.status import URGENT, Standing
 
 WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""

@@ -1,4 +1,4 @@
-"""How a session stands: what it waits for, and whether it needs somebody."""
+"""How a session stands: what it waits for, whether it needs somebody, and whether it was only left."""
 
 from __future__ import annotations
 
