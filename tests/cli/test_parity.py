@@ -119,6 +119,7 @@ DONE_BY = {
     "Store.resume": "resume",
     "Store.session_ids": "doctor",
     "Store.sessions": "ls",
+    "Store.taint": "taint",
     "Store.verify": "verify",
     "Store.watch": "watch",
 }

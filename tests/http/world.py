@@ -205,6 +205,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "picture": _session(query={"what": "/facts/key"}),
     "taint": _session(query={"source": "web:*"}),
     "taint_across": _session(query={"source": "web:*"}),
+    "taint_everywhere": lambda w: Example(query={"source": "web:*"}),
     "why_across": _session(query={"what": "/facts/key"}),
     "resting_on": _session(query={"trust": "untrusted"}),
     "endorse": _session(body={"targets": ["e4"]}),

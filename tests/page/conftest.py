@@ -11,6 +11,7 @@ import pytest
 
 import wakelog
 from scripts.browser import find_browser
+from tests.cli.conftest import cli, plain_terminal
 from tests.page.chromium import what_is_missing
 from tests.page.reader import Reader
 from wakelog.cli.demo import build
@@ -20,6 +21,7 @@ from wakelog.http.state import Settings
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+__all__ = ["cli", "plain_terminal"]
 STORIES = ("fix-bug", "injection", "crash", "tampered", "transcript", "fleet")
 Open = Callable[..., Reader]
 

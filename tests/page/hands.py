@@ -8,7 +8,16 @@ from collections.abc import Callable
 
 from tests.page.reader import Reader
 
-PLACES = {"Sessions": "s", "Live": "l", "Search": "f", "Compare": "d", "Cost": "c", "Audit": "a", "Store": "h"}
+PLACES = {
+    "Sessions": "s",
+    "Live": "l",
+    "Search": "f",
+    "Compare": "d",
+    "Sources": "t",
+    "Cost": "c",
+    "Audit": "a",
+    "Store": "h",
+}
 """The pages of the navigation, and the key after g that leads there."""
 
 
@@ -47,6 +56,16 @@ class Hands(ABC):
         self.reader.page.get_by_role("tab").first.wait_for()
         self.reader.page.locator("[role=tabpanel]").first.wait_for()
 
+    def task(self, label: str, name: str, **fields: str) -> str:
+        """Fills in what a task on the command line needs, and tells the command that was copied."""
+        self.press(rf"^More for {label}")
+        self.press(name)
+        for field, text in fields.items():
+            self.write(field, text)
+        self.press("^Copy command$")
+        self.reader.sees("Command copied")
+        return str(self.reader.page.evaluate("() => navigator.clipboard.readText()"))
+
     def copy(self, label: str, form: str) -> str:
         """Copies something in one of its forms, and tells what was copied."""
         self.press(rf"^Copy {label}")
@@ -65,7 +84,7 @@ class Clicks(Hands):
         found = page.get_by_role("button", name=pattern).or_(page.get_by_role("link", name=pattern))
         found = found.or_(page.get_by_role("tab", name=pattern)).or_(page.get_by_role("checkbox", name=pattern))
         # The name of a summary is not that of a role which playwright knows.
-        found = found.or_(page.locator("summary").filter(has=page.locator("svg")).and_(page.get_by_label(pattern)))
+        found = found.or_(page.locator("summary[aria-label]").and_(page.get_by_label(pattern)))
         found.filter(visible=True).first.click()
 
     def write(self, label: str, text: str) -> None:

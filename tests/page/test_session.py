@@ -64,6 +64,62 @@ def test_the_waterfall_shows_the_session_and_then_a_turn(open_page: Open, readin
     reader.page.get_by_role("grid", name="Waterfall").get_by_text("run_tests").wait_for()
 
 
+def test_the_waterfall_is_looked_at_closer_by_keys_by_buttons_and_by_hand(
+    open_page: Open, reading: RunningServer
+) -> None:
+    reader = open_page(reading, "/s/fix-bug?view=waterfall").settle()
+    bar = reader.page.get_by_role("grid", name="Waterfall").locator(".span").nth(5)
+    fit = reader.button("Fit", exact=True)
+    width = lambda: float(bar.evaluate("(each) => each.style.width.slice(0, -1)"))  # noqa: E731
+    whole = width()
+    assert fit.is_disabled()
+    reader.press("w")
+    assert width() == pytest.approx(2 * whole)
+    reader.button("Zoom out").click()
+    assert width() == pytest.approx(whole)
+    strip = reader.page.get_by_title("Drag to look closer").bounding_box()
+    assert strip is not None
+    for share, act in ((0.25, reader.page.mouse.down), (0.5, reader.page.mouse.up)):
+        reader.page.mouse.move(strip["x"] + strip["width"] * share, strip["y"] + 5)
+        act()
+    assert width() == pytest.approx(4 * whole, rel=0.05)
+    left = bar.evaluate("(each) => each.style.left")
+    reader.press("d")
+    assert bar.evaluate("(each) => each.style.left") != left
+    reader.press("0")
+    assert fit.is_disabled()
+    assert width() == pytest.approx(whole)
+
+
+def test_changed_lines_and_texts_are_told_word_by_word(open_page: Open, tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        session = store.session("words", data={"plan": "write the parser, then the tests"})
+        with session.turn(user="change it"):
+            session.patch([{"op": "replace", "path": "/plan", "value": "write the tests, then the parser"}])
+            session.patch([{"op": "add", "path": "/risk", "value": 1}])
+    with serving(Settings(url=str(tmp_path / "store"), rate=0), launch_scope="read") as running:
+        reader = open_page(running, "/s/words/@1?tab=diff")
+        change = reader.page.locator("li.changed")
+        change.wait_for()
+        assert change.locator("del mark").all_inner_texts() != []
+        assert change.locator("del").inner_text() == "write the parser, then the tests"
+        assert change.locator("ins").inner_text() == "write the tests, then the parser"
+
+
+def test_a_search_is_saved_under_a_name_and_forgotten(open_page: Open, reading: RunningServer) -> None:
+    reader = open_page(reading, "/?agent=demo-agent&failed=true")
+    reader.button("Save search…").click()
+    reader.page.get_by_label("Name").fill("my failures")
+    reader.button("Save", exact=True).click()
+    reader.go("/").settle()
+    reader.link("my failures").click()
+    reader.waits_for_path(r"^/\?agent=demo-agent&failed=true$")
+    reader.button("Forget my failures").click()
+    assert reader.page.get_by_text("my failures").count() == 0
+    reader.go("/search?q=test").settle()
+    reader.button("Save search…").wait_for()
+
+
 def test_back_and_forward_go_through_what_was_selected(open_page: Open, reading: RunningServer) -> None:
     reader = open_page(reading, "/s/fix-bug")
     turns = reader.page.get_by_role("navigation", name="Turns")

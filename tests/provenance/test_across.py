@@ -142,3 +142,19 @@ def test_nothing_goes_on_through_what_was_endorsed(store: Store) -> None:
     assert session.trust.taint_across()
     session.trust.endorse(seq, by="Ada")
     assert not session.trust.taint_across()
+
+
+def test_everywhere_asks_each_session_that_took_the_source_in_the_newest_first(store: Store) -> None:
+    for name in ("one", "two", "clean"):
+        session = store.session(name, folder="")
+        _fact(session, f"good-{name}")
+        if name != "clean":
+            _fact(session, f"bad-{name}", _read(session))
+    found = store.taint("web:*", parts=["fact"])
+    assert [each.name for each in found.sessions] == ["two", "one"]
+    assert _told(found) == {"two": ["bad-two"], "one": ["bad-one"]}
+    assert _told(store.taint(trust="untrusted", parts=["fact"])) == _told(found)
+    assert not store.taint("mail:*").sessions
+    cut = store.taint("web:*", sessions=1)
+    assert [each.name for each in cut.sessions] == ["two"]
+    assert cut.limits == ("more sessions took it in; the newest 1 were looked at",)

@@ -1,5 +1,6 @@
 """Every page is also data: its path with `.json` leads to the route that tells the same."""
 
+import msgspec
 import pytest
 
 from tests.http.asking import Asker
@@ -24,6 +25,7 @@ TWINS = [
     ("s/fix-auth/why", "of=e5&direction=effects", "/v1/sessions/fix-auth/taint?source=e5"),
     ("live", "needs=stuck", "/v1/live?needs=stuck"),
     ("compare", "b=y@2&a=x@1", "/v1/compare?side=x%401&side=y%402"),
+    ("taint", "source=web:*", "/v1/taint?source=web%3A%2A"),
     ("audit", "", "/v1/holds"),
     ("store", "", "/v1/store"),
 ]
@@ -55,6 +57,24 @@ def test_a_page_asked_for_as_json_leads_to_the_api(serve: Serve) -> None:
     assert asker.get("/x/9f3a11c0.json").headers["location"] == "/v1/commits/9f3a11c0"
     assert asker.get("/search.json").kind == "no-such-route"
     assert asker.get("/s/x", {"Accept": "text/html, application/json"}).status == 200
+
+
+@pytest.mark.usefixtures("built")
+def test_a_list_comes_one_record_a_line(serve: Serve) -> None:
+    running = serve()
+    asker = Asker(running.url, running.key)
+    for name in ("one", "two"):
+        asker.post("/v1/sessions", {"name": name})
+    reply = asker.get("/.ndjson")
+    assert reply.headers["content-type"] == "application/x-ndjson"
+    lines = [msgspec.json.decode(line) for line in reply.content.splitlines()]
+    assert lines == asker.get("/v1/sessions").json["rows"]
+    cut = asker.get("/v1/sessions?limit=1", {"Accept": "application/x-ndjson"})
+    assert len(cut.content.splitlines()) == 1
+    assert cut.headers["wakelog-next"] == asker.get("/v1/sessions?limit=1").json["next"]
+    assert len(asker.get("/s/one/@.ndjson").content.splitlines()) == 1
+    assert asker.get("/s/one.ndjson").kind == "bad-request"
+    assert Asker(running.url, "").get("/.ndjson").status == 401
 
 
 @pytest.mark.usefixtures("not_built")

@@ -1,9 +1,9 @@
 // Where the boxes of an influence graph stand: causes on the left, effects on the right, one column a hop.
 import type { Box, Influence, Line } from "./looks";
 
-export const WIDTH = 200;
-export const HEIGHT = 62;
-const GAP_X = 76;
+export const WIDTH = 244;
+export const HEIGHT = 84;
+const GAP_X = 64;
 const GAP_Y = 16;
 const MARGIN = 12;
 

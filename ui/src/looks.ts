@@ -1,42 +1,5 @@
-// What the pages beyond a single session ask for: the fleet, comparisons, influence, cost, audit and the store's health.
+// What the pages beyond a single session ask for: comparisons, influence, cost, audit and the store's health.
 import { get, post, seg, type Costs, type Json, type JsonObject, type Page, type Query } from "./api";
-
-export interface LiveSession {
-  session: string;
-  name: string;
-  agent: string;
-  status: string;
-  needs: string[];
-  at: number;
-  seq: number;
-  turn: { number?: number; status?: string; attempt?: number };
-  holder: string;
-  goal: Json;
-  labels: JsonObject;
-  pending: Record<string, Pending>;
-  flags: Record<string, { message?: string; severity?: string }>;
-  budget: { spent?: Record<string, number>; limits?: Record<string, number> };
-  last_error: { type?: string; message?: string } | null;
-  tokens: number;
-  usd_micros: number;
-  about: string;
-}
-
-export interface Pending {
-  tool?: string;
-  status?: string;
-  effect?: string;
-  seq?: number;
-  prompt?: Json;
-  options?: string[];
-}
-
-export interface LiveList {
-  sessions: LiveSession[];
-  resting: number;
-  unreadable: { session: string; name: string; problem: string }[];
-  now: number;
-}
 
 export interface Step {
   kind: string;
@@ -170,6 +133,56 @@ export interface Influence {
   limits: string[];
 }
 
+/** Something that depends on a source. */
+export interface Touched {
+  seq: number;
+  part: string;
+  name: string;
+  turn: number;
+  known: Line["known"];
+  may: boolean;
+  trust: string;
+  effect: string;
+  outcome: string;
+  in_view: boolean;
+  is_current: boolean;
+}
+
+export interface TouchedSession {
+  session: string;
+  name: string;
+  roots: number[];
+  items: Touched[];
+  reached: number;
+}
+
+export interface TaintEverywhere {
+  what: string;
+  sessions: TouchedSession[];
+  limits: string[];
+}
+
+/** Two sets of sessions, and what differs between them. */
+export interface CohortDifference {
+  name: string;
+  unit: string;
+  a: number;
+  b: number;
+  difference: number;
+  low: number;
+  high: number;
+  verdict: string;
+}
+
+export interface CohortComparison {
+  a: number;
+  b: number;
+  tasks: number;
+  compared: number;
+  differences: CohortDifference[];
+  notes: string[];
+}
+
 export interface Hit {
   session: string;
   name: string;
@@ -267,10 +280,12 @@ export interface StoreCheck {
 const of = (session: string) => `/sessions/${seg(session)}`;
 
 export const looks = {
-  live: (query: Query, signal?: AbortSignal) => get<LiveList>("/live", query, signal),
   compare: (side: string[], signal?: AbortSignal) => get<Comparison>("/compare", { side }, signal),
   influence: (session: string, query: Query, signal?: AbortSignal) =>
     get<Influence>(`${of(session)}/picture`, query, signal),
+  taint: (query: Query, signal?: AbortSignal) => get<TaintEverywhere>("/taint", query, signal),
+  cohorts: (a: Record<string, string>, b: Record<string, string>, signal?: AbortSignal) =>
+    post<CohortComparison>("/cohorts", { a: { where: a }, b: { where: b } }, signal),
   search: (query: Query, signal?: AbortSignal) => get<Page<Hit>>("/search", query, signal),
   costs: (query: Query, signal?: AbortSignal) => get<Costs>("/cost", query, signal),
   audit: (session: string, after: string, signal?: AbortSignal) =>

@@ -19,6 +19,7 @@ export const PAGES: PageEntry[] = [
   { path: "/live", load: () => import("./pages/Live.svelte"), nav: { text: "Live", key: "l" } },
   { path: "/search", load: () => import("./pages/Search.svelte"), nav: { text: "Search", key: "f" } },
   { path: "/compare", load: () => import("./pages/Compare.svelte"), nav: { text: "Compare", key: "d" } },
+  { path: "/taint", load: () => import("./pages/Taint.svelte"), nav: { text: "Sources", key: "t" } },
   { path: "/cost", load: () => import("./pages/Cost.svelte"), nav: { text: "Cost", key: "c" } },
   { path: "/audit", load: () => import("./pages/Audit.svelte"), nav: { text: "Audit", key: "a" } },
   { path: "/store", load: () => import("./pages/Store.svelte"), nav: { text: "Store", key: "h" } },

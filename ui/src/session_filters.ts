@@ -7,16 +7,16 @@ export interface Filter {
 }
 
 export const FILTERS: Filter[] = [
-  { name: "text", title: (v) => `“${v}”` },
+  { name: "text", title: (v) => `“${v}”`, flag: (v) => `--text ${v}` },
   { name: "agent", title: (v) => `agent: ${v}`, flag: (v) => `--agent ${v}` },
   { name: "status", title: (v) => `status: ${v}`, flag: (v) => `--status ${v}` },
   { name: "label", title: (v) => v.replace("=", ": "), flag: (v) => `--label ${v}` },
   { name: "name", title: (v) => `name: ${v}`, flag: (v) => `--name ${v}` },
   { name: "failed", title: () => "failed", flag: () => "--failed" },
   { name: "live", title: () => "not closed", flag: () => "--live" },
-  { name: "pending", title: () => "pending calls" },
-  { name: "flagged", title: () => "flagged" },
-  { name: "parent", title: () => "forks of one session" },
+  { name: "pending", title: () => "pending calls", flag: () => "--pending" },
+  { name: "flagged", title: () => "flagged", flag: () => "--flagged" },
+  { name: "parent", title: () => "forks of one session", flag: (v) => `--forks-of ${v}` },
   { name: "since", title: (v) => `since ${v}`, flag: (v) => `--since ${v}` },
 ];
 

@@ -323,7 +323,7 @@ def _tag(call: VerbRequest, request: Request, given: dict[str, Any]) -> str:
     if query is not None and not query.fixed():
         return ""
     head = call.head()
-    form = "m" if request.wants_msgpack else "j"
+    form = "m" if request.wants_msgpack else "n" if request.wants_ndjson else "j"
     return f'"{head.seq}-{head.hash.hex()[:16]}-{__version__}{form}"'
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from urllib.parse import parse_qsl, unquote
 
 from wakelog.errors import NotFoundError
-from wakelog.http.request import Request
+from wakelog.http.request import NDJSON, Request
 from wakelog.http.response import Rendered
 from wakelog.web.addresses import is_page, twin_of
 from wakelog.web.assets import START, page_assets
@@ -34,23 +34,27 @@ class PageDoor:
         return key_in(request.headers.get("cookie", ""), request.host)
 
     def file(self, request: Request) -> Rendered | None:
-        """A file of the page, the page itself, or the way to the same as JSON; None: the path is not the page's."""
+        """A file of the page, the page itself, or the way to the same as JSON; None: the API answers."""
         if request.method not in ("GET", "HEAD"):
             return None
-        segments = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
-        asset = page_assets().get("/".join(segments))
-        if asset is None and is_page(_bare(segments)):
-            is_json, segments = segments[-1] != _bare(segments)[-1], _bare(segments)
+        whole = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
+        asset = page_assets().get("/".join(whole))
+        segments, form = _bare(whole)
+        if asset is None and is_page(segments):
             accept = request.headers.get("accept", "")
-            if is_json or ("application/json" in accept and "text/html" not in accept):
-                return self._twin(segments, request)
+            if form == ".ndjson":
+                # A redirect could not carry the form along, so the question itself is changed.
+                request.ask_instead(self._twin(segments, request), NDJSON)
+                return None
+            if form or ("application/json" in accept and "text/html" not in accept):
+                return Rendered(307, {"location": self._twin(segments, request), "cache-control": "no-store"})
             asset = page_assets().get(START)
         if asset is None:
             return None
         headers, body = asset.answer(request.headers.get("accept-encoding", ""))
         return Rendered(200, headers, body)
 
-    def _twin(self, segments: list[str], request: Request) -> Rendered:
+    def _twin(self, segments: list[str], request: Request) -> str:
         pairs = parse_qsl(request.query.decode("latin-1"), max_num_fields=100)
         twin = twin_of(segments, pairs)
         if twin is None:
@@ -59,7 +63,7 @@ class PageDoor:
                 kind="no-such-route",
                 hint="GET /openapi.json lists the routes",
             )
-        return Rendered(307, {"location": twin, "cache-control": "no-store"})
+        return twin
 
     def entered(self, request: Request, token: str) -> Rendered:
         """The answer to a browser that brought a valid key."""
@@ -70,10 +74,10 @@ class PageDoor:
         return Rendered(204, {"set-cookie": end_cookie(request.host), "cache-control": "no-store"})
 
 
-def _bare(segments: list[str]) -> list[str]:
-    """Without the `.json` behind the last segment; `/.json` and `/sessions.json` are the first page's."""
+def _bare(segments: list[str]) -> tuple[list[str], str]:
+    """Without the `.json` or `.ndjson` behind the last segment, and which it was; `/.json` and `/sessions.json` are the
+    first page's."""
     *before, last = segments
-    if not last.endswith(".json"):
-        return segments
-    bare = [*before, last.removesuffix(".json")]
-    return [""] if bare == ["sessions"] else bare
+    form = next((form for form in (".ndjson", ".json") if last.endswith(form)), "")
+    bare = [*before, last.removesuffix(form)]
+    return [""] if form and bare == ["sessions"] else bare, form

@@ -19,6 +19,7 @@ from wakelog.http.routes import Route
 from wakelog.http.shares import ShareGrant, Who
 from wakelog.http.state import Server, Settings
 
+NDJSON = "application/x-ndjson"
 SPOOL_MAX = 8 << 20
 """Bodies that are handed over as files stay in memory up to this size."""
 QUESTION_MAX = 1 << 20
@@ -64,6 +65,16 @@ class Request:
     @property
     def wants_msgpack(self) -> bool:
         return MSGPACK in self.headers.get("accept", "")
+
+    @property
+    def wants_ndjson(self) -> bool:
+        return NDJSON in self.headers.get("accept", "")
+
+    def ask_instead(self, address: str, media: str) -> None:
+        """Makes it a question for another address and form, by the same person."""
+        path, _, query = address.partition("?")
+        self.path, self.query = path, query.encode()
+        self.headers["accept"] = media
 
     @property
     def asked_method(self) -> str:

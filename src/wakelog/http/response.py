@@ -1,4 +1,5 @@
-"""How an answer is sent: a struct as JSON or MessagePack, a file in pieces, a tail as a stream."""
+"""How an answer is sent: a struct as JSON or MessagePack, a list one record a line, a file in pieces, a tail as a
+stream."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from typing import IO, Any
 import msgspec
 
 from wakelog.engines.remote.wire import JSON, MSGPACK
-from wakelog.http.request import Request
+from wakelog.errors import InvalidInputError
+from wakelog.http.request import NDJSON, Request
 from wakelog.http.routes import Raw, Route
 from wakelog.http.state import Server
 
@@ -19,6 +21,7 @@ CHUNK = 256 * 1024
 EVENT_STREAM = "text/event-stream"
 
 _to_json = msgspec.json.Encoder().encode
+_to_lines = msgspec.json.Encoder().encode_lines
 _to_msgpack = msgspec.msgpack.Encoder().encode
 
 
@@ -50,7 +53,26 @@ def rendered(answer: Any, route: Route, request: Request) -> Rendered:
         return Rendered(route.status, {"content-type": answer.media, **answer.headers}, answer.content)
     if request.wants_msgpack:
         return Rendered(route.status, {"content-type": MSGPACK}, _to_msgpack(answer))
+    if request.wants_ndjson:
+        return _lines(answer, route)
     return Rendered(route.status, {"content-type": JSON}, _to_json(answer))
+
+
+def _lines(answer: Any, route: Route) -> Rendered:
+    """The first list of an answer, one record a line. What comes after this page is in a header, where it cannot be
+    taken for a record."""
+    fields = [getattr(answer, name) for name in getattr(answer, "__struct_fields__", ())]
+    rows = (
+        answer if isinstance(answer, list | tuple) else next((f for f in fields if isinstance(f, list | tuple)), None)
+    )
+    if rows is None:
+        raise InvalidInputError(
+            f"{route.full_path} answers with one thing, not a list", kind="bad-request", hint="ask for JSON"
+        )
+    headers = {"content-type": NDJSON}
+    if token := getattr(answer, "next", None):
+        headers["wakelog-next"] = str(token)
+    return Rendered(route.status, headers, _to_lines(rows))
 
 
 async def send_answer(answer: Rendered, request: Request, send: Send, server: Server) -> None:

@@ -1,4 +1,4 @@
-"""What a store is asked over all its sessions: costs, roll-ups, what is known, what repeats.
+"""What a store is asked over all its sessions: costs, roll-ups, what is known, what repeats, what a source touched.
 
 These verbs read the index and write nothing. They are a class of their own only because a store has many verbs.
 """
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from wakelog.index.index import Index
     from wakelog.index.results import Costs
     from wakelog.index.rollups import Rollup
+    from wakelog.model.events import Trust
+    from wakelog.provenance.across import TaintAcross
+    from wakelog.provenance.taint import Part
     from wakelog.session import Session
     from wakelog.store import Store
     from wakelog.store.insight_search import DerivedHit
@@ -54,6 +57,21 @@ class StoreQuestions:
         from wakelog.store.insight_search import find_derived
 
         return find_derived(self._store, words, kind, session, since, limit)
+
+    def taint(
+        self,
+        source: str = "",
+        *,
+        trust: Trust = "unverified",
+        parts: Iterable[Part] | None = None,
+        sessions: int = 20,
+        wide: bool = False,
+    ) -> TaintAcross:
+        """Shows everything influenced by a source ("web:*") in all sessions, the newest first, `sessions` of them at
+        most. Without a source: by input that is trusted no more than `trust`. The index says where to look."""
+        from wakelog.store.taint import taint_everywhere
+
+        return taint_everywhere(self._store, source, trust, parts, sessions, wide)
 
     def cost(
         self,

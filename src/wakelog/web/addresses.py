@@ -1,7 +1,8 @@
 """Which paths are pages, and where the same is told as JSON.
 
 The page finds out itself what to show at a path, so all pages are one file. Each page is also an answer of the API: the
-path with `.json` behind it, or the path asked for with `Accept: application/json`, leads there.
+path with `.json` behind it, or the path asked for with `Accept: application/json`, leads there. With `.ndjson` a list
+comes one record a line.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
             return _route("search", query=_only(query, "q", "session", "kind", "since"))
         case ["cost"]:
             return _route("cost", query=_only(query, "by", "since", "until"))
+        case ["taint"]:
+            return _route("taint", query=_only(query, "source", "trust", "part", "wide"))
         case ["live"]:
             return _route("live", query=_only(query, "needs"))
         case ["compare"] if asked.get("a"):

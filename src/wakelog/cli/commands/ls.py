@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import find_time
+from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, status_sign
@@ -46,6 +46,10 @@ _COLUMNS = (
 @click.option("--repo", "repo", metavar="DIR", help="List sessions that worked in the repository of this folder.")
 @click.option("--failed", "failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
 @click.option("--live", "live", is_flag=True, help="List sessions that are not closed.")
+@click.option("--pending", "pending", is_flag=True, help="List sessions with calls that are not settled.")
+@click.option("--flagged", "flagged", is_flag=True, help="List sessions with flags.")
+@click.option("--text", "text", metavar="TEXT", help="List sessions with this in their name, id, goal or an input.")
+@click.option("--forks-of", "parent", metavar="NAME", help="List the forks of that session.")
 @click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
 @click.option(
     "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N; 0 shows all."
@@ -61,6 +65,10 @@ def ls_command(
     repo: str | None,
     failed: bool,
     live: bool,
+    pending: bool,
+    flagged: bool,
+    text: str | None,
+    parent: str | None,
     name: str | None,
     limit: int,
 ) -> None:
@@ -79,6 +87,10 @@ def ls_command(
         "agent": agent,
         "failed": True if failed else None,
         "live": True if live else None,
+        "pending": True if pending else None,
+        "flagged": True if flagged else None,
+        "text": text,
+        "parent": find_session(ctx, parent) if parent else None,
         "name_glob": name,
         "since": find_time(ctx, since),
     }

@@ -134,6 +134,7 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 )
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, forks, adoptions.")
+@click.option("--everywhere", is_flag=True, help="Look in all sessions of the store, the newest first.")
 @common
 def taint_command(
     ctx: CommandContext,
@@ -145,6 +146,7 @@ def taint_command(
     items: int,
     wide: bool,
     across: bool,
+    everywhere: bool,
 ) -> int:
     """Show everything influenced by a source: decisions, facts, data, files and calls with effects, each with the path
     to it.
@@ -158,12 +160,19 @@ def taint_command(
       wakelog taint 'web:*' --sinks -s injection
       wakelog taint --decisions -s injection
       wakelog taint injection@e9
+      wakelog taint 'web:*' --everywhere
     """
-    place = find_subject(ctx, source, at)
-    session, source, point = place.session, place.text, place.at
     parts: list[Part] | None = None
     if sinks or decisions:
         parts = [*(["effect"] if sinks else []), *(["decision"] if decisions else [])]  # type: ignore[list-item]
+    if everywhere:
+        if at or ctx.names_session or across:
+            raise click.UsageError("--everywhere asks about all sessions as they are now: leave out -s, -A and --at")
+        found_all = ctx.store.taint(source, trust=trust, parts=parts, wide=wide)
+        ctx.answer("taint-across", plain(found_all), lambda: say_taint_across(ctx, found_all))
+        return 0 if found_all else NO
+    place = find_subject(ctx, source, at)
+    session, source, point = place.session, place.text, place.at
     if across:
         if point is not None:
             raise click.UsageError("-A asks about now: leave out --at")

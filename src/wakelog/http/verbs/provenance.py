@@ -65,6 +65,11 @@ class AcrossQuery(Query, frozen=True, kw_only=True):
     wide: bool = False
 
 
+class EverywhereQuery(AcrossQuery, frozen=True, kw_only=True):
+    sessions: Annotated[int, msgspec.Meta(ge=1, le=200)] = 20
+    """How many sessions are looked at, the newest first."""
+
+
 class WhyAcrossQuery(Query, frozen=True, kw_only=True):
     what: NotEmpty
     """As for `why`."""
@@ -122,6 +127,14 @@ def taint_across(call: VerbRequest, query: AcrossQuery) -> TaintAcross:
     it went on to: forks, adopting sessions, sub-agents."""
     return call.session().trust.taint_across(
         query.source or None, trust=query.trust, parts=query.part or None, wide=query.wide
+    )
+
+
+@route("GET", "/taint")
+def taint_everywhere(call: VerbRequest, query: EverywhereQuery) -> TaintAcross:
+    """Shows everything influenced by a source, or without one by input of at most this trust, in all sessions."""
+    return call.space.store.taint(
+        query.source, trust=query.trust, parts=query.part or None, sessions=query.sessions, wide=query.wide
     )
 
 
