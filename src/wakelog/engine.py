@@ -322,6 +322,17 @@ class Shards(Protocol):
         ...
 
 
+class Encryption(msgspec.Struct, frozen=True):
+    """That the store is encrypted (encryption/engine.py)."""
+
+    below: Engine
+    """The engine with the encrypted bytes as they are stored: for copies that need no key."""
+    ring: str
+    """The id of the key ring that has its keys."""
+    has_key: bool
+    """Whether it was opened with the key."""
+
+
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What an engine can do beyond the protocol, and how it differs from others. What it cannot do is None."""
 
@@ -336,6 +347,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     inspection: Inspection | None = None
     damage: DamageReport | None = None
     shards: Shards | None = None
+    encryption: Encryption | None = None
     path: Path | None = None
     """The database file, for an engine that keeps its store in one."""
     identity: str = ""

@@ -6,7 +6,7 @@ from collections import defaultdict
 from tests.architecture.source import SOURCE, tree
 from wakelog.session import Session
 
-NOUNS = {"pending", "recording", "testing", "string", "setting"}
+NOUNS = {"pending", "recording", "ring", "testing", "string", "setting"}
 """Words on -ing that are things, or what a command is called."""
 
 

@@ -97,6 +97,7 @@ DONE_BY = {
     "Session.verify": "verify",
     "Session.why": "why",
     "Store.anchors": "anchor",
+    "Store.encryption": "store",
     "Store.cost": "cost",
     "Store.rollup": "rollup",
     "Store.delete": "delete",

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
+from wakelog.codec.envelope import is_encrypted, refusal
 from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
 from wakelog.model.events import KINDS, Event, Foreign
 from wakelog.model.payloads import Payload, PayloadRef
@@ -218,6 +219,7 @@ def decode_body(body: bytes) -> dict[str, Value]:
     try:
         return _decode_body(body) if body else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        _refuse_encrypted(body)
         raise CorruptLogError(f"a stored body is not readable: {exc}") from exc
 
 
@@ -228,7 +230,14 @@ def decode_delta(body: bytes) -> Delta:
     try:
         return _decode_delta(body).delta
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        _refuse_encrypted(body)
         raise CorruptLogError(f"a stored delta is not readable: {exc}") from exc
+
+
+def _refuse_encrypted(body: bytes) -> None:
+    """What is no JSON may be encrypted: that is no damage."""
+    if is_encrypted(body):
+        raise refusal(body) from None
 
 
 def is_intact(record: Record) -> bool:

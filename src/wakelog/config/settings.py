@@ -108,6 +108,8 @@ SETTINGS: dict[str, Setting] = {
         Setting("retention.keep_last", "WAKELOG_RETENTION_KEEP_LAST", 0, "newest sessions never touched", _count),
         Setting("retention.action", "WAKELOG_RETENTION_ACTION", "prune", "archive, prune or delete", _action),
         Setting("redact.enabled", "WAKELOG_REDACT_ENABLED", True, "take secrets out before storing", _switch, True),
+        Setting("encryption.key", "WAKELOG_ENCRYPTION_KEY", "", "where the key of encrypted stores is", _text, True),
+        Setting("encryption.rings", "WAKELOG_KEY_RINGS", "", "folder of the key rings", _text, True),
         Setting("budget.usd", "WAKELOG_BUDGET_USD", "", "what a new session may spend, in dollars", _limit("usd")),
         Setting("budget.tokens", "WAKELOG_BUDGET_TOKENS", "", "the same in tokens", _limit("tokens")),
         Setting("budget.seconds", "WAKELOG_BUDGET_SECONDS", "", "the same in seconds of calls", _limit("seconds")),
@@ -199,12 +201,22 @@ def store_path(cwd: Path | None = None) -> str:
 
 
 def redacts() -> bool:
-    """Whether secrets are to be taken out at the door. A project has no say in it, so its file is not looked at."""
-    setting = SETTINGS["redact.enabled"]
+    """Whether secrets are to be taken out at the door."""
+    return bool(_personal("redact.enabled"))
+
+
+def personal(key: str) -> str:
+    """A text that only the user sets."""
+    return str(_personal(key))
+
+
+def _personal(key: str) -> str | int | bool:
+    """A setting that a project has no say in, so its file is not looked at."""
+    setting = SETTINGS[key]
     if raw := os.environ.get(setting.variable):
-        return bool(check(setting.key, raw, setting.variable))
+        return check(setting.key, raw, setting.variable)
     file = user_file()
-    return bool(read(file).get(setting.key, True)) if file.is_file() else True
+    return read(file).get(setting.key, setting.default) if file.is_file() else setting.default
 
 
 # Files

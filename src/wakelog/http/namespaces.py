@@ -27,6 +27,7 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.session import Session
 from wakelog.store import Store
+from wakelog.store.encryption import key_for_another
 from wakelog.store.url import FILES
 
 DEFAULT = "default"
@@ -167,16 +168,17 @@ class Spaces:
     def _store(self, name: str, create: bool) -> Store:
         if name == DEFAULT:
             return wakelog.store.open(self.url)
+        key = self._encryption_key()
         if self._is_memory:
             if not create:
                 raise no_space(name)
-            return wakelog.store.open(self.url)
+            return wakelog.store.open(self.url, encryption_key=key)
         if self.shared is not None:
             if create:
                 self.shared.make_space(name)
             elif not self.shared.has_space(name):
                 raise no_space(name)
-            return wakelog.store.open(_in_namespace(self.url, name))
+            return wakelog.store.open(_in_namespace(self.url, name), encryption_key=key)
         path = Path(self.url.removeprefix("sqlite://"))
         if path.suffix in FILES:
             raise UnsupportedError(
@@ -185,7 +187,14 @@ class Spaces:
         folder = path / FOLDER / name
         if not create and not folder.is_dir():
             raise no_space(name)
-        return wakelog.store.open(folder)
+        return wakelog.store.open(folder, encryption_key=key)
+
+    def _encryption_key(self) -> str:
+        """Where the key is, if the server's store is encrypted: then its namespaces are too."""
+        default = self._open.get(DEFAULT)
+        if default is None:
+            default = self._open[DEFAULT] = Space(DEFAULT, self._store(DEFAULT, False))
+        return key_for_another(default.store)
 
     def names(self) -> list[str]:
         """The namespaces there are."""

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from wakelog.codec.envelope import DELETED, NOT_AT_HAND
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
@@ -110,6 +111,9 @@ class Projector:
                 self.newest = max(self.newest, commit.at)
         except UNREADABLE as exc:
             row.damaged = exc.message
+            if exc.kind in (NOT_AT_HAND, DELETED):
+                head = self.engine.head(row.id)  # which is not encrypted
+                row.status, row.turn, row.last_at = head.status, head.turn, head.at
         if row.status == "deleted":
             if not self._is_there(row):
                 return self._bury(row)

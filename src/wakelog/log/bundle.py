@@ -3,7 +3,7 @@
 A bundle is lines of JSON, optionally gzipped. The bytes that are hashed travel as JSON strings, unchanged, so that a
 reader needs SHA-256 and a JSON parser and nothing of ours (docs/reference/format.md):
 
-    {"wakelog": 1, "session": id, "segments": [{"session", "fork": {"parent", "at", "hash"}, "name"}]}
+    {"wakelog": 1, "session": id, "segments": [{"session", "fork": {"parent", "at", "hash"}, "name"}], "encryption"?}
     {"session", "commit_id", "first", "last", "prev", "hash", …, "records": [[header, salt, body]], "payloads":
     {hash: base64}} …
     {"end": lines, "sha256": of all lines before}
@@ -20,17 +20,19 @@ import hashlib
 import io
 import itertools
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import IO, NoReturn
 
 import msgspec
 
+from wakelog.codec.envelope import from_text, is_encrypted, refusal, to_text
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
 from wakelog.codec.weight import is_heavy_json
 from wakelog.engine import Engine, Surgery
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, WakelogError
+from wakelog.log import encrypted_bundle
 from wakelog.log.bundle_ancestry import ancestry_of, fit, shared_commits
 from wakelog.log.log import Log
 from wakelog.log.reader import fold_at
@@ -38,6 +40,7 @@ from wakelog.log.verify import NONSENSE, verify, verify_beyond
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.names import is_name
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
+from wakelog.state.fold import Fold
 
 BUNDLE_MAX = 1 << 30
 """How much a bundle may hold when it is unpacked, if whoever takes it in does not say."""
@@ -62,10 +65,12 @@ class _Segment(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str = ""
 
 
-class _First(msgspec.Struct, frozen=True):
+class _First(msgspec.Struct, frozen=True, omit_defaults=True):
     wakelog: int
     session: str
     segments: tuple[_Segment, ...]
+    encryption: str = ""
+    """The key ring of an encrypted bundle (encrypted_bundle.py)."""
 
 
 class _Line(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,12 +97,13 @@ class _End(msgspec.Struct, frozen=True):
     sha256: str
 
 
-def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False) -> Head:
+def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:
     """Writes a session and its ancestry to `out`; returns the head it holds. Nothing that ancestors did beyond the
-    shared part goes along, unless `beyond` says that what the proof needs may (bundle_ancestry.py)."""
+    shared part goes along, unless `beyond` says that what the proof needs may (bundle_ancestry.py). With `encrypted`
+    it stays so, for a session of an encrypted store; that needs no key."""
     digest = hashlib.sha256()
     lines = 0
-    for value in _lines(log, head := log.head(), beyond):
+    for value in _lines(log, head := log.head(), beyond, encrypted):
         line = _encode(value) + b"\n"
         digest.update(line)
         out.write(line)
@@ -106,15 +112,24 @@ def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False) -> Head:
     return head
 
 
-def _lines(log: Log, head: Head, beyond: bool) -> Iterator[_First | _Line]:
+def _lines(log: Log, head: Head, beyond: bool, encrypted: bool) -> Iterator[_First | _Line]:
     ancestry = ancestry_of(log)
+    ring = encrypted_bundle.below(log.engine).ring if encrypted else ""
     described = []
     for each in ancestry:
         fork = _Fork(each.fork.parent, each.fork.at, each.fork.hash.hex()) if each.fork else None
         described.append(_Segment(each.session, fork, each.name))
-    shared = list(shared_commits(log, ancestry, head, beyond))  # refused before anything is written
-    yield _First(FORMAT_VERSION, log.id, tuple(described))
-    for commit in (*shared, *log.engine.read(log.id, upto=head.seq, payloads=True)):
+    commits: Iterable[Commit]
+    if encrypted:
+        commits = encrypted_bundle.encrypted_commits(encrypted_bundle.below(log.engine).below, ancestry, head)
+    else:
+        shared = list(shared_commits(log, ancestry, head, beyond))  # refused before anything is written
+        commits = itertools.chain(shared, log.engine.read(log.id, upto=head.seq, payloads=True))
+    yield _First(FORMAT_VERSION, log.id, tuple(described), ring)
+    for commit in commits:
+        for record in commit.records if not encrypted else ():
+            if is_encrypted(record.body):
+                raise refusal(record.body)
         yield _Line(
             session=commit.session,
             commit_id=commit.commit_id,
@@ -128,7 +143,10 @@ def _lines(log: Log, head: Head, beyond: bool) -> Iterator[_First | _Line]:
             turn=commit.turn,
             turns=commit.turns,
             kinds=commit.kinds,
-            records=tuple((r.header.decode(), r.salt.hex(), r.body.decode()) for r in commit.records),
+            records=tuple(
+                (r.header.decode(), r.salt.hex(), to_text(r.body) if encrypted and r.body else r.body.decode())
+                for r in commit.records
+            ),
             paths=commit.paths,
             payloads={digest.hex(): base64.b64encode(content).decode() for digest, content in commit.payloads},
             fingerprint=commit.fingerprint.hex(),
@@ -141,21 +159,28 @@ def import_bundle(
     *,
     size_max: int | None = None,
     before: Callable[[SessionId], None] = lambda session: None,
+    for_encrypted: Callable[[Engine, str], Engine] = encrypted_bundle.refuse_encrypted,
 ) -> Log:
     """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
-    `size_max` is the most it may hold when unpacked. `before` is told the session before anything is written."""
+    `size_max` is the most it may hold when unpacked. `before` is told the session before anything is written. For an
+    encrypted bundle, `for_encrypted` gives the engine that takes it, by the bundle's key ring."""
     most = BUNDLE_MAX if size_max is None else size_max
     if (take_bundle := engine.abilities.take_bundle) is not None:
         data = source.read()
         before(_session_of(data, most))
         return Log(engine, take_bundle(data))
     first, commits = _parse(source, most)
-    trial = MemoryEngine()
+    trial: Engine = MemoryEngine()
+    plain: list[Commit] | None = commits
     try:
-        trial.submit(*commits).result()
+        if first.encryption:
+            trial = encrypted_bundle.trial_of(engine, first.encryption, commits)
+            plain = encrypted_bundle.opened(trial, commits)
+        else:
+            trial.submit(*commits).result()
         log = Log(trial, SessionId(first.session))
         report = verify(log)
-        fold = fold_at(trial, log.segments, report.events).fold
+        fold = fold_at(trial, log.segments, report.events).fold if plain is not None else None
         beyond = [fault for each in ancestry_of(log)[:-1] for fault in verify_beyond(log, each.session)]
     except (WakelogError, *NONSENSE) as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
@@ -163,21 +188,32 @@ def import_bundle(
         fault = (*report.integrity, *report.completeness, *beyond)[0]
         raise CorruptLogError(f"the bundle does not verify: {fault.what}", kind="bundle-corrupt", seq=fault.seq)
     before(SessionId(first.session))
+    if first.encryption:
+        engine = for_encrypted(engine, first.encryption)
+    if plain is None or fold is None:
+        encrypted_bundle.store_encrypted(engine, commits)
+    elif not _store(engine, SessionId(first.session), plain, fold):
+        return Log(engine, SessionId(first.session))
+    for segment in first.segments:
+        if is_name(segment.name):  # an older store may have bound what only looks like one
+            engine.claim(segment.name, SessionId(segment.session))
+    return Log(engine, SessionId(first.session))
+
+
+def _store(engine: Engine, session: SessionId, commits: list[Commit], fold: Fold) -> bool:
+    """Stores what the engine lacks, all of it at once; whether it lacked something. `fold` is the state at the end."""
     commits, emptied = fit(engine, commits)
     if not commits:
-        return Log(engine, SessionId(first.session))
+        return False
     if emptied:
         # Something was erased or pruned elsewhere since this copy was made; it goes here too.
         stale = {c.session: min(e.first for e in emptied if e.session == c.session) for c in emptied}
         engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from=stale))
     else:
-        if commits[-1].session == first.session:
+        if commits[-1].session == session:
             commits[-1] = msgspec.structs.replace(commits[-1], snapshot=pack_snapshot(fold.dump()))
         engine.submit(*commits).result()
-    for segment in first.segments:
-        if is_name(segment.name):  # an older store may have bound what only looks like one
-            engine.claim(segment.name, SessionId(segment.session))
-    return Log(engine, SessionId(first.session))
+    return True
 
 
 def _session_of(data: bytes, size_max: int) -> SessionId:
@@ -249,10 +285,10 @@ class _Reader:
             _refuse(f"session {value.session} does not begin where the first line says that it was forked")
         if not value.fingerprint and value.commit_id != value.hash[:16] and all(salt for _, salt, _ in value.records):
             _refuse(f"the id of the commit at event {value.first} is neither a caller's nor from its hash")
-        return _commit(value, fork)
+        return _commit(value, fork, encrypted=bool(self.first.encryption))
 
 
-def _commit(value: _Line, fork: _Fork | None) -> Commit:
+def _commit(value: _Line, fork: _Fork | None, *, encrypted: bool) -> Commit:
     return Commit(
         session=parse_session_id(value.session),
         commit_id=value.commit_id,
@@ -268,7 +304,8 @@ def _commit(value: _Line, fork: _Fork | None) -> Commit:
         kinds=value.kinds,
         paths=value.paths,
         records=tuple(
-            Record(header.encode(), bytes.fromhex(salt), body.encode()) for header, salt, body in value.records
+            Record(header.encode(), bytes.fromhex(salt), from_text(body) if encrypted and body else body.encode())
+            for header, salt, body in value.records
         ),
         payloads=tuple((bytes.fromhex(h), base64.b64decode(c, validate=True)) for h, c in value.payloads.items()),
         fingerprint=bytes.fromhex(value.fingerprint),

@@ -5,7 +5,9 @@
   with the fold.
 - **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
   after it. Without an anchor, nobody can tell whether the newest events were cut off.
-- **Scope**: what could not be checked because it is no longer there: erased bodies, pruned bodies, payloads gone.
+- **Scope**: what could not be checked because it is no longer there: erased bodies, pruned bodies, payloads gone; or
+  because it is encrypted and the key is not at hand. Of that the headers, the chain and the order are checked, and not
+  the content or what is derived from it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import hashlib
 
 import msgspec
 
+from wakelog.codec.envelope import has_content, is_encrypted
 from wakelog.codec.pack import unpack_snapshot
 from wakelog.codec.records import is_intact
 from wakelog.engine import Engine
@@ -151,6 +154,8 @@ class _Walk:
     def __init__(self, log: Log, anchor: Anchor | None, own: bool = False) -> None:
         self.log, self.anchor, self.own = log, anchor, own
         self.engine: Engine = log.engine
+        self.may_be_encrypted = log.engine.abilities.encryption is not None
+        """Whether there may be encrypted content. Elsewhere it is a body that somebody put there."""
         self.integrity: list[Fault] = []
         self.completeness: list[Fault] = []
         self.scope = {"erased": 0, "pruned": 0, "payloads_gone": 0}
@@ -165,6 +170,8 @@ class _Walk:
         self.anchor_seen = anchor is None
         self.uncovered = 0
         self.pruned_beyond: set[SessionId] = set()
+        self.pruned_unseen: set[SessionId] = set()
+        """Sessions with a prune that is encrypted: what it says is not known."""
 
     def fault(self, seq: Seq, what: str) -> None:
         self.integrity.append(Fault(seq, what))
@@ -206,6 +213,9 @@ class _Walk:
             if isinstance(commit, Hole) or {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue
             for entry in _entries_of(commit):
+                if self.may_be_encrypted and is_encrypted(entry.record.body):
+                    self.pruned_unseen.add(segment.session)
+                    continue
                 event = entry.event
                 if not entry.is_intact:
                     # No hash covers what it says, unless a later erase event vouches for it in turn.
@@ -250,6 +260,8 @@ class _Walk:
             return
         payloads = dict(commit.payloads)
         for digest, content in commit.payloads:
+            if self.may_be_encrypted and is_encrypted(content):
+                continue  # under a name that only the key gives
             if hashlib.sha256(content).digest() != digest:
                 self.fault(commit.first, f"a payload of the commit at event {commit.first} was altered")
         for entry in entries:
@@ -282,6 +294,11 @@ class _Walk:
         if not entry.record.body:
             self._pruned(entry, segment)
             return
+        if self.may_be_encrypted and is_encrypted(entry.record.body):
+            name = "encrypted" if has_content(entry.record.body) else "key_deleted"
+            self.scope[name] = self.scope.get(name, 0) + 1
+            self.fold = None
+            return
         if not entry.is_intact:
             self._replaced(entry)
         self._payloads(entry, payloads)
@@ -296,6 +313,9 @@ class _Walk:
         self.uncovered += segment.session in self.pruned_beyond
         said = self.pruned.get(segment.session)
         upto = said.upto if said else 0
+        if segment.session in self.pruned_unseen:
+            self.fold = None
+            return
         if entry.seq > upto:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
         if said is not None and entry.seq == upto and entry.hash.hex() != said.last_hash:
@@ -353,7 +373,7 @@ class _Walk:
                 ("time", commit.at, headers[-1].at),
                 ("paths", commit.paths, paths if all(e.is_intact for e in entries) else ()),
             )
-            if stored != derived
+            if stored != derived and not (name == "paths" and any(is_encrypted(e.record.body) for e in entries))
         ]
         if self.fold is not None:
             doc = self.fold.doc

@@ -20,7 +20,7 @@ from wakelog.engine import head_or_none
 from wakelog.engines.objects import Objects
 from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
 from wakelog.log import Log
-from wakelog.log.bundle import export_bundle, import_bundle
+from wakelog.log.bundle import export_bundle
 from wakelog.log.verify import verify
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
@@ -80,7 +80,8 @@ def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
     with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
         # Without a time in it, so that the same content gives the same bytes.
         with gzip.GzipFile(fileobj=cast(IO[bytes], spool), mode="wb", mtime=0, filename="") as out:
-            head = export_bundle(log, cast(IO[bytes], out), beyond=True)
+            is_encrypted = log.engine.abilities.encryption is not None  # and stays so
+            head = export_bundle(log, cast(IO[bytes], out), beyond=True, encrypted=is_encrypted)
         spool.seek(0)
         is_new = objects.put(key_of(head), spool.read())
     return _entry(head), is_new
@@ -145,7 +146,7 @@ def restore(store: Store, url: str, name: str = "", progress: Progress | None = 
         else:
             try:
                 bundle = io.BytesIO(objects.get(entry.key))
-                import_bundle(store.engine, bundle)
+                store.import_bundle(bundle)
                 after = head_or_none(store.engine, entry.session)
                 is_same = have is not None and after is not None and have.seq == after.seq
                 count, unchanged = count + (not is_same), unchanged + is_same

@@ -47,6 +47,7 @@ def check_store(store: Store) -> Iterator[StoreCheck]:
     """What a store needs to be used, each with what was found."""
     yield StoreCheck("opens", "ok", f"an answered append is {_ANSWERED.get(store.engine.durability, 'stored')}")
     yield from version_check(store)
+    yield from encryption_check(store)
     yield from _file(store)
     heads: list[Head] = []
     damaged = 0
@@ -78,6 +79,22 @@ def version_check(store: Store) -> Iterator[StoreCheck]:
         )
     else:
         yield StoreCheck("version", "ok", str(version))
+
+
+def encryption_check(store: Store) -> Iterator[StoreCheck]:
+    """Whether an encrypted store can be read here."""
+    encryption = store.engine.abilities.encryption
+    if encryption is None:
+        return
+    if encryption.has_key:
+        yield StoreCheck("encryption", "ok", f"the key is at hand; key ring {store.encryption.ring_path}")
+    else:
+        yield StoreCheck(
+            "encryption",
+            "warn",
+            "opened without the key: headers and the chain can be checked, content cannot",
+            "set WAKELOG_ENCRYPTION_KEY: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD",
+        )
 
 
 def _file(store: Store) -> Iterator[StoreCheck]:
@@ -120,15 +137,19 @@ def _newest(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
             bad += 1
             yield StoreCheck("newest", "fail", f"{name}: {exc.message}", f"wakelog verify {name}")
     if not bad:
-        yield StoreCheck("newest", "ok", f"the newest {len(newest)} can be read" if newest else "nothing to read yet")
+        encryption = store.engine.abilities.encryption
+        state = "can be read" if encryption is None or encryption.has_key else "are there, encrypted"
+        yield StoreCheck("newest", "ok", f"the newest {len(newest)} {state}" if newest else "nothing to read yet")
 
 
 def _blobs(store: Store) -> Iterator[StoreCheck]:
-    if not isinstance(store.engine, BlobEngine):
+    encryption = store.engine.abilities.encryption
+    stored = encryption.below if encryption is not None else store.engine
+    if not isinstance(stored, BlobEngine):
         return
     try:
-        next(store.engine.objects.list(), None)
-        yield StoreCheck("blobs", "ok", store.engine.url)
+        next(stored.objects.list(), None)
+        yield StoreCheck("blobs", "ok", stored.url)
     except WakelogError as exc:
         yield StoreCheck("blobs", "fail", exc.message, exc.hint)
 

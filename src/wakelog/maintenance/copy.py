@@ -3,20 +3,28 @@ back.
 
 Commits are copied as they are stored, so they verify in the same way. A copy can be repeated: existing sessions are
 brought up to date, also after an erasure. A session with a different history is left alone and reported.
+
+Between encrypted stores of one key ring the encrypted bytes are copied as they are, which needs no key. Otherwise what
+is copied is decrypted and encrypted as each store has it. Hashes are over the plain content, so they stay the same.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from wakelog.engine import Engine, Surgery, head_or_none
-from wakelog.errors import ConflictError
+from wakelog.errors import ConflictError, NotAllowedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_name
 from wakelog.model.records import Commit, ForkPoint, Head
+from wakelog.store.encryption import hold_encrypted
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
 
 CHUNK_EVENTS = 500
 REMOVALS = frozenset({"payload.erased", "range.pruned"})
@@ -36,6 +44,28 @@ class Copied(msgspec.Struct, frozen=True):
     """Sessions that have gone their own way at the other end, and were left alone."""
 
 
+def copy_store(
+    source: Store,
+    target: Store,
+    sessions: Sequence[SessionId] | None = None,
+    *,
+    progress: Progress | None = None,
+    decrypt: bool = False,
+) -> Copied:
+    """Copies sessions from store to store. A copy of an encrypted store is encrypted too, unless `decrypt` says
+    otherwise: a store without sessions becomes an encrypted one."""
+    theirs, ours = source.engine.abilities.encryption, target.engine.abilities.encryption
+    if theirs is not None and ours is None and not decrypt:
+        if target.engine.abilities.take_bundle is not None or target.engine.sessions(limit=1):
+            raise NotAllowedError(
+                "this store is encrypted, and the other one is not: whoever reads that one could read the copy",
+                kind="copy-not-encrypted",
+                hint="copy it into a new store, or add --decrypt",
+            )
+        target.engine = hold_encrypted(target.engine, theirs.ring)
+    return copy_sessions(source.engine, target.engine, sessions, progress=progress)
+
+
 def copy_sessions(
     source: Engine,
     target: Engine,
@@ -44,6 +74,9 @@ def copy_sessions(
     progress: Progress | None = None,
 ) -> Copied:
     """Copies all sessions, or some with the sessions they were forked from."""
+    theirs, ours = source.abilities.encryption, target.abilities.encryption
+    if theirs is not None and ours is not None and theirs.ring == ours.ring:
+        source, target = theirs.below, ours.below
     copied = events = unchanged = 0
     diverged: list[SessionId] = []
     gone: set[SessionId] = set()

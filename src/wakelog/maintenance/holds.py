@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from wakelog.codec.envelope import DELETED
 from wakelog.diff.writers import Writers
-from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError
+from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
@@ -79,7 +80,9 @@ def find_holds(store: Store) -> Holds:
     for head in store.sessions():
         try:
             hold = hold_of(store.resume(head.session))
-        except CorruptLogError:
+        except (CorruptLogError, UnsupportedError, NotFoundError) as exc:
+            if exc.kind == DELETED:
+                continue  # nothing of it is left to be held
             unreadable.append(head.session)
             continue
         if hold is not None:

@@ -70,6 +70,10 @@ class StoreInfo(msgspec.Struct, frozen=True):
     """The last pass of `store scrub` that came to its end."""
     redacts: bool
     """Whether secrets are taken out of what is appended through this store object."""
+    encryption: str | None = None
+    """The key ring of an encrypted store; None when it is not encrypted."""
+    has_key: bool = False
+    """Whether it was opened with its key. Without, nothing that needs the content is counted."""
     shards: tuple[ShardPlacement, ...] = ()
     """Where each shard is kept, for a store that has shards."""
 
@@ -82,8 +86,10 @@ def info(
     events = sum(map(_own_events, heads))
     is_small = full or len(heads) <= SAMPLE_SESSIONS
     kinds, share = _by_kind(store, heads, events, full, progress)
-    held = find_holds(store) if is_small else None
-    engine = store.engine.engine if isinstance(store.engine, BlobEngine) else store.engine
+    encryption = store.engine.abilities.encryption
+    held = find_holds(store) if is_small and (encryption is None or encryption.has_key) else None
+    stored = encryption.below if encryption is not None else store.engine
+    engine = stored.engine if isinstance(stored, BlobEngine) else stored
     path, sizes, migrations = engine.abilities.path, engine.abilities.sizes, engine.abilities.migrations
     shards = tuple(engine.abilities.shards.placement()) if engine.abilities.shards else ()
     return StoreInfo(
@@ -109,9 +115,11 @@ def info(
         retention=str(policy or RetentionPolicy()),
         version=migrations.version() if migrations else None,
         waiting=len(migrations.waiting()) if migrations else 0,
-        blobs=store.engine.url if isinstance(store.engine, BlobEngine) else None,
+        blobs=stored.url if isinstance(stored, BlobEngine) else None,
         scrubbed=last_pass(store),
         redacts=store.redact is not None,
+        encryption=encryption.ring if encryption is not None else None,
+        has_key=encryption is not None and encryption.has_key,
         shards=shards,
     )
 

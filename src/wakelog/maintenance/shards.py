@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from wakelog.engine import ShardPlacement, Shards, require
+from wakelog.encryption.key_ring import MasterKey
+from wakelog.engine import Engine, ShardPlacement, Shards, require
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError
+from wakelog.store.encryption import with_encryption
 from wakelog.store.url import open_engine
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
 
-def create_store(url: str, *, shards: int | None = None, replicas: int | None = None) -> Sequence[ShardPlacement]:
-    """Makes a store that is not there yet; where its shards are, if it has any. ConflictError when there is one."""
+def create_store(
+    url: str, *, shards: int | None = None, replicas: int | None = None, encryption_key: str = ""
+) -> Sequence[ShardPlacement]:
+    """Makes a store that is not there yet; where its shards are, if it has any. ConflictError when there is one. With
+    an `encryption_key`, as `open` takes it, its content is encrypted."""
+    master = MasterKey.read(encryption_key) if encryption_key else None
     try:
         open_engine(url, create=False).close()
     except NotFoundError as exc:
@@ -33,15 +40,16 @@ def create_store(url: str, *, shards: int | None = None, replicas: int | None = 
                 kind="no-shards",
                 hint="leave them out, or use nats://host,host,host/store",
             )
-        open_engine(url, create=True).close()
+        engine: Engine = open_engine(url, create=True)
+        with closing(engine):
+            with_encryption(engine, master)
         return ()
     from wakelog.store.nats_url import open_nats
 
-    engine = open_nats(url, True, shards=shards, replicas=replicas)
-    try:
-        return engine.placement()
-    finally:
-        engine.close()
+    spread = open_nats(url, True, shards=shards, replicas=replicas)
+    with closing(spread):
+        with_encryption(spread, master)
+        return spread.placement()
 
 
 def placement(store: Store) -> Sequence[ShardPlacement]:

@@ -109,13 +109,13 @@ class SessionReads(Base[S]):
         events were cut off."""
         return verify(self.log, anchor)
 
-    def export_bundle(self, out: IO[bytes], *, beyond: bool = False) -> Head:
+    def export_bundle(self, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:
         """Writes the session and its ancestors as a bundle, a file that proves itself; `Store.import_bundle` reads it
         elsewhere. What ancestors did after the fork goes along only with `beyond`, and only where the proof needs
-        it."""
+        it. A bundle of an encrypted session is plain; with `encrypted` it stays encrypted, and needs no key."""
         from wakelog.log.bundle import export_bundle
 
-        return export_bundle(self.log, out, beyond=beyond)
+        return export_bundle(self.log, out, beyond=beyond, encrypted=encrypted)
 
     def anchor(self) -> Anchor:
         """Exports the head hash for later tamper checks."""

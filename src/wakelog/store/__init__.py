@@ -11,7 +11,7 @@ from msgspec import structs
 
 from wakelog.config.guards import Guards
 from wakelog.engine import Engine
-from wakelog.errors import ConflictError, NotFoundError, WakelogError
+from wakelog.errors import ConflictError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
@@ -32,6 +32,7 @@ from wakelog.store.questions import StoreQuestions
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
+    from wakelog.encryption.key_ring import MasterKey
     from wakelog.index.index import Index
     from wakelog.log.reader import Entry
     from wakelog.log.verify import VerifyReport
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from wakelog.monitors.store_watch import Watcher
     from wakelog.store.anchors import StoreAnchors
     from wakelog.store.bundles import ImportedBundle
+    from wakelog.store.encryption import StoreEncryption
     from wakelog.store.erasure import Erasure
     from wakelog.store.git import StoreGit
 
@@ -56,6 +58,7 @@ def open(
     redact: Redact | None = default_redact,
     key: str = "",
     blobs: str = "",
+    encryption_key: str = "",
 ) -> Store:
     """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
     `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
@@ -65,20 +68,53 @@ def open(
     from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
     off, and so does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
     `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must give the same. A server has its own.
+
+    `encryption_key` says where the key of an encrypted store is: `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or
+    `command:CMD`. With it, a store without sessions becomes an encrypted one. By default it is the user's setting
+    `encryption.key` (`WAKELOG_ENCRYPTION_KEY`), for stores that are encrypted already. Without a key such a store still
+    opens: it can be verified and copied, and not read.
     """
     if redact is default_redact:
         from wakelog.config.settings import redacts
 
         redact = default_redact if redacts() else None
     place = os.fspath(url) if url is not None else default_url()
+    is_server = place.startswith(("http://", "https://"))
+    master = _master_key(encryption_key, is_server) if encryption_key else None  # first: without it, nothing is made
     engine = open_engine(place, create, key)
-    if (blobs := blobs or os.environ.get("WAKELOG_BLOBS", "")) and not place.startswith(("http://", "https://")):
-        from wakelog.engines.blobs import BlobEngine
-
-        engine = BlobEngine(engine, blobs)
+    if not is_server:
+        engine = _beside(engine, blobs or os.environ.get("WAKELOG_BLOBS", ""), master)
     store = Store(engine, clock=clock, redact=redact)
     store.has_settings, store.folder = True, os.curdir
     return store
+
+
+def _master_key(source: str, is_server: bool) -> MasterKey:
+    from wakelog.encryption.key_ring import MasterKey
+
+    if is_server:
+        raise UnsupportedError(
+            "a server holds the key of its own store", kind="no-encryption", hint="give the key to wakelog serve"
+        )
+    return MasterKey.read(source)
+
+
+def _beside(engine: Engine, blobs: str, master: MasterKey | None) -> Engine:
+    """What stands between a store and its engine: encryption, and below it a place for big payloads."""
+    try:
+        if blobs:
+            from wakelog.engines.blobs import BlobEngine
+
+            engine = BlobEngine(engine, blobs)
+        marks = engine.abilities.marks
+        if master is not None or (marks is not None and marks.mark("encryption")):  # encryption/mark.py
+            from wakelog.store.encryption import with_encryption
+
+            return with_encryption(engine, master)
+        return engine
+    except BaseException:
+        engine.close()
+        raise
 
 
 class Store(StoreQuestions):
@@ -309,10 +345,10 @@ class Store(StoreQuestions):
     def import_bundle(self, source: IO[bytes], *, dry_run: bool = False, size_max: int | None = None) -> ImportedBundle:
         """Takes in what `Session.export_bundle` wrote, plain or gzipped: all of it or nothing, verified first. Events
         that are already here stay as they are. With `dry_run` nothing is written; `size_max` limits the bytes when
-        unpacked."""
+        unpacked. An encrypted bundle goes into an encrypted store; one without sessions becomes such a store."""
         from wakelog.store.bundles import take_bundle
 
-        return take_bundle(self.engine, source, dry_run=dry_run, size_max=size_max)
+        return take_bundle(self, source, dry_run=dry_run, size_max=size_max)
 
     @property
     def anchors(self) -> StoreAnchors:
@@ -320,6 +356,13 @@ class Store(StoreQuestions):
         from wakelog.store.anchors import StoreAnchors
 
         return StoreAnchors(self)
+
+    @property
+    def encryption(self) -> StoreEncryption:
+        """Looks after the keys of an encrypted store: tree_keys, rotate, delete."""
+        from wakelog.store.encryption import StoreEncryption
+
+        return StoreEncryption(self)
 
     @property
     def git(self) -> StoreGit:

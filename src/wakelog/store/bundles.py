@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import msgspec
 
+from wakelog.codec.envelope import is_encrypted
+from wakelog.encryption.engine import EncryptedEngine
 from wakelog.engine import Engine, head_or_none
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError
@@ -14,6 +16,9 @@ from wakelog.log.bundle import import_bundle
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_name
 from wakelog.model.records import Head
+
+if TYPE_CHECKING:
+    from wakelog.store import Store
 
 
 class ImportedBundle(msgspec.Struct, frozen=True):
@@ -25,8 +30,9 @@ class ImportedBundle(msgspec.Struct, frozen=True):
     """Set when the session's name could not be bound here; says how to reach it."""
 
 
-def take_bundle(engine: Engine, source: IO[bytes], *, dry_run: bool, size_max: int | None) -> ImportedBundle:
+def take_bundle(store: Store, source: IO[bytes], *, dry_run: bool, size_max: int | None) -> ImportedBundle:
     """See `Store.import_bundle`."""
+    engine = store.engine
     before: Seq = 0
 
     def look(session: SessionId) -> None:
@@ -35,12 +41,23 @@ def take_bundle(engine: Engine, source: IO[bytes], *, dry_run: bool, size_max: i
         before = head.seq if head is not None else 0
 
     if dry_run:
-        log = import_bundle(MemoryEngine(), source, size_max=size_max)
+
+        def in_memory(memory: Engine, ring: str) -> Engine:
+            return EncryptedEngine(memory, engine.ring if isinstance(engine, EncryptedEngine) else None, ring)
+
+        log = import_bundle(MemoryEngine(), source, size_max=size_max, for_encrypted=in_memory)
         before = _shared(engine, log)
     else:
-        log = import_bundle(engine, source, size_max=size_max, before=look)
+
+        def in_store(plain: Engine, ring: str) -> Engine:
+            from wakelog.store.encryption import hold_encrypted
+
+            store.engine = hold_encrypted(plain, ring)
+            return store.engine
+
+        log = import_bundle(engine, source, size_max=size_max, before=look, for_encrypted=in_store)
     head = log.head()
-    return ImportedBundle(head, head.seq - before, _name_warning(log, engine))
+    return ImportedBundle(head, head.seq - before, _name_warning(log, store.engine))
 
 
 def _shared(engine: Engine, log: Log) -> Seq:
@@ -64,7 +81,8 @@ def _shared(engine: Engine, log: Log) -> Seq:
 def _name_warning(log: Log, engine: Engine) -> str:
     """A name that is taken here, or that is none, is not bound: say how to reach the session."""
     own = [s for s in log.segments if s.last is None]
-    name = str(log.entry(own[0].first).body.get("name", ""))
+    first = log.entry(own[0].first)
+    name = str(first.body.get("name", "")) if not is_encrypted(first.record.body) else ""
     if name and not is_name(name):
         return f"{name!r} looks like a position and cannot name a session; use its id, {log.id}"
     bound = engine.find(name) if name else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wakelog.codec.envelope import no_key
 from wakelog.config.folders import cached_index
 
 if TYPE_CHECKING:
@@ -14,9 +15,13 @@ if TYPE_CHECKING:
 
 
 def open_index(engine: Engine) -> Index:
-    """Opens the index of an engine's sessions; a server answers for its own."""
+    """Opens the index of an engine's sessions; a server answers for its own. That of an encrypted store is made anew by
+    each process, in memory, and only with the key: it has the content of all sessions."""
     from wakelog.index.index import Index
 
+    encryption = engine.abilities.encryption
+    if encryption is not None and not encryption.has_key:
+        raise no_key("what sessions say cannot be looked up")
     if getattr(engine, "is_remote", False):
         from wakelog.store.remote import RemoteIndex
 
@@ -35,9 +40,12 @@ def has_index(engine: Engine) -> bool:
 
 
 def index_path(engine: Engine) -> Path | None:
-    """The file that the index is kept in, or None where it is in memory."""
+    """The file that the index is kept in, or None where it is in memory: that of an encrypted store is never on a
+    disk."""
     abilities = engine.abilities
     path = abilities.path
+    if abilities.encryption is not None:
+        return None
     if path is None:
         return cached_index(abilities.identity) if abilities.identity else None
     return path.with_name("index.db" if path.name == "log.db" else f"{path.stem}.index.db")

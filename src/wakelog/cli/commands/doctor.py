@@ -24,7 +24,7 @@ from wakelog.hooks.agents import AGENTS, project_root
 from wakelog.hooks.health import CaptureHealth, capture_health
 from wakelog.hooks.spool import gaps_file
 from wakelog.hooks.spool_files import read_gaps, waiting_bytes
-from wakelog.maintenance.check import StoreCheck, version_check
+from wakelog.maintenance.check import StoreCheck, encryption_check, version_check
 from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
 from wakelog.native import IN_USE
@@ -81,10 +81,11 @@ def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
         return
     yield StoreCheck("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
     yield from version_check(store)
+    yield from encryption_check(store)
     file = store.engine.abilities.path
     if file is not None:
         yield from _place(file)
-        yield from _files(file)
+        yield from _files(file, store.encryption.state is not None)
     yield from _sessions(store)
 
 
@@ -111,7 +112,7 @@ def _place(path: Path) -> Iterator[StoreCheck]:
     yield StoreCheck("disk", level, f"{size(free)} free", "free some space" if level != "ok" else "")
 
 
-def _files(file: Path) -> Iterator[StoreCheck]:
+def _files(file: Path, is_encrypted: bool) -> Iterator[StoreCheck]:
     open_to = [p for p in (file.parent, file) if os.name == "posix" and stat.S_IMODE(p.stat().st_mode) & 0o077]
     if not open_to:
         yield StoreCheck("permissions", "ok", "only you can read it")
@@ -128,7 +129,8 @@ def _files(file: Path) -> Iterator[StoreCheck]:
         yield StoreCheck("log", "warn", found, "end long-running readers; then it shrinks")
     else:
         yield StoreCheck("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
-    yield _index(file.with_name(INDEX_FILE))
+    if not is_encrypted:
+        yield _index(file.with_name(INDEX_FILE))
 
 
 def _index(path: Path) -> StoreCheck:

@@ -56,6 +56,7 @@ CHUNK = 1 << 20
 @click.option("--dry-run", is_flag=True, help="With --redact: only say what would be masked.")
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
 @click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
+@click.option("--encrypted", is_flag=True, help="From an encrypted store: a bundle that stays encrypted; needs no key.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @common
 def export_command(
@@ -69,6 +70,7 @@ def export_command(
     dry_run: bool,
     agent: str,
     beyond: bool,
+    encrypted: bool,
     force: bool,
 ) -> int:
     """Write a session to a file, to a blob store, or to stdout. The file appears when it is complete; an object in a
@@ -79,6 +81,9 @@ def export_command(
     a point or range. openai is the conversation as OpenAI chat messages, and claude-code a transcript that Claude Code
     can resume, both up to a point. pytest writes a test that replays a turn or range strictly, with the bundle that it
     needs beside it.
+
+    What is exported from an encrypted store is not encrypted; only with --encrypted a bundle is. It can be verified and
+    imported by anybody, and read by whoever has the key.
 
     With --redact, secrets are looked for once more, and home folders and user names in paths are masked. What was
     masked, and in which events, is said on stderr: look the file through before you share it.
@@ -96,6 +101,8 @@ def export_command(
         # Then the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
+    if encrypted and form != "bundle":
+        raise click.UsageError("only a bundle can stay encrypted: leave out --format")
     _check_redaction(form, redact, words, dry_run)
     ctx.even_damaged = form in READABLE
     place = ctx.place(selector)
@@ -117,10 +124,12 @@ def export_command(
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone, holes = _write(place, form, out, progress, beyond, mask)
+        gone, holes = _write(place, form, out, progress, beyond, mask, encrypted)
         written = out.tell() if is_url(target) else 0
     if gone:
         ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
+    if ctx.store.encryption.state is not None and not encrypted:
+        ctx.warn("the store is encrypted, and this file is not: keep it where only its readers get it")
     for hole in holes:
         ctx.warn(f"{hole.place} of {session} cannot be read: {hole.why}")
     if target == STDOUT:
@@ -168,12 +177,18 @@ def _own_words(given: tuple[str, ...]) -> list[str]:
 
 
 def _write(
-    place: Place, form: str, out: IO[bytes], progress: Progress, beyond: bool, mask: ShareMask | None
+    place: Place,
+    form: str,
+    out: IO[bytes],
+    progress: Progress,
+    beyond: bool,
+    mask: ShareMask | None,
+    encrypted: bool,
 ) -> tuple[int, list[Hole]]:
     """Writes, and returns how many events had lost their content before, and what could not be read."""
     session = place.session
     if form == "bundle":
-        _write_bundle(session, out, beyond)
+        _write_bundle(session, out, beyond, encrypted)
         progress(session.head.seq)
         return 0, []
     gone = 0
@@ -215,10 +230,10 @@ def _write(
     return gone, holes
 
 
-def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool) -> None:
+def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted: bool) -> None:
     """A bundle proves itself, so it holds all of a session or is not made."""
     try:
-        session.export_bundle(out, beyond=beyond)
+        session.export_bundle(out, beyond=beyond, encrypted=encrypted)
     except CorruptLogError as exc:
         raise CorruptLogError(
             f"a bundle cannot be made: {exc.message}",

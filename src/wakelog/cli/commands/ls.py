@@ -15,6 +15,7 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless, status_sign
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import age, glyph, money
+from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
 from wakelog.index.results import SessionInfo
 
@@ -97,9 +98,15 @@ def ls_command(
     # A filter may be about the oldest session; without one, the first page is known before the rest is.
     is_there = ctx.store.git.worked_in(repo) if repo else None
     is_filtered = any(filters.values()) or is_there is not None
-    is_first_page = bool(limit) and limit <= PAGE and not is_filtered and ctx.store.is_index_behind
-    with _index(ctx, limit if is_first_page else 0) as index:
-        found, more = _find(index, everything or status == "archived", limit, is_there, **filters)
+    encryption = ctx.store.encryption.state
+    has_index = encryption is None or encryption.has_key or is_filtered
+    is_first_page = has_index and 0 < limit <= PAGE and not is_filtered and ctx.store.is_index_behind
+    if has_index:
+        with _index(ctx, limit if is_first_page else 0) as index:
+            found, more = _find(index, everything or status == "archived", limit, is_there, **filters)
+    else:
+        found, more = ctx.store.encryption.sessions()[: limit or None], ""
+        ctx.warn("the store is encrypted, and was opened without its key: only heads are known")
 
     def human() -> None:
         if not found:
@@ -177,7 +184,10 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
     if info.flags:
         needs.append(f"{glyph('warn')} {info.flags}")
     if info.damaged:
-        needs.append(f"{glyph('failed')} damaged")
+        words = [
+            word for start, word in ((ENCRYPTED, "encrypted"), (ERASED, "erased")) if info.damaged.startswith(start)
+        ]
+        needs += words or [f"{glyph('failed')} damaged"]
     return (
         Cell(f"{mark}{info}", {"bold": True}),
         age(info.last_at, ctx.store.clock()).removesuffix(" ago"),

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from wakelog.cli.commands.doctor import say_checks
+from wakelog.cli.commands.store_keys import keys_command
 from wakelog.cli.commands.store_shards import create, say_placement, shards_command
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
@@ -136,12 +137,13 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
     "--only", "only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
 )
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
+@click.option("--decrypt", is_flag=True, help="From an encrypted store: make a copy that is not encrypted.")
 @common
-def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: bool) -> int:
+def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: bool, decrypt: bool) -> int:
     """Copy all sessions to another store, of any engine, and verify them there. Every hash is kept.
 
     Repeat it to bring the copy up to date. A session that has changed in both stores is left alone and reported (exit
-    code 7).
+    code 7). The copy of an encrypted store is encrypted, and needs no key.
 
     \b
     Examples:
@@ -150,7 +152,7 @@ def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: boo
     """
     here = ctx.store  # first: if there is nothing to copy, nothing is made
     with open_store(target) as there:
-        return _copy(ctx, here, there, target, only, not no_verify)
+        return _copy(ctx, here, there, target, only, not no_verify, decrypt=decrypt)
 
 
 @click.command("backup")
@@ -203,12 +205,21 @@ def restore(ctx: CommandContext, source: str, name: str) -> int:
         return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
 
 
-def _copy(ctx: CommandContext, source: Store, target: Store, where: str, only: tuple[str, ...], verify: bool) -> int:
-    from wakelog.maintenance.copy import copy_sessions
+def _copy(
+    ctx: CommandContext,
+    source: Store,
+    target: Store,
+    where: str,
+    only: tuple[str, ...],
+    verify: bool,
+    *,
+    decrypt: bool = False,
+) -> int:
+    from wakelog.maintenance.copy import copy_store
 
     chosen = [source.find(name) for name in only] or None
     with Progress(ctx, "copied events") as progress:
-        done = copy_sessions(source.engine, target.engine, chosen, progress=progress)
+        done = copy_store(source, target, chosen, progress=progress, decrypt=decrypt)
     bad = []
     heads = list(target.sessions()) if verify else []
     with Progress(ctx, "verified events", sum(h.seq for h in heads)) as progress:
@@ -351,6 +362,12 @@ def _show_steps(ctx: CommandContext, before: int, waiting: Sequence[MigrationSte
         ctx.say(f"Nothing was done: wakelog store migrate goes from version {before} to {waiting[-1].version}.")
 
 
+def _encryption(ctx: CommandContext, found: StoreInfo) -> str:
+    if found.has_key:
+        return f"AES-256-GCM, key ring {found.encryption}; the index is in memory only"
+    return ctx.style(f"AES-256-GCM, key ring {found.encryption}; opened without the key", fg="yellow")
+
+
 def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
     def row(title: str, text: str) -> None:
         ctx.say(f"{ctx.style(f'{title:<12}', dim=True)}{text}")
@@ -363,6 +380,8 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         row("migration", ctx.style(f"{steps} (wakelog store migrate); it can be used meanwhile", fg="yellow"))
     if found.blobs:
         row("blobs", hide_password(found.blobs))
+    if found.encryption:
+        row("encryption", _encryption(ctx, found))
     statuses = ", ".join(f"{count} {status}" for status, count in found.by_status.items())
     forks = f"; {found.forks} {'fork' if found.forks == 1 else 'forks'} among them" if found.forks else ""
     row("sessions", f"{found.sessions}  ({statuses}{forks})" if found.sessions else "none yet")
@@ -388,7 +407,7 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         damage = f", {found.scrubbed.damage} damaged" if found.scrubbed.damage else ", nothing was damaged"
         row("scrubbed", f"{clock(found.scrubbed.ended, utc=ctx.utc, long=True)}{damage}")
     if found.held is None:
-        row("held", "not counted (--full counts)")
+        row("held", "not counted (--full counts)" if found.has_key or not found.encryption else "not known: encrypted")
     elif found.held:
         row("held", f"{found.held} {'session' if found.held == 1 else 'sessions'} (wakelog hold ls)")
     if found.unreadable:
@@ -409,5 +428,5 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         say_table(ctx, columns, rows, titles=False)
 
 
-for _each in (create, shards_command, scrub, copy, backup, restore):
+for _each in (create, keys_command, shards_command, scrub, copy, backup, restore):
     store_command.add_command(_each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 import click
@@ -22,9 +23,19 @@ from wakelog.maintenance.shards import add_shards, create_store, placement, requ
 @click.option(
     "--replicas", type=click.IntRange(1, 5), metavar="N", help="On NATS: how many servers keep each message (3)."
 )
+@click.option(
+    "--encrypt",
+    "key",
+    default="",
+    metavar="KEY",
+    help="Encrypt its content with this key: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.",
+)
 @common
-def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None) -> None:
+def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None, key: str) -> None:
     """Create a store. Sessions create theirs by themselves; this is for choosing how, and for a first check.
+
+    With --encrypt, content is encrypted before it is stored. The key is never in the store; wakelog store keys new
+    makes one.
 
     A store on a NATS cluster is refused where it could lose what it acknowledged: servers before 2.12, without
     sync_interval: always, or too few for the replicas.
@@ -33,18 +44,23 @@ def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: i
     Examples:
       wakelog store create nats://n1,n2,n3/wakelog --shards 4
       wakelog store create nats://localhost/trial --replicas 1
+      wakelog store create private --encrypt file:~/wakelog.key
     """
     where = url or ctx.url
-    found = create_store(where, shards=shards, replicas=replicas)
-    data = {"place": hide_password(where), "shards": msgspec.to_builtins(found)}
+    found = create_store(where, shards=shards, replicas=replicas, encryption_key=key)
+    data = {"place": hide_password(where), "shards": msgspec.to_builtins(found), "encrypted": bool(key)}
 
     def human() -> None:
         ctx.say(f"{ctx.style('✔', fg='green')} created {inert_line(hide_password(where))}")
         say_placement(ctx, found)
+        if key:
+            ctx.say("  its content is encrypted; names of sessions, kinds and times of events are not")
         if replicas is not None and replicas < 3 and "replicas=" not in where:
             ctx.say(f"  with fewer than three replicas, the URL must say so to open it: ?replicas={replicas}")
 
     ctx.answer("store-create", data, human)
+    if key:
+        ctx.suggest("name the key wherever it is used", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
 
 
 @click.command("shards")

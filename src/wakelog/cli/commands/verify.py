@@ -187,6 +187,11 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
             ctx.say(f"    {'':<13}e{fault.seq}: {fault.what}")
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
+    if report.scope.get("encrypted"):
+        say = "the key is not at hand: headers, chain and order were checked, the content was not"
+        ctx.say(f"    {'encrypted':<13}{say}")
+    if report.scope.get("key_deleted"):
+        ctx.say(f"    {'erased':<13}its key was deleted: headers, chain and order were checked, the content is gone")
     if report.uncovered:
         say = (
             f"{report.uncovered} removed by an ancestor after the fork: its anchor covers that, not one of this session"

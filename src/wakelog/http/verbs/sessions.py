@@ -58,6 +58,11 @@ class DeleteQuery(Query, frozen=True):
     """Keep what it came to in the tombstone, in numbers only."""
 
 
+class BundleQuery(Query, frozen=True):
+    encrypted: bool = False
+    """Of an encrypted store: keep the bundle encrypted. This needs no key."""
+
+
 class Erase(Question, frozen=True):
     """Events whose content is to go, here and in every fork that shares them."""
 
@@ -150,11 +155,11 @@ def append(call: VerbRequest, body: Append) -> HeadAnswer:
 
 
 @route("GET", "/sessions/{session}/bundle", media=BUNDLE, by_head=True)
-def bundle(call: VerbRequest) -> Raw:
+def bundle(call: VerbRequest, query: BundleQuery) -> Raw:
     """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
     out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
     try:
-        call.session().export_bundle(out)
+        call.session().export_bundle(out, encrypted=query.encrypted)
         out.seek(0)
     except BaseException:
         out.close()

@@ -1,0 +1,121 @@
+"""`wakelog store keys`: the keys of an encrypted store."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+import msgspec
+
+from wakelog.cli.context import CommandContext, common, yes_option
+from wakelog.cli.render.table import Column, say_table
+from wakelog.cli.text import clock, inert_line
+from wakelog.store.encryption import new_key_file
+
+
+@click.group("keys")
+def keys_command() -> None:
+    """Look after the keys of an encrypted store. The keys themselves are never shown.
+
+    \b
+    Examples:
+      wakelog store keys new ~/wakelog.key
+      wakelog store keys list
+      wakelog store keys rotate file:~/new.key
+      wakelog store keys delete fix-bug
+    """
+
+
+@keys_command.command("new")
+@click.argument("file", type=click.Path(path_type=Path))
+@common
+def new(ctx: CommandContext, file: Path) -> None:
+    """Make a key in a file that only you can read. Whoever has it, and the key ring, reads the store; without it nobody
+    does. Keep a copy where you keep other keys.
+
+    \b
+    Example:
+      wakelog store keys new ~/wakelog.key
+    """
+    path = file.expanduser()
+    id = new_key_file(path)
+    ctx.answer("store-key", {"id": id, "file": str(path)}, lambda: ctx.say(f"Wrote the key {id} to {path}"))
+    ctx.suggest("keep a copy of it elsewhere", f"wakelog store create STORE --encrypt file:{path}")
+
+
+@keys_command.command("list")
+@common
+def list_keys(ctx: CommandContext) -> None:
+    """List the keys of the key ring: one for each session with its forks.
+
+    \b
+    Example:
+      wakelog store keys list
+    """
+    encryption = ctx.store.encryption
+    found, ring = encryption.tree_keys(), encryption.ring_path
+
+    def human() -> None:
+        rows = [
+            (
+                each.key_id,
+                each.tree,
+                f"deleted {clock(each.deleted_at, utc=ctx.utc, long=True)}"
+                if each.deleted_at
+                else ", ".join(each.sessions) or "not in this store",
+            )
+            for each in found
+        ]
+        say_table(ctx, [Column("key"), Column("tree"), Column("sessions", 12)], rows)
+        ctx.say(f"key ring {inert_line(str(ring))}" if rows else f"no keys yet in {inert_line(str(ring))}")
+
+    data = {"ring": str(ring), "keys": msgspec.to_builtins(found)}
+    ctx.answer("store-keys", data, human, records=data["keys"])
+
+
+@keys_command.command("rotate")
+@click.argument("key", metavar="KEY")
+@common
+def rotate(ctx: CommandContext, key: str) -> None:
+    """Replace the store's key by another one: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.
+
+    The key ring is encrypted anew; no byte of the store changes, and the old key opens nothing any more. Start programs
+    that have the store open again with the new key. Old copies of the key ring still open with the old key: delete
+    them.
+
+    \b
+    Example:
+      wakelog store keys rotate file:~/new.key
+    """
+    count = ctx.store.encryption.rotate(key)
+    said = f"{count} {'key is' if count == 1 else 'keys are'} now opened by the new key, and no longer by the old one"
+    ctx.answer("store-keys-rotated", {"keys": count}, lambda: ctx.say(said))
+    ctx.suggest("name the new key from now on", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
+
+
+@keys_command.command("delete")
+@click.argument("session", metavar="SESSION")
+@click.option("--why", default="", help="Record the reason.")
+@yes_option
+@common
+def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
+    """Erase a session with all its forks everywhere: delete them here, and then their key.
+
+    What copies and backups hold of them can never be read again, unless somebody kept a copy of the key ring. A session
+    that is not in this store is named by its id.
+
+    \b
+    Examples:
+      wakelog store keys delete fix-bug
+      wakelog store keys delete s_01JCX4M0E8Z6Y4T2R0N8K6H4F2 --yes
+    """
+    ctx.confirm(f"Erase {session} and all its forks for good, in every copy?", yes=yes)
+    done = ctx.store.encryption.delete(session, why=why)
+
+    def human() -> None:
+        count = len(done.sessions)
+        ctx.say(f"Deleted {count} {'session' if count == 1 else 'sessions'} and the key {done.key_id}")
+        ctx.say("  copies of the key ring that still have it must go too")
+
+    ctx.answer("store-key-deleted", msgspec.to_builtins(done), human)

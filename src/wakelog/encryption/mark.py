@@ -1,0 +1,48 @@
+"""The mark by which a store says that it is encrypted, and which key ring has its keys."""
+
+from __future__ import annotations
+
+import msgspec
+
+from wakelog.engine import Engine
+from wakelog.errors import CorruptLogError, NotAllowedError, UnsupportedError
+
+NAME = "encryption"
+HINT = "wakelog store create NEW --encrypt KEY, then wakelog store copy NEW"
+_VERSION = 1
+
+
+class _StoreMark(msgspec.Struct, frozen=True):
+    v: int
+    ring: str
+
+
+def ring_of(engine: Engine) -> str | None:
+    """The id of the key ring of an encrypted store; None when it is not encrypted."""
+    marks = engine.abilities.marks
+    value = marks.mark(NAME) if marks is not None else None
+    if not value:
+        return None
+    try:
+        mark = msgspec.json.decode(value, type=_StoreMark)
+    except msgspec.DecodeError as exc:
+        raise CorruptLogError("what the store says about its encryption cannot be read", kind="bad-mark") from exc
+    if mark.v > _VERSION:
+        raise UnsupportedError(
+            "this store is encrypted in a way that this wakelog does not know",
+            kind="newer-format",
+            hint="upgrade wakelog",
+        )
+    return mark.ring
+
+
+def mark_encrypted(engine: Engine, ring: str) -> None:
+    """Makes a store without sessions one whose content is encrypted with the keys of a ring."""
+    if engine.sessions(limit=1):
+        raise NotAllowedError(
+            "this store has sessions that are not encrypted", kind="not-encrypted", hint=f"copy them: {HINT}"
+        )
+    marks = engine.abilities.marks
+    if marks is None:
+        raise UnsupportedError("this store keeps no marks, so it cannot be encrypted", kind="no-marks")
+    marks.set_mark(NAME, msgspec.json.encode(_StoreMark(_VERSION, ring)).decode())
