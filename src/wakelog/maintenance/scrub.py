@@ -11,6 +11,7 @@ finishes erasures that had to leave bytes in files.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,7 +19,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from wakelog.engine import StoreFinding, require
-from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.errors import (
+    CorruptLogError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+    WakelogError,
+)
 from wakelog.log.damage import every_id
 from wakelog.log.reader import sound_head
 from wakelog.log.verify import Fault, is_of_cache, verify_session
@@ -111,6 +119,7 @@ class _Scrub:
         known = None if anew else open_pass(self.store)
         self.at = known or Pass(began=self.store.clock())
         self._keep(self.at, must=for_s is not None)
+        self._tidy_first(known is None)
         for session, _ in every_id(self.store.engine, self.at.after):
             self._session(session)
             if for_s is not None and time.monotonic() - begun >= for_s:
@@ -120,6 +129,13 @@ class _Scrub:
         self._rest()
         self.at = msgspec.structs.replace(self.at, ended=self.store.clock())
         return self._end(known is not None)
+
+    def _tidy_first(self, is_new: bool) -> None:
+        """What is damaged in how sessions are found would be told of each of them."""
+        inspection = self.store.engine.abilities.inspection
+        if self.repair and is_new and inspection is not None:
+            with contextlib.suppress(CorruptLogError):  # it is told when its turn comes
+                self.repaired += inspection.tidy()
 
     def _session(self, session: SessionId) -> None:
         try:

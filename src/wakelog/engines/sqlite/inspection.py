@@ -16,6 +16,7 @@ from wakelog.engine import StoreFinding
 from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.fork_safety import gate
+from wakelog.engines.sqlite.index_damage import damaged_index, integrity, rebuild_index
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId, is_session_id
@@ -58,12 +59,14 @@ def stored_bytes(path: Path) -> dict[SessionId, int]:
 def integrity_faults(path: Path, *, vfs: str | None = None) -> list[str]:
     """What is wrong with the file: what SQLite's own check finds, and rows that are not found under their key. Empty
     when it is sound."""
+    found: list[str] = []
     try:
         with _looking(path, vfs) as db:
-            rows: Any = db.execute("pragma integrity_check").fetchall()
-            return [str(text) for (text,) in rows if text != "ok"] + list(_faults(db))
+            found += integrity(db)
+            found += _faults(db)
     except CorruptLogError as exc:
-        return [str(exc)]
+        found = found or [str(exc)]
+    return found
 
 
 def _faults(db: apsw.Connection) -> Iterator[str]:
@@ -83,22 +86,28 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
 def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list[str]:
     """The same for what is kept beside one session's commits, in time that follows the session, not the store."""
     found: list[str] = []
+    try:
+        found += _beside(db, number, session)
+    except CorruptLogError as exc:
+        found.append(exc.message)
+    except (apsw.CorruptError, UnicodeDecodeError) as exc:
+        found.append(f"what is kept beside the commits of {session} cannot be read: {exc}")
+    return found
+
+
+def _beside(db: apsw.Connection, number: int, session: SessionId) -> Iterator[str]:
     ids = f"{_COMMIT_IDS} where c.session = ?"
     for _, commit_id, last, stored, committed in db.execute(ids, (number,)):
         if commit_id != committed or checksum(session, commit_id, last) != stored:
-            found.append(f"what is stored of commit id {commit_id!r} of {session} is damaged")
+            yield f"what is stored of commit id {commit_id!r} of {session} is damaged"
     for (first,) in db.execute(_STRAYED, (number,)):
-        found.append(f"the row of event {first} of {session} is not found under what it says")
+        yield f"the row of event {first} of {session} is not found under what it says"
     for commit_id, _ in db.execute(f"{_FORGOTTEN} and session = ?", (number,)):
-        found.append(f"commit id {commit_id!r} of {session} would not be known if it came again")
-    try:
-        name = tables.name_of(db, session)
-        if name and tables.bound_to(db, name) != session:
-            found.append(f"the name {name!r} of {session} leads elsewhere")
-        tables.refuse_lost_children(db, session)
-    except CorruptLogError as exc:
-        found.append(exc.message)
-    return found
+        yield f"commit id {commit_id!r} of {session} would not be known if it came again"
+    name = tables.name_of(db, session)
+    if name and tables.bound_to(db, name) != session:
+        yield f"the name {name!r} of {session} leads elsewhere"
+    tables.refuse_lost_children(db, session)
 
 
 def session_ids(db: apsw.Connection) -> list[SessionId]:
@@ -128,16 +137,26 @@ _NAMES = """
 
 def findings(path: Path, *, vfs: str | None = None) -> Iterator[StoreFinding]:
     """What is wrong with the file, and what in it belongs to nobody."""
-    for text in integrity_faults(path, vfs=vfs):
+    faults = integrity_faults(path, vfs=vfs)
+    index = _index_of(path, vfs) if faults else ""
+    for text in faults:
         is_cache = text.endswith(_CACHE)
         fix = "wakelog store scrub --repair drops it" if is_cache else "restore the file from a backup"
-        yield StoreFinding(text, fix=fix, can_tidy=is_cache)
+        if index:
+            fix = "wakelog store scrub --repair makes that index anew: no row is damaged"
+        yield StoreFinding(text, fix=fix, can_tidy=is_cache or bool(index))
     try:
         with _looking(path, vfs) as db:
             found = list(_leftovers(db))
     except CorruptLogError as exc:
         found = [StoreFinding(str(exc), fix="restore the file from a backup")]
     yield from found
+
+
+def _index_of(path: Path, vfs: str | None) -> str:
+    with contextlib.suppress(CorruptLogError), _looking(path, vfs) as db:
+        return damaged_index(db, integrity(db))
+    return ""
 
 
 def _leftovers(db: apsw.Connection) -> Iterator[StoreFinding]:
@@ -177,8 +196,11 @@ def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFindin
 
 
 def tidied(db: apsw.Connection) -> int:
-    """Drops what is derived and damaged, and what belongs to nobody; how many rows."""
-    count = 0
+    """Makes a damaged index of the file anew, drops what is derived and damaged, and what belongs to nobody; how many
+    things that were."""
+    faults = integrity(db)
+    index = damaged_index(db, faults) if faults else ""
+    count = int(rebuild_index(db, index)) if index else 0
     for session, seq, data, stored, number in db.execute(_SNAPSHOTS).fetchall():
         if checksum(session, seq, data) != stored:
             db.execute("delete from snapshot where session = ? and seq = ?", (number, seq))

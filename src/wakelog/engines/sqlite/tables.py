@@ -26,6 +26,7 @@ _TWIN = (
     " (select name from name indexed by name_session_twin where length(session) = length(s.id) and session = s.id)"
 )
 _NO_TWIN = "1, null"
+_HEAD_IN_ROW = f"{_HEAD} log.id = ?2".replace(HEAD_COLUMNS, HEAD_COLUMNS.rpartition(", (select")[0])
 _BACK = 64
 """So many of the newest commits are tried when the last is damaged."""
 _HEADS = f"select {HEAD_COLUMNS}, {{twin}} from session s left join log on log.id = ({_NEWEST}) where {{where}}"
@@ -39,6 +40,16 @@ _READ = f"""
         (select last from log where session = ?1 and last >= ?3 order by last limit 1), ?3)
     order by last limit ?4
 """
+# The same commits by the index alone, which has none of what may be unreadable; or, if it is the index, by the table.
+_READ_PLACES = """
+    select id, last from log {way}
+    where session = ?1 and last > ?2 and last <= coalesce(
+        (select last from log {way} where session = ?1 and last >= ?3 order by last limit 1), ?3)
+    order by last limit ?4
+"""
+_PLACES = tuple(_READ_PLACES.format(way=way) for way in ("indexed by log_place", "not indexed"))
+_ROW = f"select {COLUMNS}, records, payloads from log where id = ?"
+_COLUMN_COUNT = 17
 
 
 def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: str) -> Any:
@@ -62,7 +73,11 @@ def number_of(db: apsw.Connection, session: str) -> int:
     twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
     found, is_there = _found(db, "select no from session where id = ?1", twin, (session,))
     if found is None and is_there:
-        raise CorruptLogError(f"session {session} exists, but its entry in the store is damaged", session=session)
+        raise CorruptLogError(
+            f"session {session} exists, but its entry in the store is damaged",
+            hint="wakelog store scrub --repair mends it, if it is an index",
+            session=session,
+        )
     return found or 0
 
 
@@ -105,16 +120,23 @@ def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
     found: Head | None = None
     for index, order in (("log_place", "last"), ("log_twin", "first")):
         newest = f"select id from log indexed by {index} where session = ?1 order by {order} desc limit {_BACK}"
-        query = f"select {HEAD_COLUMNS} from session s join log on log.id in ({newest}) where s.no = ?1"
-        for row in asked(db, query, (number,), without=f"{_HEAD} false"):
-            with contextlib.suppress(CorruptLogError):
-                head = head_from_row((*row[:-1], None))  # its name is told apart: it may be what is damaged
-                found = head if found is None or head.seq > found.seq else found
+        with contextlib.suppress(apsw.CorruptError):
+            for (place,) in asked(db, newest, (number,), without="select 0 where ?1 is null"):
+                head = _head_at(db, number, place)
+                found = head if head is not None and (found is None or head.seq > found.seq) else found
     if found is None or found.session != session:
         return None
-    with contextlib.suppress(CorruptLogError):
+    with contextlib.suppress(CorruptLogError, UnicodeDecodeError, apsw.CorruptError):
         return msgspec.structs.replace(found, name=name_of(db, session))
     return found
+
+
+def _head_at(db: apsw.Connection, number: int, place: int) -> Head | None:
+    """What a row says of its session. Not its name, which is told apart: it may be what is damaged."""
+    with contextlib.suppress(CorruptLogError, UnicodeDecodeError, apsw.CorruptError):
+        for row in db.execute(_HEAD_IN_ROW, (number, place)).fetchall():
+            return head_from_row((*row, None))
+    return None
 
 
 def refuse_lost_sessions(db: apsw.Connection) -> None:
@@ -139,8 +161,25 @@ def refuse_lost_children(db: apsw.Connection, session: str) -> None:
 
 
 def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int) -> list[tuple[Any, ...]]:
-    """Rows of commits holding events `after` < seq ≤ `upto`, in order."""
-    return db.execute(_READ, (number, after, upto, limit)).fetchall()
+    """Rows of commits holding events `after` < seq ≤ `upto`, in order. One that cannot be read at all says nothing but
+    its place, which its checksum does not fit: so whoever reads around damage loses that commit and no other."""
+    values = (number, after, upto, limit)
+    try:
+        return db.execute(_READ, values).fetchall()
+    except (UnicodeDecodeError, apsw.CorruptError) as exc:
+        for way in _PLACES:
+            with contextlib.suppress(UnicodeDecodeError, apsw.CorruptError):
+                places: Any = db.execute(way, values).fetchall()
+                firsts = [after + 1, *(last + 1 for _, last in places)]
+                return [_row(db, place, first, last) for (place, last), first in zip(places, firsts, strict=False)]
+        raise exc
+
+
+def _row(db: apsw.Connection, place: int, first: Seq, last: Seq) -> tuple[Any, ...]:
+    with contextlib.suppress(UnicodeDecodeError, apsw.CorruptError):
+        for row in db.execute(_ROW, (place,)).fetchall():
+            return row  # type: ignore[no-any-return]
+    return (first, last, *[None] * (_COLUMN_COUNT - 2))
 
 
 def commit_at(db: apsw.Connection, number: int, last: Seq, commit_id: str) -> Known | None:

@@ -1,0 +1,77 @@
+"""Which of SQLite's indexes is damaged, if it is one of them and nothing else; and making that one anew.
+
+An index holds nothing that the rows of its table do not hold, so it can be made again from them. But it is also the
+proof that no row is missing (schema.sql: every row is found in two ways). So it is made anew only when it alone is
+wrong: the checksum of every row is right, and all other indexes agree with the rows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import apsw
+
+from wakelog.engines.sqlite.rows import COLUMNS, checksum
+
+# What SQLite's integrity check says of an index: by its name, by the page that it begins at, or by one of its pages.
+_OF_AN_INDEX = re.compile(r"(?:.* )?index (\w+)\b|Tree (\d+) |.* (?:on|of) page (\d+)$")
+_PAGES = (
+    "select rootpage, name from sqlite_schema where type = 'index'",
+    "select pageno, name from dbstat where name in (select name from sqlite_schema where type = 'index')",
+)
+_ROWS = (
+    f"select s.id, {COLUMNS} from log not indexed left join session s on s.no = log.session",
+    "select id, parent, fork_at, fork_hash, checksum from session not indexed",
+    "select name, session, checksum from name not indexed",
+    "select s.id, c.id, c.last, c.checksum from commit_id c not indexed left join session s on s.no = c.session",
+)
+
+
+def damaged_index(db: apsw.Connection, faults: list[str]) -> str:
+    """The index that all faults of an integrity check are about; empty where there is none, or more is wrong."""
+    pages: dict[int, str] = {}
+    for query in _PAGES:
+        with contextlib.suppress(apsw.Error):  # damaged, or a SQLite that does not tell
+            pages.update((number, name) for number, name in db.execute(query))
+    found = {_index_in(fault, pages) for fault in faults}
+    with contextlib.suppress(apsw.CorruptError, UnicodeDecodeError):
+        return found.pop() if len(found) == 1 and all(found) and all(_are_sound(db)) else ""
+    return ""
+
+
+def rebuild_index(db: apsw.Connection, name: str) -> bool:
+    """Makes an index anew, within a transaction; False where that did not help, and then nothing has changed."""
+    db.execute("savepoint index_damage")
+    try:
+        db.execute(f'reindex "{name}"')
+        is_whole = not integrity(db)
+    except apsw.Error:
+        is_whole = False
+    if not is_whole:
+        db.execute("rollback to index_damage")
+    db.execute("release index_damage")
+    return is_whole
+
+
+def integrity(db: apsw.Connection) -> list[str]:
+    """What SQLite's own check finds wrong."""
+    rows: Any = db.execute("pragma integrity_check").fetchall()
+    lines = (line for (text,) in rows for line in str(text).splitlines())
+    return [line for line in lines if line != "ok" and not line.startswith("***")]
+
+
+def _index_in(fault: str, pages: dict[int, str]) -> str:
+    match = _OF_AN_INDEX.match(fault)
+    if match is None:
+        return ""
+    return match[1] or pages.get(int(match[2] or match[3]), "")
+
+
+def _are_sound(db: apsw.Connection) -> Iterator[bool]:
+    """For each row of every table whether its checksum is right."""
+    for query in _ROWS:
+        for *values, stored in db.execute(query):
+            yield checksum(*values) == stored
