@@ -26,7 +26,9 @@ _ROWS = (
     f"select s.id, {COLUMNS} from log not indexed left join session s on s.no = log.session",
     "select id, parent, fork_at, fork_hash, checksum from session not indexed",
     "select name, session, checksum from name not indexed",
-    "select s.id, c.id, c.last, c.checksum from commit_id c not indexed left join session s on s.no = c.session",
+    # The order is that of the table: without it SQLite goes by an index here, whatever it is told.
+    "select s.id, c.id, c.last, c.checksum from commit_id c not indexed left join session s on s.no = c.session"
+    " order by c.session, c.id",
 )
 
 
