@@ -178,7 +178,7 @@ def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int) ->
 def _row(db: apsw.Connection, place: int, first: Seq, last: Seq) -> tuple[Any, ...]:
     with contextlib.suppress(UnicodeDecodeError, apsw.CorruptError):
         for row in db.execute(_ROW, (place,)).fetchall():
-            return row  # type: ignore[no-any-return]
+            return row
     return (first, last, *[None] * (_COLUMN_COUNT - 2))
 
 
