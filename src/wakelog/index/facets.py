@@ -163,7 +163,10 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
 def _repeats(summary: str, output: str) -> bool:
     """Whether a summary only says again how the output begins; also one of before, when answers were taken as JSON."""
     is_old = summary.startswith("{") and not output.startswith("{")
-    return bool(summary and output) and (is_old or " ".join(output.split()).startswith(summary.removesuffix("…")))
+    if not summary or not output or is_old:
+        return bool(summary and output)
+    # A summary is short, and most of a long output is not needed to tell.
+    return " ".join(output[: 8 * len(summary) + 200].split()).startswith(summary.removesuffix("…"))
 
 
 def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:

@@ -54,11 +54,12 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
 class WordPatterns:
     """Patterns to be run around long words."""
 
-    __slots__ = ("_before", "_gate", "_patterns")
+    __slots__ = ("_before", "_gate", "_literals", "_patterns")
 
     def __init__(self, patterns: Iterable[Pattern], *, before: int = 0) -> None:
         self._before = before
         self._patterns = tuple(patterns)
+        self._literals = [(literal, n) for n, pattern in enumerate(self._patterns) for literal in pattern.literals]
         self._gate = _gate({literal for pattern in self._patterns for literal in pattern.literals})
 
     def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
@@ -71,14 +72,12 @@ class WordPatterns:
         done: dict[int, int] = {}
         for number in self._holders(places):
             place, (at, end) = places[number], words[number]
-            for each, pattern in enumerate(self._patterns):
-                if not any(literal in place for literal in pattern.literals):
-                    continue
+            for each in sorted({n for literal, n in self._literals if literal in place}):
                 # Stretches of neighbouring words overlap; each is looked at once, however many words it has.
                 if end > done.get(each, -1):
                     rest = _REST.match(text, end, end + _AFTER)
                     done[each] = stop = rest.end() if rest else end
-                    yield pattern, max(0, at - _AROUND), stop + 1
+                    yield self._patterns[each], max(0, at - _AROUND), stop + 1
 
     def _holders(self, places: list[str]) -> Iterable[int]:
         """The numbers of the places that hold a literal, in order. They are searched as one, since most hold none."""
