@@ -69,9 +69,10 @@ def make_brief(
     head = log.head()
     at, state = log.now() if at is None else (at, log.state(at))
     teller = Teller(log, state)
+    opening = _head(teller, at, max(80, budget))
     parts = [
         teller.pending(),
-        _state_part(teller, at),
+        _state_part(teller, at, opening),
         *([teller.last_error()] if state["last_error"] and not _is_over(teller, at) else ()),
         teller.flags(),
         _preferences(wanted),
@@ -87,7 +88,6 @@ def make_brief(
         teller.working_set(),
         teller.evicted(),
     ]
-    opening = _head(teller, at, max(80, budget))
     fitted = fit(opening, parts, budget, count, rest=f"`wakelog state -s {teller.handle}`")
     if fitted.tokens > budget:
         raise InvalidInputError(
@@ -186,8 +186,9 @@ def _tried(log: Log, entry: Entry) -> tuple[str, str]:
     return as_text(entry.body.get("tool")), about
 
 
-def _state_part(teller: Teller, at: Seq) -> Part:
-    lines = list(_last_words(teller, at))
+def _state_part(teller: Teller, at: Seq, opening: str) -> Part:
+    # What the opening says already, as the goal, is not said again.
+    lines = [line for line in _last_words(teller, at) if line.text.removeprefix("- ") not in opening]
     rest = f"`wakelog log {teller.handle}`"
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
 
