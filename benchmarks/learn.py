@@ -19,12 +19,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from wakelog.codec.canonical import hash_value
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.index import Index
+from wakelog.index import Index, event_rows
 from wakelog.index.database import Database
 from wakelog.index.questions import AskRollup
 from wakelog.index.rows import Batch, SessionRow, TurnRow
-from wakelog.index.step_rows import StepRows
 from wakelog.knowledge.questions import AskFacts, AskKnown, AskLike, AskRecall
 from wakelog.log import Log
 from wakelog.model import events as ev
@@ -81,9 +81,7 @@ def _session(batch: Batch, dice: random.Random, no: int, calls: int) -> None:
         )
         took = dice.randint(1000, 90_000)
         batch.added["wl_step"].append((no, seq, seq - 1, turn, 1, *what, took, at + call, 0))
-        phase = count_call(
-            batch.calls(no), phase, turn=turn, attempt=1, phase=phase_of(act), has_failed=fails, duration_us=took
-        )
+        phase = count_call(batch.calls(no), phase, (turn, 1, phase_of(act)), fails, took)
         batch.touch(no, "file", path, "wrote" if target else "read", seq=seq, at=at + call, trust=0)
         if fails:
             batch.touch(no, "error", sign, "met", seq=seq, at=at + call, trust=0)
@@ -148,22 +146,22 @@ def catch_up(folder: Path, sessions: int, calls: int) -> None:
                 ev.MessageAdded(
                     role="assistant", content="I will now look at what the tests say about this change. " * 4
                 ),
-                ev.ActionRequested(action=f"a{call}", tool=tool, input=given),
+                ev.ActionRequested(action=f"a{call}", tool=tool, input=given, input_hash=hash_value(given)),
                 ev.ActionStarted(action=f"a{call}"),
                 ev.ActionSucceeded(action=f"a{call}", output="3 passed in 0.12 s\n" * 20),
             ]
         log.append(*made, ev.TurnEnded())
     events = sessions * calls * 4
-    take = StepRows.take
+    kinds = event_rows.STEP_KINDS
     took: dict[str, list[float]] = {"with": [], "without": []}
-    for turn in range(3):
+    for turn in range(9):
         for name in took:
-            StepRows.take = take if name == "with" else (lambda *_: None)  # type: ignore[method-assign]
+            event_rows.STEP_KINDS = kinds if name == "with" else frozenset()
             with Index(engine, folder / f"{name}{turn}.db") as index:
                 begin = time.process_time()
                 index.catch_up()
                 took[name].append(time.process_time() - begin)
-    StepRows.take = take  # type: ignore[method-assign]
+    event_rows.STEP_KINDS = kinds
     more, less = min(took["with"]), min(took["without"])
     print(f"catching up with {events:,} events: {more:.2f} s, {less:.2f} s without steps: {more / less - 1:+.1%}")
     engine.close()

@@ -251,7 +251,10 @@ class Batch:
         """Notes that a session had to do with a thing."""
         if not name:
             return
-        touched = self.touches.setdefault((session, kind, name, how), [0, seq, 0, 0, 0])
+        touched = self.touches.get((session, kind, name, how))
+        if touched is None:
+            self.touches[session, kind, name, how] = [1, seq, seq, at, trust]
+            return
         touched[0] += 1
         touched[2] = seq
         touched[3] = max(touched[3], at)

@@ -16,19 +16,30 @@ from wakelog.index.rows import AskedStep, Batch, ProjectionState
 from wakelog.model.call_subject import TARGET_MAX, CallSubject, is_own_tool, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.error_signature import error_signature
+from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
 from wakelog.model.payloads import is_erased
 from wakelog.model.records import Header
 from wakelog.model.totals import MODEL, NO_PHASE, count_call, phase_of
-from wakelog.model.trust import distrust
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-_TOLD = frozenset(
-    {
-        *("action.denied", "action.abandoned", "file.changed", "resource.touched", "fact.recorded", "fact.retracted"),
-        *("artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled"),
-    }
+STEP_KINDS = (
+    ASKS
+    | ANSWERS
+    | frozenset(
+        {
+            *(
+                "action.denied",
+                "action.abandoned",
+                "file.changed",
+                "resource.touched",
+                "fact.recorded",
+                "fact.retracted",
+            ),
+            *("artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled"),
+        }
+    )
 )
 INPUT_DIGITS = 16
 PATHS_MAX = 10
@@ -44,32 +55,33 @@ class StepRows:
         self._carried = carried
         self._fetch = fetch
 
-    def take(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, duration_us: int) -> None:
-        """Adds what one event tells, after its delta was applied."""
+    def take(
+        self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int, duration_us: int
+    ) -> None:
+        """Adds what one event of STEP_KINDS, or a user's message, tells, after its delta was applied."""
         kind = header.kind
-        if kind in ASKS or kind in ANSWERS:
-            if said.effect == "model":
-                if said.outcome and kind in ANSWERS:
-                    self._count(header, MODEL, said.outcome, duration_us)
-            elif not is_own_tool(said.tool):
-                if kind in ASKS:
-                    self._ask(header, body, said, occurred)
-                if said.outcome and kind in ANSWERS:
-                    self._answer(header, body, said, occurred, duration_us)
-        elif kind == "message.added":
-            if body.get("role") == "user":
-                self._carried.phase = NO_PHASE
-        elif kind in _TOLD:
-            self._take_other(header, body, said, occurred)
+        if kind not in ASKS and kind not in ANSWERS:
+            self._take_other(header, body, said, occurred, trust)
+        elif said.effect == "model":
+            if said.outcome and kind in ANSWERS:
+                self._count(header, MODEL, said.outcome, duration_us)
+        elif not is_own_tool(said.tool):
+            if kind in ASKS:
+                self._ask(header.seq, body, said, occurred, trust)
+            if said.outcome and kind in ANSWERS:
+                self._answer(header, body, said, occurred, trust, duration_us)
 
-    def _take_other(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
+    def _take_other(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int) -> None:
         """Kinds that tell of something besides calls."""
         kind, seq = header.kind, header.seq
-        place = (seq, occurred, distrust(header.trust))
-        if kind in ("action.denied", "action.abandoned"):
+        place = (seq, occurred, trust)
+        if kind == "message.added":
+            self._carried.phase = NO_PHASE
+        elif kind in ("action.denied", "action.abandoned"):
             self._carried.asked.pop(said.action, None)
         elif kind == "file.changed":
-            self._touch("file", self._path(said.path, as_text(body.get("folder"))), "changed", *place)
+            path = project_path(said.path, self._labels(), as_text(body.get("folder")))
+            self._touch("file", path, "changed", *place)
         elif kind == "resource.touched":
             name = "url" if "://" in said.key else "resource"
             self._touch(name, said.key, "read" if body.get("mode", "read") == "read" else "changed", *place)
@@ -90,69 +102,58 @@ class StepRows:
             rows = [(self._session, seq, no, source) for no, source in enumerate(filter(None, shown))]
             self._batch.added["wl_shown"] += rows
 
-    def _ask(self, header: Header, body: dict[str, Value], said: Facets, occurred: int) -> None:
+    def _ask(self, seq: Seq, body: dict[str, Value], said: Facets, occurred: int, trust: int) -> None:
         given = body.get("input")
-        value = self._fetch(header.seq, given) if type(given) is dict and "$payload" in given else given
-        subject = subject_of(said.tool, said.effect, value)
-        read = tuple(map(self._path, subject.read))
-        written = tuple(map(self._path, subject.written))
-        is_path = subject.target in subject.read or subject.target in subject.written
-        target = self._path(subject.target) if is_path else subject.target
-        digest = as_text(body.get("input_hash"))[:INPUT_DIGITS] or _digest(given)
-        trust = distrust(header.trust)
+        value = self._fetch(seq, given) if type(given) is dict and "$payload" in given else given
+        subject = subject_of(said.tool, said.effect, value, self._labels())
         if subject.label.startswith("wakelog"):
-            read, written, subject = (), (), CallSubject(subject.label)
+            subject = CallSubject(subject.label)
         for address in subject.urls:
-            self._touch("url", address, "read", header.seq, occurred, trust)
-        for path in read:
-            self._touch("file", path, "read", header.seq, occurred, trust)
-        asked = AskedStep(header.seq, subject.label, target, subject.act, digest, (*written, *read)[:PATHS_MAX], trust)
+            self._touch("url", address, "read", seq, occurred, trust)
+        for path in subject.read:
+            self._touch("file", path, "read", seq, occurred, trust)
         if said.action:
+            digest = as_text(body.get("input_hash"))[:INPUT_DIGITS] or _digest(given)
+            paths = (*subject.written, *subject.read)[:PATHS_MAX]
+            asked = AskedStep(seq, subject.label, subject.target, subject.act, digest, paths, trust)
             self._carried.asked[said.action] = asked
 
-    def _answer(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, duration_us: int) -> None:
-        asked = self._carried.asked.get(said.action)
+    def _answer(
+        self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int, duration_us: int
+    ) -> None:
+        waiting = self._carried.asked
+        asked = waiting.get(said.action) if body.get("retry") else waiting.pop(said.action, None)
         if asked is None:  # what it was asked with is pruned, or another session's
             asked = AskedStep(header.cause or header.seq, said.tool, "", "run", "", (), 0)
-        if not body.get("retry"):
-            self._carried.asked.pop(said.action, None)
         if not asked.label or asked.label.startswith("wakelog"):
             return
-        trust = max(asked.trust, distrust(header.trust))
-        signature = ""
-        place = (header.seq, occurred, trust)
-        if said.outcome in FAILURES:
+        seq, outcome, trust, signature = header.seq, said.outcome, max(asked.trust, trust), ""
+        if outcome in FAILURES:
             type_, message = failure_of(body.get("error"))
-            default = "timed_out" if said.outcome == "timed_out" else ""
+            default = "timed_out" if outcome == "timed_out" else ""
             signature = error_signature(type_ or default, message) if "$erased" not in body else ""
-            self._touch("error", signature, "met", *place)
+            self._touch("error", signature, "met", seq, occurred, trust)
             for path in asked.paths:
-                self._touch("file", path, "failed", *place)
-        elif asked.act == "write" and said.outcome == "succeeded":
+                self._touch("file", path, "failed", seq, occurred, trust)
+        elif asked.act == "write" and outcome == "succeeded":
             for path in asked.paths:
-                self._touch("file", path, "wrote", *place)
-        where = (self._session, header.seq, asked.seq, header.turn, header.attempt)
-        what = (asked.label, asked.target[:TARGET_MAX], asked.act, said.outcome, asked.input, signature)
+                self._touch("file", path, "wrote", seq, occurred, trust)
+        where = (self._session, seq, asked.seq, header.turn, header.attempt)
+        what = (asked.label, asked.target[:TARGET_MAX], asked.act, outcome, asked.input, signature)
         self._batch.added["wl_step"].append((*where, *what, duration_us, occurred, trust))
-        self._count(header, phase_of(asked.act), said.outcome, duration_us)
+        self._count(header, phase_of(asked.act), outcome, duration_us)
 
     def _count(self, header: Header, phase: int, outcome: str, duration_us: int) -> None:
-        self._carried.phase = count_call(
-            self._batch.calls(self._session),
-            self._carried.phase,
-            turn=header.turn,
-            attempt=header.attempt,
-            phase=phase,
-            has_failed=outcome in FAILURES,
-            duration_us=duration_us,
-        )
+        here = (header.turn, header.attempt, phase)
+        sums = self._batch.calls(self._session)
+        self._carried.phase = count_call(sums, self._carried.phase, here, outcome in FAILURES, duration_us)
 
     def _touch(self, kind: str, name: str, how: str, seq: int, at: int, trust: int) -> None:
         self._batch.touch(self._session, kind, name, how, seq=seq, at=at, trust=trust)
 
-    def _path(self, path: str, folder: str = "") -> str:
+    def _labels(self) -> dict[str, Value]:
         labels = self._carried.doc.get("labels")
-        return project_path(path, labels if type(labels) is dict else {}, folder)
+        return labels if type(labels) is dict else {}
 
 
 def _digest(given: Value) -> str:

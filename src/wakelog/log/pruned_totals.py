@@ -136,15 +136,8 @@ class _Counted:
             self._acts.pop(action, None)
         if effect != "model" and (is_own_tool(tool) or not label or label.startswith("wakelog")):
             return
-        self._last = count_call(
-            self.calls,
-            self._last,
-            turn=turn,
-            attempt=attempt,
-            phase=MODEL if effect == "model" else phase_of(act),
-            has_failed=has_failed,
-            duration_us=duration_us,
-        )
+        here = (turn, attempt, MODEL if effect == "model" else phase_of(act))
+        self._last = count_call(self.calls, self._last, here, has_failed, duration_us)
 
     def _subject(self, entry: Entry, tool: str, effect: str) -> tuple[str, str]:
         if effect == "model":

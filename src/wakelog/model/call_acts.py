@@ -6,6 +6,7 @@ programs, in four names: `test`, `lint`, `types`, `build`.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -118,12 +119,21 @@ _PLAN_TOOLS: Final = re.compile(
 
 def act_of_call(tool: str, effect: str, given: Value, *, has_files: bool = False) -> Act:
     """What kind of thing a call did, whether it worked or not."""
+    act = _act_of_tool(tool, effect, has_files)
+    if act == "run" and SHELL_TOOLS.search(tool):
+        return _shell_act(command_line(given))
+    return "look" if act == "write" and _is_view(given) else act
+
+
+@functools.lru_cache(maxsize=1024)
+def _act_of_tool(tool: str, effect: str, has_files: bool) -> Act:
+    """What calls of a tool do, as far as its name and effect tell; of a shell nothing is known yet."""
     if _PLAN_TOOLS.match(tool):
         return "plan"
     if SHELL_TOOLS.search(tool):
-        return _shell_act(command_line(given))
+        return "run"
     if effect == "write" or has_files or _WRITE_TOOLS.match(tool):
-        return "look" if _is_view(given) else "write"
+        return "write"
     if effect in ("read", "pure") or _LOOK_TOOLS.match(tool):
         return "look"
     return "run"

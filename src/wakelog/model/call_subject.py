@@ -19,6 +19,7 @@ import msgspec
 
 from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, act_of_command, act_of_line
 from wakelog.model.command_lines import ShellCommand, command_line, patched_files, shell_commands, written_files
+from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
 
 LABEL_MAX: Final = 80
@@ -62,31 +63,46 @@ class CallSubject(msgspec.Struct, frozen=True, gc=False):
     target: str = ""
     act: Act = "run"
     read: tuple[str, ...] = ()
-    """Files it looked into, as the call names them."""
+    """Files it looked into."""
     written: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
 
-def subject_of(tool: str, effect: str, given: Value) -> CallSubject:
-    """What a call is about, from its arguments."""
-    if SHELL_TOOLS.search(tool) and (line := command_line(given)):
-        return _shell_subject(tool, line)
+def subject_of(tool: str, effect: str, given: Value, labels: Mapping[str, Any] | None = None) -> CallSubject:
+    """What a call is about, from its arguments. The labels of its session say from where its files are told."""
+    place, repo = (as_text(labels.get("project")), as_text(labels.get("repo"))) if labels else ("", "")
+    if _is_shell(tool) and (line := command_line(given)):
+        return _shell_subject(tool, line, place, repo)
     act = act_of_call(tool, effect, given)
-    label = tool[:LABEL_MAX]
-    if not isinstance(given, Mapping):
-        return CallSubject(label, act=act, urls=_addresses(given) if isinstance(given, str) else ())
-    paths = tuple(str(given[name]) for name in _PATHS if isinstance(given.get(name), str) and given[name])[:1]
-    if not paths:
-        texts = (v for v in given.values() if isinstance(v, str))
-        paths = tuple(dict.fromkeys(path for text in texts for path in patched_files(text)))[:FILES_MAX]
-    urls = tuple(u for name in _URLS if isinstance(given.get(name), str) for u in _addresses(given[name]))
+    if type(given) is not dict:
+        return CallSubject(tool[:LABEL_MAX], act=act, urls=_addresses(given) if type(given) is str else ())
+    named = next((value for name in _PATHS if type(value := given.get(name)) is str and value), "")
+    urls = tuple(u for name in _URLS if type(value := given.get(name)) is str for u in _addresses(value))
+    return _file_subject(tool, act, (named,) if named else _patched(given), urls, place, repo)
+
+
+@functools.lru_cache(maxsize=4096)
+def _file_subject(
+    tool: str, act: Act, named: tuple[str, ...], urls: tuple[str, ...], place: str, repo: str
+) -> CallSubject:
+    paths = tuple(_from_top(path, place, repo, "") for path in named)
     target = (*paths, *urls, "")[0][:TARGET_MAX]
     is_written = act == "write"
-    return CallSubject(label, target, act, () if is_written else paths, paths if is_written else (), urls)
+    return CallSubject(tool[:LABEL_MAX], target, act, () if is_written else paths, paths if is_written else (), urls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_shell(tool: str) -> bool:
+    return SHELL_TOOLS.search(tool) is not None
+
+
+def _patched(given: dict[str, Value]) -> tuple[str, ...]:
+    texts = (value for value in given.values() if type(value) is str)
+    return tuple(dict.fromkeys(path for text in texts for path in patched_files(text)))[:FILES_MAX]
 
 
 @functools.lru_cache(maxsize=2048)
-def _shell_subject(tool: str, line: str) -> CallSubject:
+def _shell_subject(tool: str, line: str, place: str, repo: str) -> CallSubject:
     every = shell_commands(line)
     done = [act_of_command(command) for command in every]
     files = written_files(line)
@@ -112,6 +128,9 @@ def _shell_subject(tool: str, line: str) -> CallSubject:
         )
     )[:FILES_MAX]
     target = next((word for word in rest if _is_file(word)), "") or (*urls, "")[0]
+    if target in read or target in written:
+        target = _from_top(target, place, repo, "")
+    read, written = (tuple(_from_top(path, place, repo, "") for path in paths) for paths in (read, written))
     return CallSubject(label[:LABEL_MAX] or tool, target[:TARGET_MAX], act, read, written, urls)
 
 
@@ -156,13 +175,12 @@ def project_of(labels: Mapping[str, Any]) -> str:
 
 def project_path(path: str, labels: Mapping[str, Any], folder: str = "") -> str:
     """A file as its project names it: from the top of the worktree. What lies elsewhere keeps its full path."""
-    place, repo = labels.get("project") or "", labels.get("repo") or ""
-    return _from_top(path, str(place).rstrip("/"), str(repo).rstrip("/"), folder)
+    return _from_top(path, as_text(labels.get("project")), as_text(labels.get("repo")), folder)
 
 
 @functools.lru_cache(maxsize=4096)
 def _from_top(path: str, place: str, repo: str, folder: str) -> str:
-    path = path.replace("\\", "/")
+    place, repo, path = place.rstrip("/"), repo.rstrip("/"), path.replace("\\", "/")
     if not path.startswith("/"):
         start = folder or place
         if not start:

@@ -61,23 +61,20 @@ def bucket_of(duration_us: int) -> int:
 
 
 def count_call(
-    sums: dict[CallKey, list[int]],
-    last: LastPhase,
-    *,
-    turn: int,
-    attempt: int,
-    phase: int,
-    has_failed: bool,
-    duration_us: int,
+    sums: dict[CallKey, list[int]], last: LastPhase, here: LastPhase, has_failed: bool, duration_us: int
 ) -> LastPhase:
-    """Adds a call that ended to its row; returns the phase it is in, to be given with the next one."""
-    row = sums.setdefault((turn, attempt, phase, bucket_of(duration_us)), [0, 0, 0, 0])
-    here = (turn, attempt, phase)
-    row[0] += phase != MODEL and here != last
+    """Adds a call that ended, in turn, attempt and phase `here`, to its row; returns the phase it is in, to be given as
+    `last` with the next one."""
+    key = (*here, bucket_of(duration_us))
+    row = sums.get(key)
+    if row is None:
+        row = sums[key] = [0, 0, 0, 0]
+    is_model = here[2] == MODEL
+    row[0] += not is_model and here != last
     row[1] += 1
     row[2] += has_failed
     row[3] += duration_us
-    return last if phase == MODEL else here
+    return last if is_model else here
 
 
 def added_up(rows: Sequence[Sequence[int]], key: int, kept: Sequence[int] = ()) -> list[tuple[int, ...]]:
