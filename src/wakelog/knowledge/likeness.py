@@ -11,20 +11,20 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
 
 from wakelog.index.connection import Connection, as_rows
 from wakelog.index.results import AsOf
-from wakelog.knowledge.lines import PastSession, in_one_line, past_session, trust_of
+from wakelog.knowledge.lines import PastSession, in_one_line, sessions_by_number, trust_of
 from wakelog.model.ids import SessionId
 from wakelog.model.trust import Trust
 
 LOOKED_AT = 2000
 """So many sessions are looked at, the newest first."""
-DEEPER = 100
+DEEPER = 50
 """Of so many, also the files and tools."""
 TEXT_MAX = 600
 """Of a longer text its beginning counts."""
@@ -44,9 +44,10 @@ _STOP = frozenset(
     )
 )
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_NONE: frozenset[str] = frozenset()
 _SESSIONS = """
-select s.no, s.id, s.name, s.root, s.project, s.agent, s.outcome, s.goal, s.labels, s.first_at, s.last_at
-from wl_session s where s.hidden = 0 and (:project is null or s.project = :project)
+select s.no, s.name, s.goal, s.labels from wl_session s
+where s.hidden = 0 and (:project is null or s.project = :project)
     and s.last_at >= :since and s.first_at <= :until and s.root <> :besides
 order by s.last_at desc, s.id limit :limit
 """
@@ -140,24 +141,25 @@ def like(
         return []
     since, until = (day[0], day[1]) if day else (0, 1 << 62)
     values = {"project": project, "since": since, "until": until, "besides": besides, "limit": LOOKED_AT}
-    sessions = [past_session(row) for row in db.execute(_SESSIONS, values).fetchall()]
+    rows: Any = db.execute(_SESSIONS, values).fetchall()
     if not words:
-        inputs = _inputs(db, sessions[:limit])
-        return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in sessions[:limit]]
-    inputs = _inputs(db, sessions)
-    texts = {s.no: _asked(s, inputs.get(s.no, [])) for s in sessions}
-    said = {no: _words_said(words, " ".join(parts)) for no, parts in texts.items()}
+        inputs = _inputs(db, rows[:limit])
+        return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in _sessions(db, rows[:limit])]
+    inputs = _inputs(db, rows)
+    said_in = _finder(words)
+    said = {row[0]: said_in(_asked(row, inputs.get(row[0], ()))) for row in rows}
     seen = Counter(word for each in said.values() for word in each)
-    weight = {word: math.log(1 + (len(sessions) + 1) / (1 + seen[word])) for word in words}
-    near = sorted(sessions, key=lambda s: (-_sum(weight, said[s.no]), -s.last_at, s.id))[:DEEPER]
-    used = _used(db, near, words)
+    weight = {word: math.log(1 + (len(rows) + 1) / (1 + seen[word])) for word in words}
+    rows.sort(key=lambda row: -_sum(weight, said[row[0]]))  # of equals, the newest stays first
+    near = _sessions(db, rows[:DEEPER])
+    used = _used(db, near, said_in)
     out = []
     for session in near:
         mine = [word for word in words if word in said[session.no]]
         by_use = {w: what for w in words if w not in mine and (what := used.get(session.no, {}).get(w))}
         share = _sum(weight, mine) + _sum(weight, by_use) / 2
         score = share / sum(weight.values())
-        rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(sessions))]
+        rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(rows))]
         if score < LEAST or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
             continue
         why = [f"asked: {', '.join(mine)}"] if mine else []
@@ -166,16 +168,21 @@ def like(
     return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
 
 
-def _words_said(words: Sequence[str], text: str) -> frozenset[str]:
-    """Which of the words a text has. Most have none, and are not cut into words to find that out."""
-    plain = _plain(text)
-    if not any(word in plain for word in words):
-        return frozenset()
-    return frozenset(words_in(plain)) & frozenset(words)
+def _finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
+    """Finds which of the words a text has. Only what begins like one of them is looked at."""
+    first = "|".join(map(re.escape, words))
+    begin = re.compile(rf"(?<![^\W_])(?<![^\W_]')(?:{first})[^\W_]*(?:'[^\W_]+)?")
+    wanted = frozenset(words)
+
+    def find(text: str) -> frozenset[str]:
+        found = begin.findall(_plain(text))
+        return wanted.intersection(_stem(word.removesuffix("'s")) for word in found) if found else _NONE
+
+    return find
 
 
-def _sum(weight: dict[str, float], words: Iterable[str]) -> float:
-    return sum(weight[word] for word in weight if word in words)
+def _sum(weight: dict[str, float], words: Collection[str]) -> float:
+    return sum(weight[word] for word in weight if word in words) if words else 0.0
 
 
 def _like(session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]) -> LikeSession:
@@ -187,29 +194,43 @@ def _like(session: PastSession, inputs: Sequence[tuple[str, int]], score: float,
     )
 
 
-def _asked(session: PastSession, inputs: Sequence[tuple[str, int]]) -> list[str]:
+def _asked(row: Sequence[Any], inputs: Sequence[tuple[str, int]]) -> str:
     """What a session was asked: its goal, title and first inputs; its name, unless an importer made it up."""
-    name = session.name if "origin" not in session.labels else ""
-    return [
-        text for text in (session.goal or "", session.labels.get("title", ""), *(t for t, _ in inputs), name) if text
-    ]
+    _, name, goal, labels = row
+    title, goal = "", goal or ""
+    if '"title"' in labels or '"origin"' in labels:
+        decoded = msgspec.json.decode(labels, type=dict[str, str])
+        title, name = decoded.get("title", ""), name if "origin" not in decoded else ""
+    return " ".join((goal, title, *(said for said, _ in inputs if said != goal), name))
 
 
-def _inputs(db: Connection, sessions: Sequence[PastSession]) -> dict[int, list[tuple[str, int]]]:
+def _inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tuple[str, int]]]:
     """What the first turns were asked, and how far each is distrusted."""
     out: dict[int, list[tuple[str, int]]] = {}
-    rows: Any = db.execute(_INPUTS, {"sessions": as_rows((s.no,) for s in sessions)}).fetchall()
+    rows: Any = db.execute(_INPUTS, {"sessions": as_rows((row[0],) for row in sessions)}).fetchall()
     for session, _, said, distrust in rows:
-        out.setdefault(session, []).append((said, distrust))
+        if session in out:
+            out[session].append((said, distrust))
+        else:
+            out[session] = [(said, distrust)]
     return out
 
 
-def _used(db: Connection, sessions: Sequence[PastSession], words: Sequence[str]) -> dict[int, dict[str, str]]:
+def _sessions(db: Connection, rows: Sequence[Any]) -> list[PastSession]:
+    found = sessions_by_number(db, (row[0] for row in rows))
+    return [found[row[0]] for row in rows]
+
+
+def _used(
+    db: Connection, sessions: Sequence[PastSession], said_in: Callable[[str], frozenset[str]]
+) -> dict[int, dict[str, str]]:
     """For each session, which of the words are in its files and steps, and in what."""
     asked = {"sessions": as_rows((s.no,) for s in sessions)}
     out: dict[int, dict[str, str]] = {}
     for statement, verb in ((_FILES, "changed"), (_LABELS, "ran")):
-        for session, name in sorted(db.execute(statement, asked).fetchall()):
-            for word in _words_said(words, str(name).replace("_", " ")):
+        rows: Any = db.execute(statement, asked).fetchall()
+        words = {name: said_in(name.replace("_", " ")) for name in {name for _, name in rows}}
+        for session, name in sorted(row for row in rows if words[row[1]]):
+            for word in words[name]:
                 out.setdefault(session, {}).setdefault(word, f"{verb} {name}")
     return out
