@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from mcp.server.mcpserver.exceptions import ToolError
 
 from tests.cli.conftest import Cli
 from tests.knowledge.past import edit, look, sh, worked
@@ -111,12 +112,29 @@ def test_an_agent_asks_about_a_thing_and_is_offered_endorsed_plans_only(store: S
     tools = Tools(LazyStore.of(store))
     lines = json.loads(tools.known("src/a.py", "failed"))["lines"]
     assert [line["text"] for line in lines] == ["a lock in src/a.py: it deadlocks"]
-    assert json.loads(tools.plans()) == {"plans": []}
+    assert json.loads(tools.lessons("plans"))["plans"] == []
     store.plans.promote(refunds(store), "refund")
-    assert json.loads(tools.plans()) == {"plans": []}
+    assert json.loads(tools.lessons("plans"))["plans"] == []
     store.plans.endorse("refund")
-    [plan] = json.loads(tools.plans())["plans"]
+    [plan] = json.loads(tools.lessons("plans"))["plans"]
     assert (plan["name"], plan["needs"]) == ("refund", ["order"])
+
+
+def test_an_agent_asks_for_patterns_preferences_sums_and_past_sessions(store: Store) -> None:
+    tools = Tools(LazyStore.of(store))
+    found = json.loads(tools.lessons("patterns"))
+    recipe = next(row for row in found["patterns"] if row["kind"] == "recipe")
+    assert recipe["id"] in {each.id for each in store.patterns.find().patterns}
+    assert (recipe["sessions"] > 1, found["notes"]) == (True, list(store.patterns.find().notes))
+    kept = store.preferences.add("run the linter first", project="/nowhere")
+    assert json.loads(tools.lessons("preferences"))["preferences"] == [{"text": kept.text, "source": kept.source}]
+    mine = next(head.session for head in store.sessions() if head.name)
+    assert json.loads(tools.lessons("preferences", session_id=mine))["preferences"] == []
+    rows = json.loads(tools.lessons("rollup", "phase"))["rollup"]
+    assert (rows[-1]["key"], rows[-1]["calls"]) == ("(all)", store.rollup("phase").total.calls)
+    with pytest.raises(ToolError, match="rolled up by 'month'"):
+        tools.lessons("rollup", "month")
+    assert json.loads(tools.lessons("like", "nothing of that kind"))["like"] == []
 
 
 def test_a_chain_is_promoted_endorsed_and_removed_by_commands(folder: Path, cli: Cli) -> None:
@@ -176,3 +194,49 @@ def test_a_served_store_gives_the_same_answers(folder: Path) -> None:
         wanted = asked(store)
     with serving(Settings(url=str(folder), rate=0)) as running, open_store(running.url, key=running.key) as remote:
         assert asked(remote) == wanted
+
+
+TOOLS = """
+def find(order):
+    print("looking for", order)
+    if order == "order-0":
+        raise LookupError("there is none")
+    return "found"
+
+def send(order):
+    return "sent"
+
+notify = send
+"""
+
+
+def test_a_plan_runs_on_new_inputs_from_the_command_line(
+    folder: Path, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "order_tools.py").write_text(TOOLS)
+    at = ("--store", str(folder))
+    run = ("plans", "run", "refund", *at)
+    with open_store(folder) as opened:
+        opened.plans.promote(refunds(opened), "refund")
+    refused = cli(*run, "--set", "order=order-500")
+    assert (refused.code, "nobody has endorsed" in refused.err) == (6, True)
+    assert cli("plans", "endorse", "refund", *at).code == 0
+    told = cli(*run, "--set", "order=order-500", "--tools", "order_tools")
+    assert told.code == 1
+    assert "nothing was run: refund is not given" in told.out
+    assert "store.plans.run('refund', session, {'order': 'order-500'}, tools=tools)" in told.out
+    tools = ("--tools", "order_tools", "--tools", "refund=order_tools:send")
+    assert "give it with --set order=TEXT" in cli(*run, *tools).err
+    assert "is not JSON" in cli(*run, "--set", "order:=x", *tools).err
+    assert "no module order_toys" in cli(*run, "--tools", "order_toys").err
+    done = cli(*run, "--set", "order=order-500", *tools)
+    assert (done.code, done.out.splitlines()[-1]) == (0, "refund: 3 of 3 steps")
+    failed = cli(*run, "--set", "order=order-0", *tools, "--json")
+    assert failed.code == 1
+    assert "LookupError: there is none" in json.loads(failed.out)["data"]["stopped"]
+    [plan] = json.loads(cli("plans", "--json", *at).out)["data"]
+    assert (plan["runs"], plan["succeeded"], plan["failed"]) == (2, 1, 1)
+    assert "wakelog.plans" not in cli("ls", *at).out
+    assert "wakelog.plans" in cli("ls", "-A", *at).out
+    assert "refund-run" in cli("status", *at).out

@@ -189,7 +189,7 @@ async def test_read_only_leaves_out_what_writes(store: wakelog.Store, version: s
         assert "Unknown tool" in await refused(c, "record", session_id="s", entries=[])
 
 
-_WITHOUT_ID = {"plans", "list_sessions", "open_session"}
+_WITHOUT_ID = {"list_sessions", "open_session"}
 
 
 @versions

@@ -39,7 +39,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "known": ("known", "Ask what earlier sessions knew about a thing."),
         "preferences": ("preferences", "Show, add and remove what people want, for all sessions."),
         "patterns": ("patterns", "Show what sessions do again and again."),
-        "plans": ("plans", "List, endorse and remove plans made from proven chains."),
+        "plans": ("plans", "List, endorse and run plans made from proven chains."),
         "compare-cohorts": ("patterns", "Compare two sets of sessions: what differs."),
         "search": ("search", "Find words in everything said, done and decided."),
         "query": ("search", "Run read-only SQL over the documented views."),

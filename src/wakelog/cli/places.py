@@ -22,6 +22,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.names import is_of_store
 from wakelog.model.values import Value
 from wakelog.provenance.targets import is_key
 from wakelog.session import Session
@@ -128,9 +129,11 @@ def _newest(ctx: CommandContext, place: int) -> SessionId:
     """The session that was last active; of this folder, where there are some that worked here. When an imported one was
     active its program says; where the index does not know that yet, the last write counts."""
     if ctx.store.is_index_behind:
-        newest = [h.session for h in sorted(ctx.store.sessions(), key=lambda h: h.at, reverse=True)]
+        heads = [head for head in ctx.store.sessions() if not is_of_store(head.name)]
+        newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
     else:
-        found = [info for info in ctx.store.index.sessions(limit=RECENT) if not info.spawner]
+        recent = ctx.store.index.sessions(limit=RECENT)
+        found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
         here = _this_folder()
         newest = [i.id for i in [i for i in found if f"{i.labels.get('project', '')}/".startswith(here)] or found]
     if len(newest) <= place:

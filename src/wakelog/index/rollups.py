@@ -38,6 +38,7 @@ _QUARTER = 900_000_000
 _KEYS = {
     "turn": ("s.id", "{turn}"),
     "phase": ("''", "0"),
+    "phase of turn": ("s.id", "{turn}"),
     "session": ("s.id", "0"),
     "project": ("s.project", "0"),
     "day": ("''", f"{{at}} / {_QUARTER}"),
@@ -126,7 +127,8 @@ def roll_up(
     until: int | None,
     utc: bool,
 ) -> Rollup:
-    """Sums up by turn, phase, session, project or day: turns and days in their order, others by calls."""
+    """Sums up by turn, phase, session, project or day: turns and days in their order, others by calls. The phases of
+    named sessions are told turn by turn, all others by what they are."""
     if by not in _KEYS:
         raise InvalidInputError(
             f"work cannot be rolled up by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(LEVELS)}"
@@ -138,7 +140,7 @@ def roll_up(
         "since": since or 0,
         "until": OPEN_END if until is None else until,
     }
-    groups = _Groups(by, utc)
+    groups = _Groups("phase of turn" if by == "phase" and named is not None else by, utc)
     groups.add_calls(reading.db, values)
     if by != "phase":
         groups.add_turns(reading.db, values)
@@ -176,8 +178,9 @@ class _Groups:
     def _key(self, key: str, place: int, phase: int = 0) -> str:
         if self._by == "day":
             return day_of(of_quarter(place), self._utc)
-        if self._by == "phase":
-            return PHASES[phase] if 0 <= phase < len(PHASES) else "run"
+        if self._by.startswith("phase"):
+            named = PHASES[phase] if 0 <= phase < len(PHASES) else "run"
+            return named if self._by == "phase" else f"{key}@{place} {named}"
         return f"{key}@{place}" if self._by == "turn" else key
 
     def _statement(self, statement: str, turn: str, at: str) -> str:
@@ -189,7 +192,7 @@ class _Groups:
         for key, place, phase, bucket, phases, calls, errors, took in db.execute(statement, values).fetchall():
             row = self.row(self._key(key, place, phase))
             _add_calls(row, phase, bucket, phases, calls, errors)
-            if self._by == "phase":
+            if self._by.startswith("phase"):
                 row.duration_us += took
 
     def add_turns(self, db: Connection, values: dict[str, Any]) -> None:
@@ -219,7 +222,15 @@ class _Groups:
             return sorted(rows, key=lambda row: (row.key.rpartition("@")[0], int(row.key.rpartition("@")[2])))
         if self._by == "phase":
             return sorted(rows, key=lambda row: PHASES.index(row.key))
+        if self._by == "phase of turn":
+            return sorted(rows, key=lambda row: _turn_and_phase(row.key))
         return sorted(rows, key=lambda row: (-row.calls, -row.events, row.key))
+
+
+def _turn_and_phase(key: str) -> tuple[str, int, int]:
+    place, _, phase = key.rpartition(" ")
+    session, _, turn = place.rpartition("@")
+    return session, int(turn), PHASES.index(phase)
 
 
 def _add_calls(row: RollupRow, phase: int, bucket: int, phases: int, calls: int, errors: int) -> None:

@@ -1,7 +1,8 @@
 """How two things are connected: sessions that touched both, or things that lie between.
 
 The walk goes from thing to session to thing, at most three sessions far, one side at a time. What more than `HOT`
-sessions touched connects everything, and so says nothing: it is not walked through.
+sessions touched connects everything, and so says nothing: it is not walked through. Of ways of the same length, one
+through files and keys comes before one through an error that two sessions happened to meet.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[Pat
         seen |= new.keys()
         rows = db.execute(_THINGS_OF, {"sessions": as_rows((no,) for no in new), "limit": FRONTIER_MAX * 10})
         frontier = []
-        for no, kind, key, name, seq in rows.fetchall():
+        for no, kind, key, name, seq in sorted(rows.fetchall(), key=lambda row: row[1] == "error"):
             thing = (kind, key)
             last[no, thing] = seq
             if kind in WALKED and thing not in came and no in new:

@@ -23,6 +23,7 @@ from wakelog.knowledge.things import (
     decision_lines,
     failure_lines,
     kind_of,
+    named_in_project,
     touch_lines,
     touches_of,
 )
@@ -51,14 +52,14 @@ class AskKnown(IndexQuestion, frozen=True):
                 f"there are no things of the kind {self.kind!r}", kind="bad-kind", hint=f"use {', '.join(KINDS)}"
             )
         db = reading.db
-        kind = self.kind or kind_of(db, self.subject, self.project)
-        lines = sorted(self._lines(db, kind), key=_place)
+        name, project = named_in_project(db, self.subject, self.project)
+        kind = self.kind or kind_of(db, name, project)
+        lines = sorted(self._lines(db, kind, name, project), key=_place)
         return KnownThing(
             self.subject, kind, tuple(lines[: self.limit]), reading.as_of, max(0, len(lines) - self.limit)
         )
 
-    def _lines(self, db: Any, kind: str) -> list[KnownLine]:
-        name, project = self.subject, self.project
+    def _lines(self, db: Any, kind: str, name: str, project: str | None) -> list[KnownLine]:
         touches = touches_of(db, kind, name, project)
         lines: list[KnownLine] = []
         if self.aspect in ("all", "failed"):

@@ -44,6 +44,10 @@ _KINDS = """
 select t.kind, count(*) from wl_touch t join wl_session s on s.no = t.session and s.hidden = 0
 where t.key = :key and (:project is null or s.project = :project) group by t.kind
 """
+_PROJECTS = """
+select distinct s.project from wl_session s
+where s.project <> '' and substr(:path, 1, length(s.project) + 1) = s.project || '/'
+"""
 _STEPS = """
 select x.session, x.seq, x.label, x.signature from json_each(:places) p
 cross join wl_step x on x.session = cast(p.value ->> 0 as bigint) and x.seq = cast(p.value ->> 1 as bigint)
@@ -97,6 +101,15 @@ def kind_of(db: Connection, subject: str, project: str | None) -> str:
     if _COMMIT.fullmatch(subject):
         return "commit"
     return "file" if "/" in subject or re.search(r"\.\w{1,8}$", subject) else "key"
+
+
+def named_in_project(db: Connection, subject: str, project: str | None) -> tuple[str, str | None]:
+    """A file's full path as the project it lies in names it, with that project. All else stays as it is."""
+    if not subject.startswith("/") or db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall():
+        return subject, project
+    found = [row[0] for row in db.execute(_PROJECTS, {"path": subject}).fetchall() if project in (None, row[0])]
+    place = max(found, key=len, default="")
+    return (subject[len(place) + 1 :], place) if place else (subject, project)
 
 
 def touches_of(db: Connection, kind: str, name: str, project: str | None) -> list[Touch]:

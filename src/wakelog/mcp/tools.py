@@ -95,8 +95,8 @@ class Tools(ReadTools):
         input: Annotated[str, Field(description="What you were asked.")],
         ctx: Context = None,  # type: ignore[assignment]
     ) -> str:
-        """Starts a turn: it starts with what you were asked and ends when you stop. A turn you left open is marked
-        interrupted. If another client has a turn open, this is refused: fork the session then."""
+        """Starts a turn, which ends when you stop. A turn you left open is marked interrupted. If another client has a
+        turn open, this is refused: fork the session then."""
         session = self._session(session_id)
         self._turns.start(session, _client(ctx), input)
         return self._stands(session)
@@ -166,7 +166,7 @@ LOOKING = (
     "search",
     "recall",
     "known",
-    "plans",
+    "lessons",
     "brief",
     "pending",
 )

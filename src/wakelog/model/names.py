@@ -29,6 +29,11 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]+")
 _READABLE = 48
 
 
+def is_of_store(name: str) -> bool:
+    """Whether a session holds what belongs to the store, such as its plans. Lists of people's work leave it out."""
+    return name.startswith("wakelog.")
+
+
 def check_length(text: str, what: str) -> None:
     """InvalidInputError when a name or id is longer than any engine has to take."""
     if len(text) > NAME_MAX:

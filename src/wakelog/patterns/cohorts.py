@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from wakelog.index.results import AsOf
-from wakelog.patterns.outcomes import success_of, task_of
+from wakelog.patterns.outcomes import SUCCESS_LABELS, success_of, task_of
 from wakelog.patterns.statistics import benjamini_hochberg, median
 from wakelog.patterns.traces import TracedSession
 
@@ -27,6 +27,7 @@ STEPS_MAX: Final = 30
 """So many of the most used steps are asked about."""
 SEED: Final = 7
 
+OUTCOMES = frozenset({"outcome", *SUCCESS_LABELS})
 Groups = list[tuple[list[float], list[float]]]
 """For each task, the values of both sets."""
 
@@ -128,6 +129,8 @@ def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_
         notes.append(f"too few: {len(sides[0])} and {len(sides[1])} sessions; each set needs {LEAST}")
     kept = [[f for f in side if f.task in shared] if shared else side for side in sides]
     found = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
+    if {*a.where, *b.where} & OUTCOMES:  # sets that are chosen by how they ended differ in that
+        found = [each for each in found if each.name != "success"]
     if min(map(len, kept), default=0) < LEAST:
         found = [msgspec.structs.replace(each, verdict="too few", chance=1.0) for each in found]
     compared = len(kept[0]) + len(kept[1])

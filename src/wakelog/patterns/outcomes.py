@@ -14,12 +14,13 @@ from wakelog.patterns.traces import TracedSession
 _GOOD = frozenset({"completed", "succeeded", "success", "resolved", "submitted", "passed"})
 _BAD = frozenset({"failed", "failure", "error", "unresolved", "gave_up", "timed_out", "exit_error"})
 _RIGHT = {"c": True, "i": False, "true": True, "false": False, "correct": True, "incorrect": False}
+SUCCESS_LABELS = ("reward", "score", "success", "resolved")
 GOAL_WORDS = 12
 
 
 def success_of(session: TracedSession) -> bool | None:
     """Whether a session succeeded; None when nobody says."""
-    for name in ("reward", "score", "success", "resolved"):
+    for name in SUCCESS_LABELS:
         said = session.labels.get(name, "").strip().lower()
         if said in _RIGHT:
             return _RIGHT[said]

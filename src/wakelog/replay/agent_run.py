@@ -6,7 +6,7 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.errors import InvalidInputError, WakelogError
@@ -27,10 +27,8 @@ def load_agent(name: str) -> Callable[..., Any]:
             kind="bad-agent",
             hint="write it as module:function, such as app.agent:run",
         )
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
     try:
-        found: Any = importlib.import_module(module)
+        found: Any = _import(module)
         for part in path.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as exc:
@@ -40,6 +38,33 @@ def load_agent(name: str) -> Callable[..., Any]:
     if not callable(found):
         raise InvalidInputError(f"{name} is not a function", kind="bad-agent")
     return found  # type: ignore[no-any-return]
+
+
+def load_tools(given: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """The functions for the tools that are wanted. Each given text is a module, whose functions go by their names, or
+    `tool=module:function`."""
+    found: dict[str, Callable[..., Any]] = {}
+    for text in given:
+        tool, equals, function = text.partition("=")
+        if equals:
+            found[tool] = load_agent(function)
+            continue
+        try:
+            module = _import(text)
+        except ImportError as exc:
+            raise InvalidInputError(
+                f"there is no module {text}: {exc}",
+                kind="bad-agent",
+                hint="name a module that can be imported from this folder, or TOOL=MODULE:FUNCTION",
+            ) from exc
+        found |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
+    return found
+
+
+def _import(module: str) -> Any:
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return importlib.import_module(module)
 
 
 def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:

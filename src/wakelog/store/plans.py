@@ -113,6 +113,10 @@ class StorePlans:
         self, name: str, session: Session[Any], inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()
     ) -> PlanProgress:
         """Runs an endorsed plan in a session, on new inputs and with real tools."""
+        return self.endorsed(name).plan.run(session, inputs, tools=tools)
+
+    def endorsed(self, name: str) -> PromotedPlan:
+        """Returns the plan of that name or id; NotAllowedError when nobody has endorsed it."""
         found = self.get(name)
         if not found.endorsed:
             raise NotAllowedError(
@@ -120,7 +124,7 @@ class StorePlans:
                 kind="plan-not-endorsed",
                 hint=f"read it, then wakelog plans endorse {name}",
             )
-        return found.plan.run(session, inputs, tools=tools)
+        return found
 
     # What a plan is made from
 

@@ -100,7 +100,8 @@ class StoreQuestions:
         utc: bool = True,
     ) -> Rollup:
         """Sums up what work came to by turn, phase, session, project or day: calls, errors, time, tokens, money. Each
-        session counts its own work; pruning changes no number. Its `svg` draws it. Times are in microseconds."""
+        session counts its own work; pruning changes no number. Phases of named sessions come turn by turn. Its `svg`
+        draws it. Times are in microseconds."""
         from wakelog.index.questions import AskRollup
 
         named = [sessions] if isinstance(sessions, str) else sessions

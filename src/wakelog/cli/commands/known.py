@@ -34,11 +34,13 @@ def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[
     return (subject, None) if everything else (named, project)
 
 
-def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool) -> int:
+def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
+    """Shows what was found; `none` says what it means when there is nothing."""
+
     def human() -> None:
         ctx.say_all(known_lines(ctx, found.lines, projects=everything))
         if not found.lines:
-            ctx.say(f"nothing is known about {inert_line(found.subject) or 'facts'}")
+            ctx.say(inert_line(none or f"nothing is known about {found.subject}"))
         if found.more:
             ctx.say(ctx.style(f"  and {found.more} more; -n shows more of them", dim=True))
 
@@ -102,7 +104,12 @@ def failed(ctx: CommandContext, subject: str, everything: bool, limit: int) -> i
       wakelog known failed src/auth.py
     """
     named, project = _project(ctx, everything, subject)
-    return _answer(ctx, ctx.store.known.failed(named, project=project, limit=limit), everything=everything)
+    return _answer(
+        ctx,
+        ctx.store.known.failed(named, project=project, limit=limit),
+        everything=everything,
+        none=f"nothing is known to have failed at {named}",
+    )
 
 
 @known_command.command("decisions")
@@ -118,7 +125,12 @@ def decisions(ctx: CommandContext, subject: str, everything: bool, limit: int) -
       wakelog known decisions src/auth.py
     """
     named, project = _project(ctx, everything, subject)
-    return _answer(ctx, ctx.store.known.decisions(named, project=project, limit=limit), everything=everything)
+    return _answer(
+        ctx,
+        ctx.store.known.decisions(named, project=project, limit=limit),
+        everything=everything,
+        none=f"no decision is known about {named}",
+    )
 
 
 @known_command.command("who")
@@ -134,7 +146,12 @@ def who(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
       wakelog known who src/auth.py
     """
     named, project = _project(ctx, everything, subject)
-    return _answer(ctx, ctx.store.known.who(named, project=project, limit=limit), everything=everything)
+    return _answer(
+        ctx,
+        ctx.store.known.who(named, project=project, limit=limit),
+        everything=everything,
+        none=f"no session is known to have touched {named}",
+    )
 
 
 @known_command.command("facts")
@@ -157,7 +174,7 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
     held, stored = find_time(ctx, as_of) or None, find_time(ctx, known_at) or None
     project = _project(ctx, everything)[1]
     found = ctx.store.known.facts(key or None, project=project, limit=limit, as_of=held, known_at=stored)
-    return _answer(ctx, found, everything=everything)
+    return _answer(ctx, found, everything=everything, none=f"no fact is known{f' under {key}' if key else ''}")
 
 
 @known_command.command("conflicts")
@@ -172,7 +189,7 @@ def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
       wakelog known conflicts -A
     """
     found = ctx.store.known.facts(None, project=_project(ctx, everything)[1], conflicts=True, limit=limit)
-    return _answer(ctx, found, everything=everything)
+    return _answer(ctx, found, everything=everything, none="no facts contradict each other")
 
 
 @known_command.command("path")

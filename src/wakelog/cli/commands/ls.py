@@ -18,6 +18,7 @@ from wakelog.cli.text import age, glyph, money
 from wakelog.codec.envelope import ENCRYPTED, ERASED
 from wakelog.index.index import Index
 from wakelog.index.results import SessionInfo
+from wakelog.model.names import is_of_store
 
 LIMIT, PAGE, SPARE = 50, 200, 50
 
@@ -34,7 +35,9 @@ _COLUMNS = (
 
 
 @click.command("ls")
-@click.option("-A", "--all", "everything", is_flag=True, help="List archived sessions too.")
+@click.option(
+    "-A", "--all", "everything", is_flag=True, help="List archived sessions too, and those of the store itself."
+)
 @click.option("--since", "since", metavar="T", help="List sessions with events since: 2h, today, 2026-11-15.")
 @click.option(
     "--status",
@@ -143,8 +146,11 @@ def _find(
 ) -> tuple[list[SessionInfo], str]:
     """The sessions asked for, and where to go on."""
     found: list[SessionInfo] = []
+    is_named = bool(filters["name_glob"])
     for info in index.every_session(**filters):
-        if (info.status == "archived" and not archived) or (is_there is not None and not is_there(info.labels)):
+        if not archived and (info.status == "archived" or (is_of_store(info.name) and not is_named)):
+            continue
+        if is_there is not None and not is_there(info.labels):
             continue
         if limit and len(found) == limit:
             return found, f"{found[-1].last_at}:{found[-1].id}"

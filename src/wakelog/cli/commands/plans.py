@@ -1,15 +1,28 @@
-"""`wakelog plans`: plans made from proven chains; endorse, look at and remove them."""
+"""`wakelog plans`: plans made from proven chains; look at, endorse, run and remove them."""
 
 from __future__ import annotations
 
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
 import click
+import msgspec
 
 from wakelog.cli.commands.patterns import WithList
-from wakelog.cli.commands.replay import say_plan
+from wakelog.cli.commands.replay import changes_of, say_plan
 from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
 from wakelog.cli.render.patterns import plan_lines
+from wakelog.cli.render.results import plain, shape
+from wakelog.cli.render.sessions import handle
+from wakelog.cli.text import fit, glyph, inert_line
+from wakelog.model.values import Value
+from wakelog.replay.plan_run import PlanCall, PlanProgress
+from wakelog.store.plans import PromotedPlan
 
+shape(PlanProgress, "plan ok total done stopped?")
+shape(PlanCall, "number tool call status seq note?")
 _name = click.argument("name", metavar="NAME")
 _by = click.option("--by", "by", default="", metavar="WHO", help="Who does this.")
 
@@ -18,12 +31,13 @@ _by = click.option("--by", "by", default="", metavar="WHO", help="Who does this.
 def plans_command() -> None:
     """List plans made from proven chains, and how their runs ended. Without a command, `list`.
 
-    `wakelog patterns promote` makes one. A program runs it with `store.plans.run(NAME, session, inputs, tools=…)`.
+    `wakelog patterns promote` makes one.
 
     \b
     Examples:
       wakelog plans
       wakelog plans endorse refund --by ann
+      wakelog plans run refund --set order=order-5000 --tools shop.tools
     """
 
 
@@ -89,6 +103,82 @@ def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
     """
     found = ctx.store.plans.endorse(name, by=by, why=why)
     ctx.answer("plan", found, plan_lines(ctx, found))
+
+
+@plans_command.command("run")
+@_name
+@click.option("--set", "changes", multiple=True, metavar="KEY=TEXT", help="Give a parameter; KEY:=JSON for no text.")
+@click.option("--tools", "tools", multiple=True, metavar="MODULE", help="Take tools from here (repeatable); see above.")
+@common
+def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tuple[str, ...]) -> int:
+    """Run an endorsed plan on new inputs, with real tools, recorded in a session.
+
+    A plan knows the names of its tools and not their code. --tools MODULE takes the functions of those names from a
+    module that can be imported from this folder; --tools TOOL=MODULE:FUNCTION takes one. When a tool is missing,
+    nothing runs, and the program that would run the plan is printed.
+
+    The run is a turn of the session NAME-run, or of that of -s. It stops at the first call that does not succeed. The
+    exit code is 1 when the plan was not carried through.
+
+    \b
+    Examples:
+      wakelog plans run refund --set order=order-5000 --tools shop.tools
+      wakelog plans run refund --set order=order-5000 --tools notify=shop.mail:send --tools shop.tools -s march
+    """
+    from wakelog.replay.agent_run import load_tools
+
+    found, inputs = ctx.store.plans.endorsed(name), dict(_inputs(changes))
+    wanted = list(dict.fromkeys(step.tool for step in found.plan.steps))
+    # What the tools print is not the answer.
+    with contextlib.redirect_stdout(sys.stderr):
+        loaded = load_tools(tools, wanted)
+    missing = [tool for tool in wanted if tool not in loaded]
+    if missing:
+        program = list(_program_lines(found, inputs, wanted))
+        data = {"name": found.name, "missing": missing, "program": program}
+        said = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+        ctx.answer("plan-tools", data, [f"{said}. Name their module with --tools, or run:", "", *program])
+        return NO
+    if unset := [p.name for p in found.plan.parameters if p.known == "unknown" and p.name not in inputs]:
+        raise click.UsageError(f"the plan needs {', '.join(unset)}: give it with --set {unset[0]}=TEXT")
+    with contextlib.redirect_stdout(sys.stderr):
+        session = ctx.session() if ctx.names_session else ctx.store.session(f"{found.name}-run", goal=found.name)
+        progress = ctx.store.plans.run(found.name, session, inputs, tools=loaded)
+    run = {"session": session.id, "name": session.name or None, **plain(progress)}
+    ctx.answer("plan-run", run, _progress_lines(ctx, progress))
+    ctx.suggest(f"wakelog show {handle(session)}@{session.head.turn}")
+    return 0 if progress.ok else NO
+
+
+def _inputs(changes: tuple[str, ...]) -> Iterator[tuple[str, Value]]:
+    for key, text in changes_of(changes):
+        if not key.endswith(":"):
+            yield key, text
+            continue
+        try:
+            yield key[:-1], msgspec.json.decode(text)
+        except msgspec.DecodeError as exc:
+            raise click.UsageError(f"--set {key[:-1]}: {text[:60]!r} is not JSON; KEY=TEXT gives a text") from exc
+
+
+def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str]:
+    """The calls that were made, and how far it came."""
+    for call in progress.done:
+        mark = glyph("done") if call.status == "succeeded" else glyph("failed")
+        yield fit(f"  {mark} {call.number}  {inert_line(call.call)}", ctx.columns)
+    yield inert_line(str(progress))
+
+
+def _program_lines(found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str]) -> Iterator[str]:
+    """The program that runs a plan, to be pasted: what is not known yet is ..."""
+    given = {p.name: inputs.get(p.name, ...) for p in found.plan.parameters}
+    values = ", ".join(f"{name!r}: {'...' if value is ... else repr(value)}" for name, value in given.items())
+    yield "import wakelog"
+    yield ""
+    yield "store = wakelog.open()"
+    yield f"session = store.session({f'{found.name}-run'!r})"
+    yield f"tools = {{{', '.join(f'{tool!r}: ...' for tool in tools)}}}  # the functions"
+    yield f"print(store.plans.run({found.name!r}, session, {{{values}}}, tools=tools))"
 
 
 @plans_command.command("rm")

@@ -262,7 +262,7 @@ def replay_command(
     """
     place = ctx.place(selector)
     session, where = place.session, _range_of(ctx, place, start)
-    sets = dict(_sets(changes))
+    sets = dict(changes_of(changes))
     if as_plan:
         return _show_plan(ctx, session, where, sets)
     if sets and mode == "strict":
@@ -294,7 +294,8 @@ def _range_of(ctx: CommandContext, place: Place, start: str) -> str:
     return text
 
 
-def _sets(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def changes_of(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """The KEY=VAL of each --set; @FILE is what the file holds."""
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals or not key:

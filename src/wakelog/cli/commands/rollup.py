@@ -56,8 +56,8 @@ def rollup_command(
 
     Without sessions: those of this folder's repository, or of all projects with -A. Each session counts its own work,
     rewound work too. A phase is a run of calls that explore, change files, check, or run something else; a user's
-    message ends it. Pruning a session changes no number here. Deleted sessions count when their totals were kept, and
-    at least five were.
+    message ends it. The phases of named sessions are shown turn by turn. Pruning a session changes no number here.
+    Deleted sessions count when their totals were kept, and at least five were.
 
     \b
     Examples:

@@ -52,7 +52,7 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
 def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
     now = ctx.store.clock()
     for each in found:
-        named = harmless(each.name) or each.session
+        named = fit(harmless(each.name) or each.session, ctx.columns // 2)
         marks = [age(each.at, now), *([each.outcome] if each.outcome else []), *each.why]
         marks += [f"{glyph('warn')} {each.trust}"] if each.trust == "untrusted" else []
         rest = fit("  ".join(inert_line(mark) for mark in marks), max(10, ctx.columns - width(named) - 2))

@@ -68,13 +68,15 @@ def plain_money(usd_micros: int, *, estimate: bool = True) -> dict[str, Any] | N
 def group_namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
     """How a group of a sum is called: sessions by their names."""
     names: dict[str, str] = {}
-    if by in ("session", "turn"):
+    if by in ("session", "turn", "phase"):
         names = {head.session: str(head) for head in ctx.store.sessions()}
 
     def name(key: str) -> str:
-        if by == "turn" and "@" in key:
-            session, _, turn = key.rpartition("@")
-            return f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
+        if by in ("turn", "phase") and "@" in key:
+            session, _, rest = key.rpartition("@")
+            turn, _, phase = rest.partition(" ")
+            place = f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
+            return f"{place} {phase}" if phase else place
         return names.get(key, key) or _NOBODY.get(by, "(none)")
 
     return name
