@@ -47,3 +47,22 @@ def test_pruned_calls_count_in_both(move: Cli, store: Store) -> None:
         assert turns[turn]["cost"] == before[turn]["cost"]
         assert turns[turn]["tools"] == sum(r.tool_calls for r in store.index.turns(session.id) if r.turn == turn)
     assert turns[2]["tools"] > 0
+
+
+def test_a_fork_tells_the_pruned_calls_of_its_parent(move: Cli, store: Store) -> None:
+    from wakelog.log.removal import prune
+
+    session = store.resume("fix-bug")
+    last = next(e.seq for e in session.events(turn=2, kind="turn.ended"))
+    session.fork("@4", name="before-the-prune")
+    with session.turn(user="go on"):
+        pass
+    prune(session.log, last)
+    session.fork(name="after-the-prune")
+    turns = {turn["turn"]: turn for turn in move("log", "fix-bug", "-n", "0", "--json").data["turns"]}
+    for name in ("before-the-prune", "after-the-prune"):
+        told = {turn["turn"]: turn for turn in move("log", name, "-n", "0", "--json").data["turns"]}
+        for turn in (1, 2, 3):
+            for sum_ in ("tools", "model_calls", "cost"):
+                assert told[turn][sum_] == turns[turn][sum_], (name, turn, sum_)
+    assert turns[2]["tools"] > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -18,7 +17,8 @@ from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, counted, duration, fit, fit_path, glyph, money, other_time, width
-from wakelog.log.reader import Entry
+from wakelog.errors import CorruptLogError
+from wakelog.log.reader import Entry, prune_over
 from wakelog.model.calls import ASKS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
@@ -100,9 +100,14 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
 
 
 def _kept_totals(session: Session[Any]) -> KeptTotals:
-    """What pruned turns came to, attempt by attempt: the newest prune has the numbers of those before it too."""
+    """What pruned turns came to, attempt by attempt, in the session and in those it was forked from. The newest prune
+    of each has the numbers of those before it too."""
     kept: KeptTotals = {}
-    for prune in itertools.islice(session.events(kind="range.pruned", newest_first=True), 1):
+    for segment in session.log.segments:
+        try:
+            prune = prune_over(session.log.engine, segment.session, segment.first)
+        except CorruptLogError:  # nothing was pruned there
+            continue
         for numbers in rows_of(prune.body.get("turn_totals"), len(TURN_FIELDS)):
             kept.setdefault(numbers[0], []).append(dict(zip(TURN_FIELDS, numbers, strict=True)))
     return kept
