@@ -40,6 +40,7 @@ EXCEPTIONS = {
     ): "there may be no store yet",
     ("cli/commands/git.py", "wakelog.files.git_hook", "install_hook"): "there may be no store yet",
     ("cli/commands/git.py", "wakelog.files.git_hook", "remove_hook"): "there may be no store yet",
+    ("cli/commands/plans.py", "wakelog.replay.agent_run", "load_tools"): USERS_CODE,
     ("cli/commands/replay.py", "wakelog.replay.agent_run", "load_agent"): USERS_CODE,
     ("cli/commands/watch.py", "wakelog.monitors.rules", "load_rules"): USERS_CODE,
 }

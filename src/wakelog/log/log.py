@@ -10,18 +10,19 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 
 from wakelog.engine import Engine
-from wakelog.errors import ConflictError, NotFoundError
+from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
-from wakelog.log.reader import Entry, fetch, fold_at, lineage, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.reader import Entry, fetch, fold_at, lineage, prune_over, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
+from wakelog.model.totals import TURN_FIELDS, rows_of
 from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
@@ -217,6 +218,19 @@ class Log(Appender):
             last, rewound, to = told or to, under, 0
         ranges.append((1, last))
         return ranges[::-1]
+
+    def pruned_totals(self) -> list[dict[str, int]]:
+        """What pruned turns came to, by the names of TURN_FIELDS, one for each attempt: in this session and in those it
+        was forked from. The newest prune of each has the numbers of those before it too."""
+        out: list[dict[str, int]] = []
+        for segment in self.segments:
+            try:
+                prune = prune_over(self.engine, segment.session, segment.first)
+            except CorruptLogError:  # nothing was pruned there
+                continue
+            rows = rows_of(prune.body.get("turn_totals"), len(TURN_FIELDS))
+            out += [dict(zip(TURN_FIELDS, row, strict=True)) for row in rows]
+        return out
 
     def part_at_head(self, name: str, seq: Seq) -> Value:
         """One part of the state at `seq`, if that is the head and nothing is in flight; else None. What this process

@@ -17,12 +17,10 @@ from wakelog.cli.render.sessions import handle, short_id, status_words
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.render.values import preview, text_of
 from wakelog.cli.text import clock, count, counted, duration, fit, fit_path, glyph, money, other_time, width
-from wakelog.errors import CorruptLogError
-from wakelog.log.reader import Entry, prune_over
+from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
 from wakelog.model.document import decision_words
 from wakelog.model.ids import Seq
-from wakelog.model.totals import TURN_FIELDS, rows_of
 from wakelog.model.turns import count_event
 from wakelog.session import Session
 from wakelog.session.status import URGENT, Standing
@@ -91,26 +89,13 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
             if row is not None:
                 yield _finished(row, view, kept)
             if not kept and not entry.record.body:
-                kept = _kept_totals(session)
+                for total in session.log.pruned_totals():
+                    kept.setdefault(total["turn"], []).append(total)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
         _take(session, row, entry)
         row.changed, changed = [*row.changed, *changed], []
     if row is not None:
         yield _finished(row, view, kept)
-
-
-def _kept_totals(session: Session[Any]) -> KeptTotals:
-    """What pruned turns came to, attempt by attempt, in the session and in those it was forked from. The newest prune
-    of each has the numbers of those before it too."""
-    kept: KeptTotals = {}
-    for segment in session.log.segments:
-        try:
-            prune = prune_over(session.log.engine, segment.session, segment.first)
-        except CorruptLogError:  # nothing was pruned there
-            continue
-        for numbers in rows_of(prune.body.get("turn_totals"), len(TURN_FIELDS)):
-            kept.setdefault(numbers[0], []).append(dict(zip(TURN_FIELDS, numbers, strict=True)))
-    return kept
 
 
 def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
