@@ -90,3 +90,14 @@ def test_the_prices_are_shown_with_their_date_and_where_to_add_one(cli: Cli, tol
     data = run(cli, told, "cost", "--prices", "--json").data
     (mine,) = [price for price in data["prices"] if price["provider"] == "mine"]
     assert (mine["input"], mine["from"], mine["cache_read"]) == ("0.10", "2026-01-01", None)
+
+
+def test_paths_are_cut_in_the_middle_so_that_two_files_look_like_two(cli: Cli, tmp_path: Path) -> None:
+    folder = "src/" + "a/long/way/down/" * 8
+    with wakelog.open(tmp_path / "store") as store:
+        session = store.session("deep")
+        with session.turn("edit both"):
+            session.append(*(ev.FileChanged(path=f"{folder}handler_{name}.py", after="x") for name in ("one", "two")))
+    shown = run(cli, str(tmp_path / "store"), "show", "deep@1").out
+    assert "handler_one.py" in shown
+    assert "handler_two.py" in shown

@@ -13,7 +13,7 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, preview, text_of
-from wakelog.cli.text import clock, counted, fit, glyph, iso, other_time, pad, width
+from wakelog.cli.text import clock, counted, fit, fit_path, glyph, iso, other_time, pad, width
 from wakelog.errors import CorruptLogError
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
@@ -40,10 +40,21 @@ class EventLine(msgspec.Struct, frozen=True):
     style: dict[str, Any] = {}
     tail: tuple[str, ...] = ()
     """Numbers that people want beside it: time taken, tokens, money, lines."""
+    path: str = ""
+    """A path in the text. Its end tells files apart, so it is cut in the middle."""
 
     @property
     def whole(self) -> str:
         return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
+
+    def fitted(self, columns: int) -> str:
+        """All of it, in so many columns."""
+        whole = self.whole
+        before, path, _ = whole.partition(self.path) if self.path else (whole, "", "")
+        over = width(before + path) + 1 - columns
+        if path and over > 0:
+            whole = whole.replace(path, fit_path(path, max(8, width(path) - over)), 1)
+        return fit(whole, columns)
 
 
 def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
@@ -74,7 +85,8 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     why = body.get("why")
     if why and entry.kind not in ("decision.made",):
         text = f"{text}  ({text_of(why)})" if text else f"({text_of(why)})"
-    return EventLine(sign, word, text, style, _tail(entry.kind, body))
+    path = text_of(body.get("path", "")) if entry.kind == "file.changed" else ""
+    return EventLine(sign, word, text, style, _tail(entry.kind, body), path)
 
 
 def is_error(entry: Entry) -> bool:
@@ -350,7 +362,7 @@ def show_line(
     room = text_room(ctx, named=bool(name), turn=turn) - len(other)
     about = (flags or {}).get(entry.seq) or (header.source or header.trust if header.trust == "untrusted" else "")
     mark = f"  {glyph('warn')} {fit(about, max(4, room // 3 - 4))}" if about else ""
-    text = fit(line.whole, room - width(mark))
+    text = line.fitted(room - width(mark))
     return " ".join(
         [
             *front,
