@@ -61,7 +61,10 @@ WHOLE_ROOMS = {
     "cli/commands/otel.py": ({"exporters", "http", "importers", "otlp"}, f"{FORMATS}; {SURFACE}"),
     "cli/commands/serve.py": ({"http"}, SURFACE),
     "cli/commands/ui.py": ({"http", "web"}, SURFACE),
-    "cli/commands/webhooks.py": ({"webhooks"}, "sends to others, and keeps its own books; no verb of a session"),
+    "cli/commands/webhooks.py": (
+        {"webhooks", "key_source"},
+        "sends to others, and keeps its own books; no verb of a session",
+    ),
     "cli/commands/verify.py": ({"evidence"}, KEYS),
 }
 

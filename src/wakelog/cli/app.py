@@ -77,7 +77,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "close": ("life", "End a session, and settle its open calls."),
         "cancel": ("life", "Stop a session that must not go on, for a reason."),
         "reopen": ("life", "Reopen a closed or archived session."),
-        "archive": ("life", "Archive a closed session."),
+        "archive": ("archive", "Archive a closed session, or sessions as Parquet."),
         "delete": ("life", "Delete a session permanently; a tombstone stays."),
     },
     "trust": {

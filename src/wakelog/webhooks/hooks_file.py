@@ -133,7 +133,7 @@ def _check(file: Path, hook: Webhook) -> None:
     if wrong or not hook.on:
         raise _bad(file, f"{what}: {(wrong or ['nothing'])[0]!r} cannot be told; there are {', '.join(TOPICS)}")
     if not hook.secret:
-        raise _bad(file, f"{what} needs a secret: a file, env:NAME or command:CMD")
+        raise _bad(file, f"{what} needs a secret: a file, env:NAME, keyring:SERVICE/NAME or command:CMD")
 
 
 def _parsed(url: str) -> Url:

@@ -10,11 +10,9 @@ import binascii
 import hashlib
 import hmac
 import secrets
-from pathlib import Path
 
-from wakelog.atomic_file import atomic_file
-from wakelog.errors import InvalidInputError, NotAllowedError
-from wakelog.evidence.key_source import read_secret
+from wakelog.errors import InvalidInputError
+from wakelog.key_source import HINT, read_secret, shown
 
 PREFIX = "whsec_"
 LEAST, MOST = 24, 64
@@ -25,24 +23,13 @@ def make_secret() -> str:
     return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
 
 
-def write_secret(path: Path) -> None:
-    """Keeps a new secret in a file that only its owner reads. An existing file is never replaced."""
-    try:
-        with atomic_file(path, replace=False, mode=0o600) as out:
-            out.write(make_secret().encode() + b"\n")
-    except FileExistsError as exc:
-        raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="choose another name") from exc
-    except OSError as exc:
-        raise NotAllowedError(f"{path} cannot be written: {exc.strerror}", kind="not-writable") from exc
-
-
 def secret_of(source: str) -> bytes:
-    """The secret of a file, `env:NAME` or `command:CMD`. Errors name the source, and never what was read."""
+    """The secret of a source (key_source.py). Errors name the source, and never what was read."""
     if source.startswith(PREFIX):
         raise InvalidInputError(
             "a secret was given as it is, where other users and logs can see it",
             kind="bad-webhook",
-            hint="treat it as known: make a new one, and name a file, env:NAME or command:CMD",
+            hint=f"treat it as known: make a new one, and {HINT}",
         )
     text = read_secret(source).strip()
     try:
@@ -50,9 +37,8 @@ def secret_of(source: str) -> bytes:
     except (ValueError, binascii.Error):
         found = b""
     if not text.startswith(PREFIX) or not LEAST <= len(found) <= MOST:
-        shown = "the command" if source.startswith("command:") else source
         raise InvalidInputError(
-            f"{shown} does not hold a secret for webhooks",
+            f"{shown(source)} does not hold a secret for webhooks",
             kind="bad-webhook",
             hint=f"it is {PREFIX} and {LEAST} to {MOST} bytes in base64; wakelog webhooks secret makes one",
         )

@@ -38,6 +38,9 @@ def schemas(cli: Cli) -> dict[str, Any]:
         ("ps",),
         ("calls", "fix-auth"),
         ("op", "log", "fix-auth"),
+        ("verify", "fix-auth"),
+        ("anchor", "fix-auth"),
+        ("audit", "fix-auth"),
         ("pending", "fix-auth"),
     ],
 )
@@ -46,6 +49,12 @@ def test_what_a_command_prints_is_what_its_schema_says(
 ) -> None:
     document = look(*args, "--json").json
     jsonschema.validate(document, schemas[document["schema"]])
+
+
+def test_one_operation_has_a_schema_too(look: Cli, schemas: dict[str, Any]) -> None:
+    number = look("op", "log", "fix-auth", "--json").data[0]["seq"]
+    document = look("op", "show", f"op:{number}", "-s", "fix-auth", "--json").json
+    jsonschema.validate(document, schemas["wakelog.op/1"])
 
 
 def test_a_document_that_lost_a_field_is_refused(look: Cli, schemas: dict[str, Any]) -> None:

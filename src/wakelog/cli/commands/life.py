@@ -48,7 +48,7 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
     Example:
       wakelog pause fix-bug -m "waiting for the release"
     """
-    _move(ctx, session, lambda s: s.life.pause(why=why), "wakelog resume {}")
+    move_session(ctx, session, lambda s: s.life.pause(why=why), "wakelog resume {}")
 
 
 @click.command("close")
@@ -66,7 +66,7 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
     found = ctx.session(session)
     pending = found.log.state()["pending_actions"]
     settled = sorted(action for action, entry in pending.items() if entry["status"] != "uncertain")
-    _move(ctx, session, lambda s: s.life.end(outcome, why=why), "wakelog reopen {}", settled=settled)
+    move_session(ctx, session, lambda s: s.life.end(outcome, why=why), "wakelog reopen {}", settled=settled)
 
 
 @click.command("cancel")
@@ -113,21 +113,7 @@ def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
     Example:
       wakelog reopen fix-bug
     """
-    _move(ctx, session, lambda s: s.life.reopen(why=why), "wakelog close {}")
-
-
-@click.command("archive")
-@_session
-@why_option
-@common
-def archive_command(ctx: CommandContext, session: str, why: str) -> None:
-    """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
-
-    \b
-    Example:
-      wakelog archive fix-bug
-    """
-    _move(ctx, session, lambda s: s.life.archive(why=why), "wakelog reopen {}")
+    move_session(ctx, session, lambda s: s.life.reopen(why=why), "wakelog close {}")
 
 
 @click.command("delete")
@@ -166,9 +152,10 @@ def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: boo
     ctx.done("delete", found, end, events=head.seq, forks=forks, deleted=not dry_run)
 
 
-def _move(
+def move_session(
     ctx: CommandContext, name: str, move: Callable[[Session[Any]], Any], back: str, *, settled: list[str] | None = None
 ) -> None:
+    """Moves a session to another status, and says so; where that is not allowed, what is."""
     session = ctx.session(name)
     before = session.status
     shown = str(session)

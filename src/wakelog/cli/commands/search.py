@@ -155,17 +155,22 @@ shape(
 @click.option(
     "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
 )
+@click.option("--archive", "place", default="", metavar="DIR|URL", help="Ask an archive in Parquet, not the store.")
 @common
-def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeout_s: float) -> None:
+def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeout_s: float, place: str) -> None:
     """Run one SELECT over the views of the store (list them with --views). `-` reads the statement from stdin.
 
     The views are sessions, turns, events, files, decisions, facts, tools, errors and messages. Queries can read nothing
-    else and change nothing.
+    else and change nothing. With --archive the tables are those of an archive that `wakelog archive --to` made:
+    sessions, events, commits and payloads, in the SQL of DuckDB.
 
     \b
     Examples:
       wakelog query "select kind, count(*) from events group by kind"
+      wakelog query --archive /mnt/archive "select day, count(*) from events group by day"
     """
+    if place and views:
+        raise click.UsageError("--views lists those of the store; the tables of an archive are in its guide")
     if views:
         _answer_views(ctx)
         return
@@ -173,7 +178,12 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
         sql = sys.stdin.read()
     if not sql:
         raise click.UsageError('query needs a statement, as in: wakelog query "select name, turns from sessions"')
-    table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
+    if place:
+        from wakelog.maintenance.parquet_archive import query_parquet
+
+        table = query_parquet(place, sql, max_rows=limit, timeout_s=timeout_s)
+    else:
+        table = ctx.store.index.query_sql(sql, max_rows=limit, timeout_s=timeout_s)
     if table.truncated:
         ctx.warn(f"only the first {len(table.rows):,} rows are shown; -n allows more, up to {ROWS_MAX:,}")
     data = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -176,7 +177,7 @@ def backup(ctx: CommandContext, target: str) -> int:
 
         with Progress(ctx, "archived events", sum(h.seq for h in here.sessions())) as progress:
             done = archiving.backup(here, target, progress)
-        return _show_archive(ctx, done, target, "archived")
+        return show_archive(ctx, done, target, "archived")
     with open_store(target) as there:
         return _copy(ctx, here, there, target, (), True)
 
@@ -186,13 +187,20 @@ def backup(ctx: CommandContext, target: str) -> int:
 @click.option("--list", "name", default="", metavar="NAME", help="From a URL: restore this list, not the newest one.")
 @common
 def restore(ctx: CommandContext, source: str, name: str) -> int:
-    """Restore from a backup what this store lacks. Newer events in this store stay as they are.
+    """Restore from a backup, or an archive in Parquet, what this store lacks. Newer events here stay as they are.
 
     \b
     Examples:
       wakelog store restore /mnt/backup/wakelog.db
       wakelog store restore s3://bucket/wakelog
     """
+    if not name and _is_parquet(source):
+        from wakelog.maintenance.parquet_archive import restore_parquet
+
+        here = ctx.new_store()
+        with Progress(ctx, "restored events") as progress:
+            done = restore_parquet(here, source, progress)
+        return show_archive(ctx, done, source, "brought back")
     if is_url(source) and not source.startswith("sqlite://"):
         from wakelog.maintenance import archive as archiving
 
@@ -200,9 +208,17 @@ def restore(ctx: CommandContext, source: str, name: str) -> int:
         here = ctx.new_store()
         with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
             done = archiving.restore(here, source, name, progress)
-        return _show_archive(ctx, done, source, "brought back")
+        return show_archive(ctx, done, source, "brought back")
     with open_store(source, create=False) as there:
         return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
+
+
+def _is_parquet(source: str) -> bool:
+    if source.startswith("sqlite://") or (not is_url(source) and not Path(source, "runs").is_dir()):
+        return False
+    from wakelog.maintenance.parquet_archive import is_parquet
+
+    return is_parquet(source)
 
 
 def _copy(
@@ -243,7 +259,7 @@ def _copy(
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
 
 
-def _show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
+def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
     data = {**msgspec.to_builtins(done), "place": hide_password(place)}
 
     def human() -> None:

@@ -13,11 +13,12 @@ from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, counted, inert_line
 from wakelog.config.folders import store_folder
 from wakelog.errors import NotFoundError, UnavailableError
+from wakelog.key_source import write_secret
 from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
 from wakelog.webhooks.messages import made
 from wakelog.webhooks.positions import Positions
 from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
-from wakelog.webhooks.signature import make_secret, secret_of, write_secret
+from wakelog.webhooks.signature import make_secret, secret_of
 
 UNDELIVERED = 1
 _FILE = click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
@@ -46,7 +47,7 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
       wakelog webhooks secret --out ops.secret
     """
     if out is not None:
-        write_secret(out)
+        write_secret(make_secret(), out)
         ctx.answer("webhook-secret", {"file": str(out)}, f"Wrote a secret to {out}: give it to the receiver too")
         return
     made_here = make_secret()
@@ -57,7 +58,11 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
 @click.argument("name")
 @click.argument("url")
 @click.option(
-    "--secret", "source", required=True, metavar="SOURCE", help="Its secret: a file, env:NAME or command:CMD."
+    "--secret",
+    "source",
+    required=True,
+    metavar="SOURCE",
+    help="Its secret: a file, env:NAME, keyring:S/NAME or command:CMD.",
 )
 @click.option(
     "--on", "topics", multiple=True, type=click.Choice(TOPICS), help="Tell it of these (repeat; default all)."

@@ -1,0 +1,61 @@
+"""`wakelog archive --to`, `query --archive` and `store restore` as a person runs them."""
+
+from pathlib import Path
+
+import pytest
+
+import wakelog
+from tests.cli.conftest import Cli
+from wakelog.cli.demo import build
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    with wakelog.open(tmp_path / "store") as opened:
+        build("fix-bug", opened.engine, at_us=1_794_733_200_000_000)
+    return str(tmp_path / "store")
+
+
+def test_a_store_is_archived_asked_checked_and_brought_back(cli: Cli, store: str, tmp_path: Path) -> None:
+    place, back = str(tmp_path / "archive"), str(tmp_path / "back")
+    made = cli("archive", "--to", place, "--store", store, "--json")
+    assert (made.code, made.data["sessions"]) == (0, 2), made.err
+    again = cli("archive", "fix-bug", "--to", place, "--store", store, "--json")
+    assert (again.data["sessions"], again.data["unchanged"]) == (0, 1)
+    sql = "select count(*) as n, min(day) as first from events"
+    asked = cli("query", "--archive", place, sql, "--store", store, "--json")
+    assert (asked.data["columns"], asked.data["rows"]) == (["n", "first"], [[140, "2026-11-15"]])
+    checked = cli("archive", "--to", place, "--check", "--store", store)
+    assert (checked.code, "2 of 2 sessions" in checked.out) == (0, True)
+    assert cli("store", "restore", place, "--store", back).code == 0
+    with wakelog.open(store) as one, wakelog.open(back) as other:
+        assert [(h.session, h.seq, h.hash) for h in one.sessions()] == [
+            (h.session, h.seq, h.hash) for h in other.sessions()
+        ]
+
+
+def test_damage_is_told_and_is_the_exit_code(cli: Cli, store: str, tmp_path: Path) -> None:
+    place = tmp_path / "archive"
+    cli("archive", "--to", str(place), "--store", store)
+    next(place.rglob("payloads/**/*.parquet")).write_bytes(b"nonsense")
+    for command in (["archive", "--to", str(place), "--check"], ["store", "restore", str(place)]):
+        done = cli(*command, "--store", str(tmp_path / "other") if command[0] == "store" else store)
+        assert done.code == 4
+        assert "is not what was written" in done.err
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("archive", "--check"), "name it with --to"),
+        (("archive", "--to", "x", "-m", "why"), "no session changes"),
+        (("archive", "no-such", "--to", "x"), "no-such"),
+        (("archive", "--to", "nonsense://x"), "cannot be opened as a blob store"),
+        (("query", "--archive", "nowhere", "select 1"), "no folder nowhere"),
+        (("query", "--archive", "x", "--views"), "--views lists those of the store"),
+    ],
+)
+def test_bad_calls_are_told_what_is_wrong(cli: Cli, store: str, args: tuple[str, ...], said: str) -> None:
+    done = cli(*args, "--store", store)
+    assert done.code != 0
+    assert said in done.err
