@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hmac
 import os
+import threading
 from functools import cached_property
 from typing import Any
 
@@ -31,6 +32,8 @@ _PLAIN, _ZSTD = b"\x00", b"\x01"
 _WORTH = 128
 """Shorter values are not compressed. What is encrypted cannot be compressed later."""
 _LARGEST = 1 << 31
+_LEVEL = -1
+_local = threading.local()
 
 
 class TreeKey:
@@ -56,7 +59,7 @@ class TreeKey:
 
     def encrypt(self, value: bytes, what: str, session: SessionId, place: bytes) -> bytes:
         """The envelope of a value. `what` and `place` say where it belongs: it opens nowhere else."""
-        packed = _ZSTD + zstandard.compress(value, 1) if len(value) > _WORTH else b""
+        packed = _ZSTD + _zstd()[0](value) if len(value) > _WORTH else b""
         if not packed or len(packed) > len(value):
             packed = _PLAIN + value
         nonce = os.urandom(NONCE_SIZE)
@@ -70,7 +73,7 @@ class TreeKey:
         try:
             packed = bytes(self._cipher.decrypt(nonce, sealed, self._bound(what, session, place)))
             if packed[:1] == _ZSTD:
-                return zstandard.decompress(packed[1:], max_output_size=_LARGEST)
+                return bytes(_zstd()[1](packed[1:], max_output_size=_LARGEST))
             return packed[1:]
         except (InvalidTag, ValueError, zstandard.ZstdError) as exc:
             raise CorruptLogError(
@@ -112,6 +115,16 @@ class TreeKey:
     @cached_property
     def _siv(self) -> Any:
         return _aead()[1](self._derived(b"print", 2 * SIZE))
+
+
+def _zstd() -> tuple[Any, Any]:
+    """To compress and to decompress. Contexts of zstd are not for several threads, and cost more to make than to
+    use."""
+    found: tuple[Any, Any] | None = getattr(_local, "zstd", None)
+    if found is None:
+        found = zstandard.ZstdCompressor(level=_LEVEL).compress, zstandard.ZstdDecompressor().decompress
+        _local.zstd = found
+    return found
 
 
 def _aead() -> tuple[Any, Any, Any]:
