@@ -129,7 +129,9 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("weed")
     ports = {name: free_port() for name in ("master.port", "volume.port", "filer.port", "s3.port")}
     grpc = {f"{n}.grpc": free_port() for n in ports}
-    options = {**ports, **grpc}
+    # Catalogs that nobody asked for listen on fixed ports: of two servers on a machine, the second ends itself.
+    unused = {"s3.port.iceberg": 0, "s3.port.lance": 0, "master.telemetry": "false"}
+    options = {**ports, **grpc, **unused}
     command = [weed, "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-master.volumeSizeLimitMB=64"]
     server = subprocess.Popen(
         [*command, *(f"-{k}={v}" for k, v in options.items())],
