@@ -53,13 +53,14 @@ def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
 
 
 def difference_line(each: CohortDifference) -> str:
-    """`success  62% → 81%  +19 points (4 to 33)`."""
+    """`success  62% → 81%  +19 points (+4 to +33)`, or `calls  median 57 → 12 calls  -43 on average (-75 to -12)`."""
     if each.unit == "share":
         sizes = f"{each.a:.0%} {glyph('arrow')} {each.b:.0%}"
         by = f"{100 * each.difference:+.0f} points ({100 * each.low:+.0f} to {100 * each.high:+.0f})"
     else:
-        sizes = f"{each.a:g} {glyph('arrow')} {each.b:g} {each.unit}"
-        by = f"{each.difference:+.4g} ({each.low:+.4g} to {each.high:+.4g})"
+        sizes = f"median {_number(each.a)} {glyph('arrow')} {_number(each.b)} {each.unit}"
+        low, high = _number(each.low, "+"), _number(each.high, "+")
+        by = f"{_number(each.difference, '+')} on average ({low} to {high})"
     return f"{inert_line(each.name)}  {sizes}  {by}"
 
 
@@ -68,6 +69,10 @@ shape(
     "name id pattern? endorsed by? sources_left runs succeeded failed at_least last? seq plan",
     id=lambda found: found.plan.id,
 )
+
+
+def _number(value: float, sign: str = "") -> str:
+    return f"{value:{sign},.0f}" if abs(value) >= 100 or value == int(value) else f"{value:{sign}.2g}"
 
 
 def plan_lines(ctx: CommandContext, found: PromotedPlan) -> Iterator[str]:
