@@ -103,3 +103,18 @@ def test_a_tool_is_labelled_by_its_name(store: Store) -> None:
     given: dict[str, Any] = {"file_path": "/r/a.py", "old": "x"}
     found = subject_of("Edit", "write", given)
     assert (found.label, found.written, found.read) == ("Edit", ("/r/a.py",), ())
+
+
+def test_a_full_path_finds_the_file_of_the_project_it_lies_in(store: Store) -> None:
+    for place in ("/code/shop", "/code/shop/vendor/kit", "/code/shopping"):
+        session = store.session(place[1:], labels={"repo": place}, folder="")
+        session.append(ev.TurnStarted(), edit(f"{place}/src/a.py").draft("c"), look("/etc/hosts").draft("d"))
+    for place in ("/code/shop", "/code/shop/vendor/kit"):
+        [line] = store.known.who(f"{place}/src/a.py").lines
+        assert line.project == place
+    assert store.known.who("/code/shop/src/a.py", project="/code/shopping").lines == ()
+    assert {line.project for line in store.known.who("/etc/hosts").lines} == {
+        "/code/shop",
+        "/code/shop/vendor/kit",
+        "/code/shopping",
+    }

@@ -56,6 +56,14 @@ def test_where_nothing_changed_nothing_is_told() -> None:
     assert sum(map(bool, claims)) <= 1
 
 
+def test_sets_that_are_chosen_by_how_they_ended_are_not_compared_by_that() -> None:
+    sessions = versions(random.Random(1), tasks=6, runs=6, effect=0, new_step=0)
+    found = compare_cohorts(sessions, Cohort({"outcome": "completed"}), Cohort({"outcome": "failed"}), NOW)
+    assert found.compared > 20
+    assert "success" not in {each.name for each in found.differences}
+    assert "calls" in {each.name for each in found.differences}
+
+
 def test_few_sessions_are_too_few() -> None:
     sessions = versions(random.Random(1), tasks=2, runs=2, effect=9, new_step=0.8)
     found = compare_cohorts(sessions, A, B, NOW)
