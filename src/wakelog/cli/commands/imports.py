@@ -210,7 +210,7 @@ def _take_all(
                 file, form = (hide_password(each), "bundle") if isinstance(each, str) else (str(each.path), each.format)
                 taken.append(Taken(file, False, problem=exc.message, format=form))
     if sizes and not dry_run:
-        with seldom_collected(), Progress(ctx, "indexed events") as progress:
+        with seldom_collected(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
     return taken
 
