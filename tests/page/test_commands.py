@@ -46,8 +46,14 @@ SCREENS = {
     "decisions touched": "/taint?source=web:*&part=decision",
     "an altered session": "/s/tampered",
 }
-ANSWERS = {"verify what was altered": 4, "audit": 4, "an altered session": 4}
-"""Where the answer is that something is damaged, the exit code says so."""
+ANSWERS = {
+    "verify what was altered": 4,
+    "audit": 4,
+    "an altered session": 4,
+    "search for nothing": 1,
+    "why of a turn": 1,
+}
+"""Where the answer is that something is damaged, or that there is nothing, the exit code says so."""
 
 
 @pytest.fixture
@@ -78,7 +84,7 @@ DIALOGS = {
     "fork": ("/s/fix-bug/@4", "^Fork…$", {"[Nn]ame": "try it's", "Reason": "to see"}),
     "note": ("/s/fix-bug/@4", "^Note…$", {"Text": "it's $HOME"}),
     "checkpoint": ("/s/fix-bug/@4", "^Name…$", {"Name": "here"}),
-    "answer": ("/s/fix-bug", "^Answer…$", {"^no$": ""}),
+    "answer": ("/s/fix-bug", "^Answer…$", {r"^\s*no$": ""}),
     "reconcile": ("/s/crash", "^Reconcile…$", {}),
     "pause": ("/live", "^Pause…$", {"Why": "it loops"}),
 }
