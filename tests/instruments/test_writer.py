@@ -3,8 +3,10 @@
 import asyncio
 import contextvars
 import functools
+import os
 import threading
 
+import pytest
 import trio
 
 from wakelog.instruments.writer import RecordWriter
@@ -27,6 +29,50 @@ def test_a_job_sees_what_was_around_the_line_that_handed_it_over() -> None:
     writer.wait(writer.put(lambda: seen.append(around.get())))
     writer.close(lambda: None)
     assert seen == ["here"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12 and later: that is what this is about
+def test_a_fork_waits_for_the_job_in_hand() -> None:
+    """The child inherits no lock that is held in the middle of a job."""
+    writer, lock, begun, told = RecordWriter(60), threading.Lock(), threading.Event(), list[str]()
+    forking = threading.Event()
+    os.register_at_fork(before=forking.set)  # before what the writer does then
+
+    def work() -> None:
+        with lock:
+            begun.set()
+            forking.wait(180)
+            told.append("done")
+
+    writer.put(work)
+    assert begun.wait(180)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if told == ["done"] and lock.acquire(blocking=False) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    writer.close(lambda: told.append("closed"))
+    assert told == ["done", "closed"], "it goes on after the fork"
+
+
+def test_a_job_that_hung_holds_up_one_fork_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wakelog.instruments.writer.FORK_WAIT_S", 0.01)
+    writer, free, begun = RecordWriter(60), threading.Event(), threading.Event()
+
+    def hang() -> None:
+        begun.set()
+        free.wait(180)
+
+    hung = writer.put(hang)
+    assert begun.wait(180)
+    assert not writer.pause()
+    monkeypatch.setattr("wakelog.instruments.writer.FORK_WAIT_S", 3600.0)
+    assert not writer.pause(), "it is not waited for again"
+    free.set()
+    writer.wait(hung)
+    writer.wait(writer.put(lambda: None))
+    assert writer.pause()
+    writer.resume()
+    writer.close(lambda: None)
 
 
 def test_nobody_waits_for_a_store_that_hangs() -> None:

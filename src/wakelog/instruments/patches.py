@@ -178,7 +178,10 @@ def _current_recorder() -> ConversationRecorder:
     with _lock:
         if _recorder is None or _recorder.writer.pid != os.getpid():  # a fork's child has a record of its own
             _recorder = ConversationRecorder(
-                _SessionOpener(**_target), source="instrument", is_ours="session" not in _target
+                _SessionOpener(**_target),
+                source="instrument",
+                is_ours="session" not in _target,
+                holds_answers="files" in _target,
             )
             _close_at_exit()
         return _recorder

@@ -20,7 +20,7 @@ from wakelog.errors import WakelogError
 from wakelog.instruments.conversation import Conversation, Conversations, SeenCallResult
 from wakelog.instruments.lanes import SessionLane, SessionLanes
 from wakelog.instruments.wire import ConversationItem, ModelRequest
-from wakelog.instruments.writer import RecordWriter
+from wakelog.instruments.writer import HOLD_S, RecordWriter
 from wakelog.model import events as ev
 from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.records import EventDraft
@@ -102,7 +102,7 @@ class ConversationRecorder:
         """`open_session` gives a session by its number, from 1, when something is to be recorded; with `is_ours` they
         are made for this, and end with it. `source` says who saw it. With `holds_answers` a proxy lets an answer go
         when it is recorded: then the files are looked at before a tool can change them."""
-        self.writer = RecordWriter()
+        self.writer = RecordWriter(HOLD_S if holds_answers else None)
         self.holds_answers = holds_answers
         self._lanes = SessionLanes(open_session, is_ours=is_ours)
         self._conversations = Conversations()

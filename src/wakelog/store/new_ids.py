@@ -32,5 +32,14 @@ def new_root_id(at_us: int) -> SessionId:
     return root_id(at_us, number.to_bytes(ENTROPY_BITS // 8, "big"))
 
 
+def _after_fork_in_child() -> None:
+    global _turn
+    _turn = threading.Lock()  # its lock may have been held by a thread that is not here
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
 def _random(bits: int) -> int:
     return int.from_bytes(os.urandom(bits // 8), "big")
