@@ -139,6 +139,6 @@ def test_dialogs_about_hostile_things_are_harmless(open_page: Open, hostile: Run
     reader.page.get_by_role("dialog").wait_for()
     assert not reader.has_canary_sung()
     reader.press("Escape")
-    reader.button("Approve…").click()
+    reader.button("Deny…").click()
     reader.page.get_by_role("dialog").wait_for()
     assert not reader.has_canary_sung()
