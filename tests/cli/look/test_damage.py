@@ -177,3 +177,15 @@ def test_a_damaged_list_does_not_take_the_sessions_with_it(cli: Cli, store: Path
     checked = cli("doctor", "--store", str(store), "--json")
     assert checked.code == 1
     assert any("damaged" in c["found"] and c["level"] == "fail" for c in checked.data)
+
+
+@pytest.mark.parametrize("column", ["records", "at"])
+def test_doctor_reads_the_newest_sessions_and_names_what_is_damaged(cli: Cli, store: Path, column: str) -> None:
+    sound = cli("doctor", "--store", str(store), "--json")
+    assert [c["level"] for c in sound.data if c["what"] == "integrity"] == ["ok"]
+    first, _ = flip(store, column, "second", 3)
+    checked = cli("doctor", "--store", str(store), "--json")
+    (found,) = (c for c in checked.data if c["what"] == "integrity")
+    assert (checked.code, found["level"]) == (1, "fail")
+    assert f"e{first}" in found["found"]
+    assert "Everything is in order" not in cli("doctor", "--store", str(store)).out

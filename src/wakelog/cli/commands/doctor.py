@@ -34,6 +34,8 @@ _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
 BIG_WAL = 128_000_000
 AHEAD_US = 60_000_000
+VERIFIED_EVENTS = 5_000
+"""So many of the newest events are read and compared with their hashes: enough to notice a bad disk, and soon done."""
 
 
 def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
@@ -177,6 +179,31 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         )
     else:
         yield StoreCheck("clock", "ok", "no session ends in the future")
+    yield from _integrity(store, heads)
+
+
+def _integrity(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
+    """The newest sessions, event by event; one at least, however long it is."""
+    sessions = events = 0
+    is_sound = True
+    for head in sorted(heads, key=lambda head: head.at, reverse=True):
+        if sessions and events + head.seq > VERIFIED_EVENTS:
+            break
+        try:
+            report = store.resume(head.session).verify()
+            fault = next(iter((*report.integrity, *report.completeness)), None)
+            problem = f"{head}: first fault at e{fault.seq}: {fault.what}" if fault else ""
+        except WakelogError as exc:
+            problem = f"{head}: {exc.message}"
+        if problem:
+            is_sound = False
+            yield StoreCheck("integrity", "fail", problem, f"wakelog verify {head.session}")
+        sessions, events = sessions + 1, events + head.seq
+    if is_sound:
+        rest = "" if sessions == len(heads) else f", the newest of {len(heads):,}"
+        fix = "" if sessions == len(heads) else "wakelog verify --all checks the others"
+        found = f"{counted(events, 'event')} of {counted(sessions, 'session')}{rest}"
+        yield StoreCheck("integrity", "ok", found, fix)
 
 
 @click.command("doctor")
