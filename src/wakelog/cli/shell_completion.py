@@ -54,9 +54,9 @@ def _sessions(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Compl
 
 
 def _about(head: Head) -> str:
-    from wakelog.cli.text import age
+    from wakelog.cli.text import age, counted
 
-    return f"{head.status}, {head.turn} turns, {age(head.at, time.time_ns() // 1000)}"
+    return f"{head.status}, {counted(head.turn, 'turn')}, {age(head.at, time.time_ns() // 1000)}"
 
 
 def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:

@@ -15,6 +15,7 @@ from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.shell_completion import complete_demo
+from wakelog.cli.text import counted
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.store import open as open_store
 
@@ -90,7 +91,7 @@ def _known(name: str) -> str:
 
 def _show(ctx: CommandContext, built: list[Built], folder: str, names: list[str]) -> None:
     for each in built:
-        what = f"{len(each.sessions)} {'session' if len(each.sessions) == 1 else 'sessions'}, {each.events:,} events"
+        what = f"{counted(len(each.sessions), 'session')}, {counted(each.events, 'event')}"
         state = what if each.is_new else "was there already"
         ctx.say(f"{ctx.style(f'{each.demo:<10}', bold=True)} {state}: {DEMOS[each.demo].shows}")
     ctx.say("")

@@ -9,7 +9,7 @@ from wakelog.cli.context import CommandContext, common, why_option
 from wakelog.cli.errors import NO
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
-from wakelog.cli.text import fit, inert_line
+from wakelog.cli.text import counted, fit, inert_line
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -82,7 +82,7 @@ def list_patterns(
         for note in found.notes:
             ctx.say(ctx.style(note, dim=True))
         rest = f"{found.hidden} more; -n shows more of each kind" if found.hidden else ""
-        looked = f"{found.sessions} sessions" + (f" {chr(183)} {rest}" if rest else "")
+        looked = counted(found.sessions, "session") + (f" {chr(183)} {rest}" if rest else "")
         ctx.say(ctx.style(looked, dim=True))
 
     ctx.answer("patterns", found, human, records=list(found.patterns))

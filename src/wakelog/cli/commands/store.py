@@ -16,7 +16,7 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY, PARTIAL
 from wakelog.cli.output import Progress, is_url
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert_line, iso, size
+from wakelog.cli.text import clock, counted, inert_line, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age
 from wakelog.engine import MigrationStep, StoreFinding
@@ -106,7 +106,7 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
         ctx.say(f"{ctx.style('✔', fg='green')} {done.repaired} mended")
     mark = ctx.style("✗", fg="red", bold=True) if done.damage else ctx.style("✔", fg="green")
     verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
-    ctx.say(f"{mark} {done.sessions} sessions, {done.events:,} events: {verdict}")
+    ctx.say(f"{mark} {counted(done.sessions, 'session')}, {counted(done.events, 'event')}: {verdict}")
     _say_place(ctx, done, done.of_pass)
 
 
@@ -122,10 +122,10 @@ def _say(ctx: CommandContext, finding: StoreFinding) -> None:
 
 def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
     if not done.is_whole:
-        ctx.say(f"  time is up after {at.sessions} sessions of this pass; the next scrub goes on there")
+        ctx.say(f"  time is up after {counted(at.sessions, 'session')} of this pass; the next scrub goes on there")
     elif done.is_resumed:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
-        ctx.say(f"  this pass is complete: {at.sessions} sessions, {at.events:,} events, {found}")
+        ctx.say(f"  this pass is complete: {counted(at.sessions, 'session')}, {counted(at.events, 'event')}, {found}")
     if not done.keeps_mark:
         ctx.say("  this store cannot keep the progress of a scrub, so each one starts again (wakelog store migrate)")
     elif not done.damage and done.is_whole:
@@ -246,7 +246,8 @@ def _copy(
 
     def human() -> None:
         there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
-        ctx.say(f"{done.sessions} sessions, {done.events:,} events → {inert_line(hide_password(where))}  ({there})")
+        copied = f"{counted(done.sessions, 'session')}, {counted(done.events, 'event')}"
+        ctx.say(f"{copied} → {inert_line(hide_password(where))}  ({there})")
         for session in done.diverged:
             name = inert_line(source.engine.head(session).name or session)
             ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has a different history there, and was not copied")
@@ -264,7 +265,7 @@ def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str
 
     def human() -> None:
         there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
-        ctx.say(f"{done.sessions} sessions {word}  ({there})  {inert_line(hide_password(place))}")
+        ctx.say(f"{counted(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
         for session, problem in done.problems.items():
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert_line(problem)}")
         ctx.say(f"  as of {done.list}")

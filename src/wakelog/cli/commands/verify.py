@@ -11,7 +11,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.output import is_url
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import clock, inert_line
+from wakelog.cli.text import clock, counted, inert_line
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
 from wakelog.evidence.key_source import read_public_key
@@ -179,7 +179,7 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
         for fault in report.integrity:
             ctx.say(f"    {ctx.style(inert_line(fault.what), fg='red')}")
         return
-    ctx.say(f"{mark} {name}  {report.events:,} events, head {report.head_hash[:12]}")
+    ctx.say(f"{mark} {name}  {counted(report.events, 'event')}, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
         verdict = "holds" if not faults else ctx.style(f"first fault at e{faults[0].seq}: {faults[0].what}", fg="red")
         ctx.say(f"    {word:<13}{verdict}")
@@ -273,7 +273,8 @@ def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     if (back := found.rolled_back) is not None:
         after, before = (clock(each, utc=ctx.utc, long=True) for each in (back.after, back.before))
         went_on = ", and went on from there" if back.went_on else ""
-        told = f"the store is as it was between {after} and {before}{went_on}: {back.sessions} sessions lost events"
+        lost = f"{counted(back.sessions, 'session')} lost events"
+        told = f"the store is as it was between {after} and {before}{went_on}: {lost}"
         ctx.say(f"    {'rolled back':<13}{ctx.style(told, fg='red')}")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.cli.render.call_lines import words_of
 from wakelog.cli.render.events import is_error, line_of
 from wakelog.cli.render.values import fetched, readable, text_of
-from wakelog.cli.text import inert, inert_line, iso
+from wakelog.cli.text import counted, inert, inert_line, iso
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
@@ -46,7 +46,7 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
     last = head.at
     with contextlib.suppress(WakelogError):  # the last event may be damaged
         last = session.log.entry(head.seq).happened_at
-    yield f"Session `{session.id}`, {head.status}, {head.seq:,} events, last at {iso(last)}."
+    yield f"Session `{session.id}`, {head.status}, {counted(head.seq, 'event')}, last at {iso(last)}."
     tools: dict[str, str] = {}
     asked = ""
     for entry in entries:
