@@ -23,8 +23,8 @@ settings.register_profile(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
-# For `make test`: a third of the examples, the same ones every time. `make test-all` tries all.
-settings.register_profile("quick", settings.get_profile("wakelog"), max_examples=EXAMPLES // 3)
+# For `make test`: a quarter of the examples, the same ones every time. `make test-all` tries all.
+settings.register_profile("quick", settings.get_profile("wakelog"), max_examples=EXAMPLES // 4)
 # For `make test-fuzz`, which gives the seed too.
 settings.register_profile("fuzz", settings.get_profile("wakelog"), derandomize=False, max_examples=10 * EXAMPLES)
 settings.load_profile("wakelog")

@@ -18,7 +18,7 @@ EXAMPLES = 60
 
 
 def examples(number: int) -> int:
-    """So many examples in a whole run, a third in a quick one, and as many times more as the profile has when
+    """So many examples in a whole run, a quarter in a quick one, and as many times more as the profile has when
     searching."""
     return max(1, number * settings().max_examples // EXAMPLES)
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -272,7 +273,7 @@ def test_closing_while_threads_append_and_read_loses_nothing_acknowledged(tmp_pa
         works = [(log, reads, f"{i}{j}") for i, log in enumerate(logs) for j, reads in enumerate([False, False, True])]
         threads = _run(*[partial(work, *each) for each in works])
         while len(journal.acknowledged) < 10 * (round_ + 1):
-            pass
+            time.sleep(0.001)
         engine.close()
         for thread in threads:
             thread.join(100)

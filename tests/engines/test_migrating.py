@@ -16,6 +16,7 @@ import pytest
 
 from tests.engines.postgres_server import Server
 from tests.golden.make_stores import FOLDER, TOLD, told_by
+from tests.seeds import some
 from wakelog.engine import Migrations, MigrationStep
 from wakelog.engines.postgres import PostgresEngine
 from wakelog.engines.postgres import migrations as on_postgres
@@ -29,6 +30,9 @@ from wakelog.store import open as open_store
 EXPECTED = json.loads(TOLD.read_text())
 GOLDEN = sorted((*FOLDER.glob("sqlite-*.db"), *FOLDER.glob("postgres-*.sql")))
 NEWEST = {"sqlite": on_sqlite.STEPS[-1].version, "postgres": on_postgres.STEPS[-1].version}
+OLDEST_FIRST = sorted(GOLDEN, key=lambda path: path.stem.partition("-")[2])
+in_processes = pytest.mark.parametrize("place", some(OLDEST_FIRST, quick=2), indirect=True, ids=lambda path: path.stem)
+"""For what starts many processes: the oldest store of each engine, and all of them in `make test-all`."""
 MODULES: dict[str, Any] = {"sqlite": on_sqlite, "postgres": on_postgres}
 
 
@@ -171,6 +175,7 @@ def child(place: Place, number: int) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@in_processes
 def test_killed_before_any_statement_it_goes_on_when_run_again(place: Place) -> None:
     number = 1
     while (done := child(place, number)).returncode == -signal.SIGKILL:
@@ -188,6 +193,7 @@ def test_killed_before_any_statement_it_goes_on_when_run_again(place: Place) -> 
     assert "wl_more" in tables
 
 
+@in_processes
 def test_several_that_migrate_at_once_do_it_once(place: Place) -> None:
     processes = [
         subprocess.Popen(

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -64,7 +65,7 @@ class ServerProcess:
             said += line
         self.key = json.loads(said)["data"]["key"]
         while not self._answers():
-            pass
+            time.sleep(0.01)
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)

@@ -40,7 +40,6 @@ def test_suggested_commands_work(move: Cli, name: str) -> None:
     [
         "ls",
         "store info",
-        "doctor",
         "gc --older-than 1h",
         "ps",
     ],

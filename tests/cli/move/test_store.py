@@ -158,9 +158,12 @@ def test_no_store_is_exit_3_with_a_way_out(move: Cli) -> None:
     assert move("store", "path", "--store", "nowhere").out == "nowhere\n"
 
 
-def test_doctor_of_a_sound_store(move: Cli) -> None:
+def test_doctor_looks_at_everything_and_finds_the_altered_session(move: Cli) -> None:
     result = move("doctor", "--json")
-    assert result.code == 0
+    assert result.code == 1
+    (failed,) = (c for c in result.data if c["level"] == "fail")
+    assert failed["what"] == "integrity"
+    assert failed["found"].startswith("tampered: first fault at e13: ")
     levels = {c["what"]: c["level"] for c in result.data}
     assert {"python", "sqlite", "settings", "store", "writable", "disk", "permissions", "index", "leases"} <= set(
         levels

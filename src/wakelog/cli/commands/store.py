@@ -254,7 +254,7 @@ def _copy(
         for session in bad:
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session} does not verify there")
         if verify and not bad:
-            ctx.say(f"{ctx.style('✔', fg='green')} {len(heads)} sessions verify there")
+            ctx.say(f"{ctx.style('✔', fg='green')} {counted(len(heads), 'session')} checked there, all sound")
 
     ctx.answer("store-copy", data, human)
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
