@@ -90,23 +90,29 @@ def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:
 
 
 @contextlib.contextmanager
+def in_a_thread(server: uvicorn.Server, sock: socket.socket, name: str) -> Iterator[None]:
+    """Serves from a thread of this process until the end of the block, and closes the socket then."""
+    thread = threading.Thread(target=server.run, args=([sock],), name=name, daemon=True)
+    thread.start()
+    try:
+        while not server.started:
+            if not thread.is_alive():
+                raise UnavailableError(f"{name} did not start", kind="server-failed")
+            thread.join(0.005)
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(GRACE_S)
+        sock.close()
+
+
+@contextlib.contextmanager
 def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **options: Any) -> Iterator[RunningServer]:
     """A server in a thread of this process, for notebooks and tests."""
     server = Server(settings, **options)
     sock = listen(host, port)
-    uvicorn_server = _uvicorn(server)
-    thread = threading.Thread(target=uvicorn_server.run, args=([sock],), name="wakelog serve", daemon=True)
-    thread.start()
-    try:
-        while not uvicorn_server.started:
-            if not thread.is_alive():
-                raise UnavailableError("the server did not start", kind="server-failed")
-            thread.join(0.005)
+    with in_a_thread(_uvicorn(server), sock, "wakelog serve"):
         yield RunningServer(server, f"http://{host}:{sock.getsockname()[1]}")
-    finally:
-        uvicorn_server.should_exit = True
-        thread.join(GRACE_S)
-        sock.close()
 
 
 class RunningServer(msgspec.Struct, frozen=True):

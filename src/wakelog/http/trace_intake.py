@@ -20,9 +20,9 @@ from typing import Any
 import uvicorn
 
 from wakelog import otlp
-from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError, WakelogError
 from wakelog.http.guards import LOOPBACK, Doors
-from wakelog.http.server import GRACE_S, listen
+from wakelog.http.server import GRACE_S, in_a_thread, listen
 from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.store import Store
@@ -201,19 +201,8 @@ def _server(app: TraceIntake) -> uvicorn.Server:
 def intake_running(app: TraceIntake, *, port: int = 0) -> Iterator[str]:
     """A receiver in a thread of this process, for notebooks and tests; its address."""
     sock = listen("127.0.0.1", port)
-    server = _server(app)
-    thread = threading.Thread(target=server.run, args=([sock],), name="wakelog otel serve", daemon=True)
-    thread.start()
-    try:
-        while not server.started:
-            if not thread.is_alive():
-                raise UnavailableError("the receiver did not start", kind="server-failed")
-            thread.join(0.005)
+    with in_a_thread(_server(app), sock, "wakelog otel serve"):
         yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join(GRACE_S)
-        sock.close()
 
 
 __all__ = ["BODY_MAX", "PATH", "PORT", "TraceImports", "TraceIntake", "intake_running", "run_intake"]
