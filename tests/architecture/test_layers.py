@@ -40,7 +40,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("index",),
     ("log", "evidence"),
     ("state", "engines", "encryption"),
-    ("key_source",),
+    ("key_source", "engine_wrapper"),
     ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process", "otlp"),
     ("model", "errors"),
     ("native",),

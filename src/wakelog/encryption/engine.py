@@ -19,24 +19,25 @@ turns, actors, sources, trust), commit ids, who holds a lease, and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import msgspec
 
 from wakelog.codec.envelope import from_text, is_encrypted, no_key, refusal, to_text, without_content
 from wakelog.encryption.key_ring import KeyRing
 from wakelog.encryption.tree_key import TreeKey
-from wakelog.engine import Abilities, Encryption, Engine, FeedChange, Known, Pending, Surgery
+from wakelog.engine import Abilities, Encryption, Engine, Known, Pending, Surgery
+from wakelog.engine_wrapper import EngineWrapper
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, root_of
-from wakelog.model.records import Commit, Head, Heartbeat, Record, Snapshot
+from wakelog.model.records import Commit, Head, Record, Snapshot
 
 _DIGEST = 32
 _ALTERED = "was altered, or was put there from elsewhere"
 _paths = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
-class EncryptedEngine:
+class EncryptedEngine(EngineWrapper):
     """An engine whose content is encrypted; without a ring, what can be had of it without the key."""
 
     def __init__(self, engine: Engine, ring: KeyRing | None, ring_id: str) -> None:
@@ -172,41 +173,6 @@ class EncryptedEngine:
             return self.ring.found(root_of(session))
         except NotFoundError:  # it was deleted
             return None
-
-    # The rest is the engine's
-
-    def head(self, session: SessionId) -> Head:
-        return self.engine.head(session)
-
-    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        return self.engine.sessions(after=after, limit=limit)
-
-    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        return self.engine.children(session, deleted=deleted)
-
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
-        return self.engine.changes(cursor, limit)
-
-    def drop_snapshots(self, session: SessionId) -> None:
-        self.engine.drop_snapshots(session)
-
-    def claim(self, name: str, session: SessionId) -> SessionId:
-        return self.engine.claim(name, session)
-
-    def find(self, name: str) -> SessionId | None:
-        return self.engine.find(name)
-
-    def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        self.engine.beat(session, beat)
-
-    def last_beat(self, session: SessionId) -> Heartbeat | None:
-        return self.engine.last_beat(session)
-
-    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
-        return self.engine.wait(session, after=after, timeout_s=timeout_s)
-
-    def close(self) -> None:
-        self.engine.close()
 
 
 # The value of a record is the length of its salt (one byte), the salt and the body: erased bodies have no salt.

@@ -8,17 +8,18 @@ remove. A blob whose commit never came is nobody's, and `sweep` takes it away.""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from wakelog.engine import Abilities, Engine, FeedChange, Known, Pending, StoreFinding, Surgery
+from wakelog.engine import Abilities, Engine, Known, Pending, StoreFinding, Surgery
+from wakelog.engine_wrapper import EngineWrapper
 from wakelog.engines.objects import Object, Objects
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, is_session_id, root_of
-from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+from wakelog.model.records import Commit, Head, Snapshot
 
 LIMIT = 256 * 1024
 GRACE_S = 86400.0
@@ -28,7 +29,7 @@ _MARK = b"wakelog blob"
 Payload = tuple[bytes, bytes]
 
 
-class BlobEngine:
+class BlobEngine(EngineWrapper):
     """An engine whose big payloads are kept elsewhere."""
 
     def __init__(self, engine: Engine, url: str, *, limit: int = LIMIT, options: dict[str, Any] | None = None) -> None:
@@ -184,44 +185,11 @@ class BlobEngine:
             return self._get(_key(commit, digest), commit)
         raise NotFoundError(f"there is no event {seq} in {session}", kind="event-not-found")
 
-    def head(self, session: SessionId) -> Head:
-        return self.engine.head(session)
-
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         return self.engine.known(session, commit_id)
 
-    def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        return self.engine.sessions(after=after, limit=limit)
-
-    def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        return self.engine.children(session, deleted=deleted)
-
-    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
-        return self.engine.changes(cursor, limit)
-
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         return self.engine.snapshot(session, upto=upto)
-
-    def drop_snapshots(self, session: SessionId) -> None:
-        self.engine.drop_snapshots(session)
-
-    def claim(self, name: str, session: SessionId) -> SessionId:
-        return self.engine.claim(name, session)
-
-    def find(self, name: str) -> SessionId | None:
-        return self.engine.find(name)
-
-    def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        self.engine.beat(session, beat)
-
-    def last_beat(self, session: SessionId) -> Heartbeat | None:
-        return self.engine.last_beat(session)
-
-    def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
-        return self.engine.wait(session, after=after, timeout_s=timeout_s)
-
-    def close(self) -> None:
-        self.engine.close()
 
 
 def _key(commit: Commit, digest: bytes) -> str:
