@@ -228,6 +228,27 @@ def test_an_error_is_told_in_the_next_turn_until_something_went_well(store: Stor
         assert "it broke" not in s.brief().text
 
 
+def test_a_look_at_nothing_is_no_error_once_the_agent_went_on(store: Store) -> None:
+    s = store.session("s")
+    with s.turn("go"):
+        _fail(s, "read", path="gone.py")
+        assert "it broke" in s.brief().text
+        call(s, "bash", given={"command": "git status"})
+        assert "it broke" not in s.brief().text
+
+
+@pytest.mark.parametrize(("command", "is_told"), [("mkdir out", False), ("make test", True)])
+def test_a_step_that_failed_in_a_turn_that_ended_well_is_over_but_a_failed_check_is_not(
+    store: Store, command: str, is_told: bool
+) -> None:
+    s = store.session("s")
+    with s.turn("go"):
+        _fail(s, "bash", command=command)
+        call(s, "bash", given={"command": "git commit -m done"})
+        assert "it broke" in s.brief().text
+    assert ("it broke" in s.brief().text) is is_told
+
+
 def test_files_that_changed_are_told_once(store: Store) -> None:
     s = store.session("s")
     with s.turn("go"):

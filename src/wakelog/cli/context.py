@@ -87,7 +87,7 @@ class CommandContext:
             raise errors.NotFoundError(
                 f"there is no store at {hide_password(self.url)}",
                 kind="store-not-found",
-                hint="wakelog demo makes one to look at",
+                hint="wakelog import brings in what your agents wrote; wakelog demo makes a store to look at",
             ) from exc
         return self._store
 

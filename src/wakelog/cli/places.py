@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -31,7 +30,7 @@ from wakelog.timeline.points import first_commit, seq_at_time
 from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_time, resolve_change, resolve_range
 
 if TYPE_CHECKING:
-    from wakelog.store.line_commits import LineCommit
+    from wakelog.store.line_writer import LineWriter
 
 SHOWN = 8
 MOST = 10
@@ -48,8 +47,8 @@ class Place(msgspec.Struct, frozen=True):
     """The session as the words name it; empty when the one of `-s` or the newest is meant."""
     at: Seq | None = None
     """The event that `--at` names; None is now."""
-    git: LineCommit | None = None
-    """The commit that led here, for a line of a file that git knows."""
+    line: LineWriter | None = None
+    """What led here, for a line of a file where no session was named."""
 
     @property
     def is_range(self) -> bool:
@@ -236,46 +235,27 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
-    blamed = _blamed(ctx, text) if not at else None
-    if blamed is not None and blamed.session:
-        return Place(ctx.store.resume(blamed.session), blamed.what, at=blamed.at or None, git=blamed)
+    writer = _writer(ctx, text) if not at else None
+    if writer is not None:
+        return Place(writer.session, writer.what, at=writer.at, line=writer)
     here = _that_changed(ctx, text) or ctx.session()
-    return Place(here, text, at=_as_of(ctx, here, at), git=blamed)
+    return Place(here, text, at=_as_of(ctx, here, at))
 
 
-def _blamed(ctx: CommandContext, text: str) -> LineCommit | None:
-    """What git tells about a line of a file that is here, where no session is named."""
+def _writer(ctx: CommandContext, text: str) -> LineWriter | None:
+    """Who wrote a line of a file, where no session is named."""
     match = re.fullmatch(r"(?P<path>.+):(?P<line>\d+)", text)
     if match is None or ctx.names_session or is_key(text):
         return None
-    return ctx.store.git.commit_of_line(match["path"], int(match["line"]))
+    return ctx.store.line_writer(match["path"], int(match["line"]))
 
 
 def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:
-    """The session that last changed a file, where no session is named. A path is meant from this folder, or from the
-    session's own, or as the end of one path that is known."""
+    """The session that last changed a file, where no session is named."""
     path = re.sub(r":\d+$", "", text)
     if ctx.names_session or not path or is_key(path) or not re.search(r"[./]", path):
         return None
-    whole = os.path.abspath(path)
-    found = [f for p in (whole, path) for f in ctx.store.index.files_modified(path=p)]
-    newest: dict[str, Session[Any]] = {}
-    for each in found:
-        session = ctx.store.resume(each.session)
-        file = os.path.join(str(session.log.part("labels").get("project") or ""), each.path)
-        if file == whole:
-            return session
-        newest.setdefault(file, session)
-    if near := next((f for f in found if f.path == path), None):
-        return ctx.store.resume(near.session)
-    if len(newest) > 1:
-        raise InvalidInputError(
-            f"{path} may be any of {len(newest)} files that sessions changed: {', '.join([*newest][:3])}"
-            + (" …" if len(newest) > 3 else ""),
-            kind="ambiguous-file",
-            hint="give more of its path, or name the session: wakelog why SESSION " + text,
-        )
-    return next(iter(newest.values()), None)
+    return next((each.session for each in ctx.store.changers(path)), None)
 
 
 def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") -> Place:

@@ -21,6 +21,7 @@ from wakelog.insight.items import InsightItem
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
+from wakelog.model.call_acts import act_of_call
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.parts import Asked, flat, parts_of
@@ -151,20 +152,35 @@ def _goal_lines(teller: Teller) -> list[SectionLine]:
 
 def _is_over(teller: Teller, at: Seq) -> bool:
     """Whether the last error is behind the session: the same was tried again and went well, or the agent has done
-    other things in a later turn. Only the end of the log is looked through; what is older than that is over."""
-    error = teller.state["last_error"]
+    other things in a later turn. Looking at something that is not there, or a step that failed on the way of a turn
+    that ended well, is over once anything went well; a failed check is not. Only the end of the log is looked through;
+    what is older than that is over."""
+    error, turn = teller.state["last_error"], teller.state["turn"]
     try:
         failed = teller.log.entry(error["seq"])
     except NotFoundError:
         return True
+    act = _act(teller.log, failed)
+    ended_well = turn["number"] == failed.header.turn and turn["status"] == "completed"
+    is_minor = act == "look" or (ended_well and act != "check")
     for entry in _tail(teller, at):
         if entry.seq <= failed.seq:
             return False
         if entry.kind not in ("action.recorded", "action.succeeded") or not _went_well(entry):
             continue
-        if entry.header.turn != failed.header.turn or _tried(teller.log, entry) == _tried(teller.log, failed):
+        if is_minor or entry.header.turn != failed.header.turn:
+            return True
+        if _tried(teller.log, entry) == _tried(teller.log, failed):
             return True
     return True
+
+
+def _act(log: Log, entry: Entry) -> str:
+    """What kind of thing a call tried: to look, to check, to change or to run something."""
+    if entry.kind != "action.recorded" and entry.header.cause:
+        entry = log.entry(entry.header.cause)
+    tool, effect = as_text(entry.body.get("tool")), as_text(entry.body.get("effect"))
+    return act_of_call(tool, effect, content_of(log, entry, "input"))
 
 
 def _went_well(entry: Entry) -> bool:

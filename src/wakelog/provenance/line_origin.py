@@ -1,8 +1,11 @@
 """Which change brought a line into a file.
 
 If changes were recorded with content before and after, the line is followed back from the newest content, through each
-change that kept it, to the one that made it. If no content was recorded, the answer is the newest change of the file.
-The answer says which of the two it is.
+change that kept it, to the one that made it. Changes without content are stepped over if the line was there before
+them. If no content was recorded, the answer is the newest change of the file. The answer says which of the two it is.
+
+The changes may be of several sessions, in the order of time; and the file as it is now may be given as the newest
+content.
 """
 
 from __future__ import annotations
@@ -24,6 +27,14 @@ LINES_MAX = 3000
 """Differing parts up to this many lines on each side are compared in full."""
 
 
+class LineChange(msgspec.Struct, frozen=True):
+    """A change of a file in a session's log, and what notes call it."""
+
+    log: Log
+    seq: Seq
+    name: str
+
+
 class LineFound(msgspec.Struct, frozen=True):
     """The change behind a line, and how it was found."""
 
@@ -34,61 +45,107 @@ class LineFound(msgspec.Struct, frozen=True):
     """The line; empty when no content is recorded."""
     note: str = ""
     """What the answer does not cover."""
+    place: int = 0
+    """The change, of those given, at which the search ended."""
+    line: int = 0
+    """The number of the line in the content after that change; 0 when it is not known to be in there."""
 
 
 class _Version(msgspec.Struct, frozen=True):
-    seq: Seq
     before: list[str] | None
     after: list[str] | None
 
 
 def find_line(log: Log, path: str, changes: Sequence[Seq], line: int) -> LineFound:
     """The change, of those given, oldest first, that brought line `line` (from 1) into the file."""
-    newest = _version(log, changes[-1])
-    if newest.after is None:
-        return LineFound(newest.seq, "newest change", "", _missing(log.entry(newest.seq)))
-    if not 0 < line <= len(newest.after):
-        raise NotFoundError(
-            f"{path} has {len(newest.after)} lines after event {newest.seq}, and no line {line}", kind="line-not-found"
-        )
-    return _follow(log, changes, newest, line - 1)
+    return follow_line([LineChange(log, seq, f"e{seq}") for seq in changes], path, line)
 
 
-def _follow(log: Log, changes: Sequence[Seq], version: _Version, place: int) -> LineFound:
-    text = (version.after or [])[place]
-    for number in range(len(changes) - 1, -1, -1):
-        earlier = _version(log, changes[number - 1]) if number else _Version(0, None, None)
-        before = version.before if version.before is not None else earlier.after
+def follow_line(changes: Sequence[LineChange], path: str, line: int, now: str | None = None) -> LineFound:
+    """The same for changes of several logs. With `now`, the line is one of that content."""
+    last = len(changes) - 1
+    newest = _version(changes[last])
+    lines = split_lines(now) if now is not None else newest.after
+    if lines is None:
+        return _newest(changes, last, "", _missing(changes[last]))
+    if not 0 < line <= len(lines):
+        when = "now" if now is not None else f"after event {changes[last].seq}"
+        raise NotFoundError(f"{path} has {len(lines)} lines {when}, and no line {line}", kind="line-not-found")
+    text, at = lines[line - 1], line - 1
+    if now is None:
+        return _follow(changes, last, newest, at, text)
+    found = _earlier(changes, last, lines, at)
+    if found is None:
+        return _newest(changes, last, text, "no content of the file is recorded")
+    number, version, was = found
+    if was is not None:
+        return _follow(changes, number, version, was, text)
+    if number < last:
+        return _newest(changes, last, text, _missing(changes[last]))
+    note = f"the line was not there after the last recorded change, {changes[last].name}: it is from elsewhere"
+    return LineFound(0, "elsewhere", text, note, last)
+
+
+def _follow(changes: Sequence[LineChange], number: int, version: _Version, at: int, text: str) -> LineFound:
+    while True:
+        change = changes[number]
+        before = version.before
         if before is None:
-            return LineFound(version.seq, "lines", text, "the content before it is not recorded")
-        was = _same_line(before, version.after or [], place)
+            # What was left before it is what it found, unless a change in between is not recorded whole.
+            earlier = _earlier(changes, number - 1, version.after or [], at)
+            if earlier is None or earlier[2] is None:
+                note = "" if earlier and earlier[0] == number - 1 else "the content before it is not recorded"
+                return LineFound(change.seq, "lines", text, note, number, at + 1)
+            number, version, at = earlier[0], earlier[1], earlier[2]
+            continue
+        was = _same_line(before, version.after or [], at)
         if was is None:
-            return LineFound(version.seq, "lines", text)
+            return LineFound(change.seq, "lines", text, "", number, at + 1)
         if not number:
-            note = f"the line is older than this session; the first change of the file is e{version.seq}"
-            return LineFound(0, "older", text, note)
-        if earlier.after is None:
-            note = f"the line is older than e{version.seq}, and no earlier content is recorded"
-            return LineFound(earlier.seq, "newest change", text, note)
-        then = was if earlier.after is before else _same_line(earlier.after, before, was)
+            note = f"the line is older than this session; the first change of the file is {change.name}"
+            return LineFound(0, "older", text, note, number, at + 1)
+        earlier = _earlier(changes, number - 1, before, was)
+        if earlier is None:
+            note = f"the line is older than {change.name}, and no earlier content is recorded"
+            return _newest(changes, number - 1, text, note)
+        back, version, then = earlier
+        if then is None and back < number - 1:
+            note = f"the line is older than {change.name}, and what {changes[number - 1].name} left is not recorded"
+            return _newest(changes, number - 1, text, note)
         if then is None:
-            note = f"the line came in between e{earlier.seq} and e{version.seq}, from elsewhere"
-            return LineFound(0, "elsewhere", text, note)
-        version, place = earlier, then
-    raise AssertionError("a file has at least one change")
+            note = f"the line came in between {changes[back].name} and {change.name}, from elsewhere"
+            return LineFound(0, "elsewhere", text, note, number, at + 1)
+        number, at = back, then
 
 
-def _version(log: Log, seq: Seq) -> _Version:
-    entry = log.entry(seq)
+def _earlier(
+    changes: Sequence[LineChange], number: int, lines: list[str], at: int
+) -> tuple[int, _Version, int | None] | None:
+    """The newest change up to that number whose content is recorded, and where the line was in it."""
+    while number >= 0:
+        version = _version(changes[number])
+        if version.after is not None:
+            return number, version, _same_line(version.after, lines, at)
+        number -= 1
+    return None
+
+
+def _newest(changes: Sequence[LineChange], number: int, text: str, note: str) -> LineFound:
+    return LineFound(changes[number].seq, "newest change", text, note, number)
+
+
+def _version(change: LineChange) -> _Version:
+    log, entry = change.log, change.log.entry(change.seq)
     body = entry.body
     before = _lines(log, entry, "before")
     if before is None and body.get("change") == "created":
         before = []
     after = [] if body.get("change") == "deleted" else _lines(log, entry, "after")
-    return _Version(seq, before, after)
+    return _Version(before, after)
 
 
-def _missing(entry: Entry) -> str:
+def _missing(change: LineChange) -> str:
+    entry = change.log.entry(change.seq)
     if not entry.is_intact:
         return "its content was removed from the log"
     missing = entry.body.get("missing")
@@ -103,8 +160,12 @@ def _lines(log: Log, entry: Entry, field: str) -> list[str] | None:
         return None
     if isinstance(value, bytes):
         value = value.decode(errors="replace")
-    # As editors and git count them: only a line feed ends a line.
-    return value.removesuffix("\n").split("\n") if isinstance(value, str) and value else [] if value == "" else None
+    return split_lines(value) if isinstance(value, str) else None
+
+
+def split_lines(text: str) -> list[str]:
+    """Lines as editors and git count them: only a line feed ends one."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def _same_line(before: list[str], after: list[str], place: int) -> int | None:

@@ -139,7 +139,7 @@ class StoreGit:
 
     def commit_of_line(self, path: str, line: int) -> LineCommit | None:
         """Finds, by `git blame`, which session to ask about a line of a file; None where it is not committed."""
-        return commit_of_line(self._store, path, line)
+        return commit_of_line(self._store, path, line, self._store.changers(path))
 
     def _sessions_in(self, folder: str) -> Iterator[tuple[SessionId, str]]:
         is_there = self.worked_in(folder)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from wakelog.files.git_commits import BlamedLine, blame_line, contents_in, notes_of
-from wakelog.files.git_head import git_labels, top_of
-from wakelog.session import Session
+from wakelog.files.git_head import top_of
+from wakelog.store.file_sessions import FileSession
 
 if TYPE_CHECKING:
     from wakelog.store import Store
@@ -37,8 +37,9 @@ class LineCommit(msgspec.Struct, frozen=True):
     """0: as of now."""
 
 
-def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
-    """How git leads from a line of a file on disk to a session; None where the line is not committed."""
+def commit_of_line(store: Store, path: str, line: int, known: Sequence[FileSession]) -> LineCommit | None:
+    """How git leads from a line of a file on disk to one of the sessions that changed the file, or to another that a
+    note names; None where the line is not committed."""
     whole = os.path.realpath(path)
     folder = os.path.dirname(whole)
     if not os.path.isfile(whole) or not (top := top_of(folder)):
@@ -46,10 +47,10 @@ def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
     blamed = blame_line(whole, line)
     if blamed is None:
         return None
-    sessions = list(_changers(store, whole, top))
     [content] = contents_in(top, [(blamed.commit, blamed.path)])
     same = hashlib.sha256(content).hexdigest() if content is not None else ""
-    for session, name in sessions:
+    for each in known[:SESSIONS_MAX]:
+        session, name = each.session, each.path
         changes = [e for e in session.log.entries() if e.kind == "file.changed" and e.body.get("path") == name]
         left = [e.seq for e in changes if same and e.body.get("after_hash") == same]
         if left:
@@ -67,16 +68,3 @@ def commit_of_line(store: Store, path: str, line: int) -> LineCommit | None:
 
 def _line_commit(blamed: BlamedLine, session: str = "", what: str = "", at: int = 0) -> LineCommit:
     return LineCommit(blamed.commit, blamed.subject, session, what, at)
-
-
-def _changers(store: Store, whole: str, top: str) -> Iterator[tuple[Session[Any], str]]:
-    """The sessions that changed a file of this repository, in whichever worktree, and what each calls it."""
-    repo = git_labels(top).get("repo", "")
-    from_top = os.path.relpath(whole, os.path.realpath(top))
-    found = [f for path in (whole, from_top) for f in store.index.files_modified(path=path)]
-    for each in sorted(found, key=lambda f: -f.at)[:SESSIONS_MAX]:
-        session = store.resume(each.session)
-        labels = session.log.part("labels")
-        is_here = os.path.realpath(os.path.join(str(labels.get("project") or ""), each.path)) == whole
-        if is_here or (labels.get("repo") == repo and each.path == from_top):
-            yield session, each.path

@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from wakelog.provenance.taint import Part
     from wakelog.session import Session
     from wakelog.store import Store
+    from wakelog.store.file_sessions import FileSession
     from wakelog.store.insight_search import DerivedHit
     from wakelog.store.known import StoreKnown
+    from wakelog.store.line_writer import LineWriter
     from wakelog.store.patterns import StorePatterns
     from wakelog.store.plans import StorePlans
     from wakelog.store.preferences import StorePreferences
@@ -72,6 +74,20 @@ class StoreQuestions:
         from wakelog.store.taint import taint_everywhere
 
         return taint_everywhere(self._store, source, trust, parts, sessions, wide)
+
+    def changers(self, path: str) -> list[FileSession]:
+        """Lists the sessions that changed a file, the newest first. A path is meant from this folder, or from the
+        session's own, or as the end of one path that is known."""
+        from wakelog.store.file_sessions import sessions_of_file
+
+        return sessions_of_file(self._store, path)
+
+    def line_writer(self, path: str, line: int) -> LineWriter | None:
+        """Finds the session that wrote a line of a file, over all sessions that changed the file: from the file as it
+        is on disk back to the change that made the line. Where git knows the line, its commit is named."""
+        from wakelog.store.line_writer import line_writer
+
+        return line_writer(self._store, path, line)
 
     def cost(
         self,

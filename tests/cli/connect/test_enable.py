@@ -152,6 +152,14 @@ def test_doctor_tells_how_each_agent_is_recorded(cli: Cli, home: Path) -> None:
     assert "last heard" in found
 
 
+def test_doctor_without_a_store_names_the_one_that_hooks_make(cli: Cli, home: Path) -> None:
+    own = str(home.parent / "data" / "store")
+    [found] = [c for c in cli("doctor", "--json").data if c["what"] == "store"]
+    assert (found["level"], own in found["found"]) == ("warn", True)
+    [named] = [c for c in cli("doctor", "--store", "mine", "--json").data if c["what"] == "store"]
+    assert "there is no store at mine" in named["found"]
+
+
 def test_doctor_sees_hooks_that_are_switched_off(cli: Cli, home: Path) -> None:
     cli("enable", "claude-code", "--yes")
     local = Path.cwd() / ".claude" / "settings.local.json"

@@ -178,8 +178,60 @@ def test_why_of_a_line_edited_by_hand_before_the_commit_goes_by_the_link(cli: Cl
         session.note("done")
     session.files.link_commits()
     world.store.close()
-    asked = cli("why", "src/week.py:2", "--json").data
+    asked = cli("why", "src/week.py:3", "--json").data
     assert (asked["git"]["commit"], asked["asked"]["text"]) == (made, "commit it")
+    # The line above it is the same in what the turn before left.
+    assert cli("why", "src/week.py:2", "--json").data["asked"]["text"] == "make sessions last a week"
+
+
+def test_why_of_a_line_goes_back_into_the_session_that_wrote_it(cli: Cli, world: World) -> None:
+    """Three sessions changed the file and nothing of it is committed; afterwards somebody put a line above."""
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.work("docs", "say what it is", "src/week.py", f'"""Weeks."""\n\n{SECOND}')
+    world.work("months", "months too", "src/week.py", f'"""Weeks."""\n\n{SECOND}\ndef month():\n    return 30\n')
+    file = world.repo.folder / "src/week.py"
+    file.write_text(f"# by hand\n{file.read_text()}")
+    world.store.close()
+
+    def asked(line: int) -> tuple[str, str]:
+        data = cli("why", f"src/week.py:{line}", "--json").data
+        return data["name"], data["way"]
+
+    assert [asked(line) for line in (2, 5, 8)] == [("docs", "lines"), ("weeks", "lines"), ("months", "lines")]
+    assert '@1 ← "make sessions last a week" (you, ' in cli("why", "src/week.py:5").lines[1]
+    by_hand = cli("why", "src/week.py:1")
+    assert by_hand.code == 1
+    assert "the line was not there after the last recorded change, months@e" in " ".join(by_hand.out.split())
+
+
+def test_why_of_a_line_older_than_all_sessions_says_so(cli: Cli, world: World) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.work("docs", "say what it is", "src/week.py", f'"""Weeks."""\n\n{SECOND}')
+    (world.repo.folder / ".git").rename(world.repo.folder / "no-git")
+    world.store.close()
+    result = cli("why", "src/week.py:3")
+    told = " ".join(result.out.split())
+    assert result.code == 1
+    assert "the line is older than all 2 sessions that changed this file, first in weeks@e" in told
+    assert "no origin" not in told
+    assert cli("why", "src/week.py:3", "--json").data["way"] == "older"
+
+
+def test_why_of_a_line_in_a_file_that_no_session_changed_names_the_commit(cli: Cli, world: World) -> None:
+    world.work("days", "a day", "src/day.py", "1\n")
+    world.store.close()
+    result = cli("why", "src/week.py:1")
+    assert result.code == 3
+    assert "no session changed src/week.py; git has line 1 of it from" in result.err
+    assert '"begin"' in result.err
+
+
+def test_why_of_a_line_that_the_file_does_not_have_says_how_many_it_has(cli: Cli, world: World) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.store.close()
+    result = cli("why", "src/week.py:9")
+    assert result.code == 3
+    assert "src/week.py has 2 lines now, and no line 9" in result.err
 
 
 def test_why_by_a_note_when_no_change_of_the_file_is_recorded(cli: Cli, world: World) -> None:

@@ -29,6 +29,7 @@ from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
 from wakelog.native import IN_USE
 from wakelog.store import Store
+from wakelog.store.url import chosen_url, user_store
 
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
@@ -73,10 +74,13 @@ def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
     try:
         store = ctx.store
     except NotFoundError as exc:
-        yield StoreCheck(
-            "store", "warn", exc.message, "wakelog demo makes one to look at; recording a session makes yours"
-        )
-        yield from _place(Path(url))
+        if ctx.given_url or chosen_url():
+            yield StoreCheck("store", "warn", exc.message, "recording a session there makes it")
+            yield from _place(Path(url))
+            return
+        found = f"none yet; hooks and imports write to your own, {user_store()}"
+        yield StoreCheck("store", "warn", found, "wakelog import makes it; wakelog demo makes one to look at")
+        yield from _place(Path(user_store()))
         return
     except WakelogError as exc:
         yield StoreCheck("store", "fail", exc.message, exc.hint)

@@ -71,17 +71,18 @@ def why_command(
     place = find_subject_in(ctx, words[0], words[1], at) if len(words) == 2 else find_subject(ctx, words[0], at)
     session = place.session
     if across:
-        if place.at is not None:
+        if at or (place.at is not None and place.line is None):
             raise click.UsageError("-A asks about now: leave out --at")
-        beyond = session.trust.why_across(place.text, wide=wide)
+        beyond = session.trust.why_across(place.line.change if place.line else place.text, wide=wide)
         ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
         return 0 if any(each.answer.steps for each in beyond.sessions) else NO
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
+    found, git = (place.line.told(found), place.line.git) if place.line else (found, None)
     told = reasons_for(session, [step.seq for step in found.steps])
-    data = {**plain_why(session, found), "git": plain(place.git), "derived": plain(told.items if told else ())}
+    data = {**plain_why(session, found), "git": plain(git), "derived": plain(told.items if told else ())}
 
     def human() -> None:
-        _say(ctx, session, found, place.git)
+        _say(ctx, session, found, git)
         ctx.say_all(insight_lines(ctx, told, WHY, files=False) if told and told.items else ())
 
     ctx.answer("why", data, human, records=data["steps"])
@@ -101,6 +102,8 @@ def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit
         commit = f'{git.commit[:10]} "{git.subject}"'
         if git.session:
             say_wrapped(ctx, f"  found by git blame: {commit}", dim=True)
+        elif target.way == "lines":
+            say_wrapped(ctx, f"  git has it since {commit}", dim=True)
         else:
             said = f"  the line is of {commit}, and no session is known to be behind it; this is what the log has"
             say_wrapped(ctx, said, fg="yellow")
@@ -173,6 +176,8 @@ def taint_command(
         return 0 if found_all else NO
     place = find_subject(ctx, source, at)
     session, source, point = place.session, place.text, place.at
+    if place.line is not None:
+        source, point = place.line.change, None
     if across:
         if point is not None:
             raise click.UsageError("-A asks about now: leave out --at")
