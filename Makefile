@@ -38,7 +38,7 @@ page-check: page ## check the types of the page
 	cd ui && npm run check
 
 test: venv ## run the tests, without the slow ones
-	$(PY) -m pytest -q -n 3 --dist worksteal --hypothesis-profile=quick -m "not slow"
+	TMPDIR=$$($(PY) scripts/scratch.py) $(PY) -m pytest -q -n 3 --dist worksteal --hypothesis-profile=quick -m "not slow"
 
 test-all: venv ## run every test
 	WAKELOG_PAGE=skip $(PY) -m pip install -qq -c constraints.txt -e '.[test-all]'

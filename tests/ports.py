@@ -9,7 +9,6 @@ import fcntl
 import os
 import random
 import socket
-import tempfile
 from pathlib import Path
 from typing import IO
 
@@ -19,7 +18,7 @@ _held: list[IO[bytes]] = []
 
 def free_port() -> int:
     """A port of 127.0.0.1 where nothing listens, and where nothing will but what the caller starts."""
-    folder = Path(tempfile.gettempdir()) / f"wakelog-ports-{os.getuid()}"
+    folder = Path("/tmp") / f"wakelog-ports-{os.getuid()}"  # also of runs whose own files are elsewhere
     folder.mkdir(exist_ok=True)
     for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
         lock = (folder / str(port)).open("wb")
