@@ -53,3 +53,13 @@ def test_the_language_is_told_by_its_small_words(text: str, is_so: bool) -> None
 
 def test_code_does_not_make_a_text_foreign() -> None:
     assert is_english("Fix the bug in the parser:\n```\nfoo bar baz qux quux corge grault garply waldo fred\n```")
+
+
+def test_notes_in_keywords_are_english_by_the_few_small_words_they_have() -> None:
+    notes = (
+        "Scope: confirm data sources, required aggregations, existing hooks, components, filters, charts, widgets."
+        " Layer: design reusable metrics service supporting filters, date range, labels, teams, comparison overlay;"
+        " specify query params, response shape, efficient queries."
+        " Page: map state shape, decide hooks and pieces; define how it joins."
+    )
+    assert is_english(notes)

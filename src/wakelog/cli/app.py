@@ -166,7 +166,10 @@ def _nearest(word: str, names: list[str]) -> str:
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(wakelog.__version__, "-V", "--version", prog_name="wakelog")
 @click.option(
-    "--store", "store_url", metavar="PATH", help="Use this store (default: WAKELOG_STORE, or the nearest .wakelog)."
+    "--store",
+    "store_url",
+    metavar="PATH",
+    help="Use this store (default: WAKELOG_STORE, the nearest .wakelog, or your own).",
 )
 @click.pass_context
 def app(ctx: click.Context, store_url: str | None) -> None:

@@ -351,7 +351,10 @@ def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 _OPTIONS = (
     click.option(
-        "--store", "store_url", metavar="PATH", help="Use this store (default: WAKELOG_STORE, or the nearest .wakelog)."
+        "--store",
+        "store_url",
+        metavar="PATH",
+        help="Use this store (default: WAKELOG_STORE, the nearest .wakelog, or your own).",
     ),
     click.option(
         "-s",

@@ -17,11 +17,11 @@ from typing import Any
 from wakelog.context.handles import Evicted, read_evicted
 from wakelog.context.quotes import fenced, mark_of, one_line
 from wakelog.context.token_budget import Part, SectionLine
-from wakelog.errors import NotFoundError
+from wakelog.errors import NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
-from wakelog.model.ids import Seq
+from wakelog.model.ids import Seq, SessionId, is_session_id
 from wakelog.model.parts import text_of
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
@@ -119,10 +119,21 @@ class Teller:
     def subagents(self) -> Part:
         found = sorted(self.state["subagents"].items(), key=lambda s: (s[1]["status"] != "running", -s[1]["seq"]))
         lines = (
-            self.said(f"{name} {text_of(each['status'])}: {text_of(each['task'])}", each["seq"], what="sub-agent")
-            for name, each in found
+            self.said(
+                f"{self._name(id)} {text_of(each['status'])}: {text_of(each['task'])}", each["seq"], what="sub-agent"
+            )
+            for id, each in found
         )
         return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
+
+    def _name(self, id: str) -> str:
+        """The name of another session, by which people know it; in a window, and where it has none, its id."""
+        if not self.numbers:
+            return id  # a name may change, and a window must not
+        try:
+            return (is_session_id(id) and self.log.engine.head(SessionId(id)).name) or id
+        except WakelogError:
+            return id
 
     def working_set(self) -> Part:
         changed = self.state["files_modified"]

@@ -26,6 +26,7 @@ from wakelog.model.calls import ASKS
 from wakelog.model.json_fields import dicts_in
 from wakelog.model.parts import Text as TextPart
 from wakelog.model.parts import content_text, is_answer, parts_of, text_of
+from wakelog.model.readable import arguments_text
 from wakelog.session import Session
 from wakelog.timeline.messages import content_of, is_input_said
 
@@ -214,7 +215,7 @@ class _Page:
         asked = request or entry
         given = self._read(asked, "input") if asked.body.get("input") is not None else None
         if given is not None:
-            parts.append(f"<h4>input</h4>{_pre(_arguments(given))}")
+            parts.append(f"<h4>input</h4>{_pre(arguments_text(given))}")
         said = ""
         if body.get("output") is not None:
             said = unwrapped(_words(self._read(entry, "output")))
@@ -299,15 +300,6 @@ def _folded(text: str) -> str:
 
 def _words(value: Any) -> str:
     return content_text(value) or text_of(value)
-
-
-def _arguments(given: Any) -> str:
-    """A call's input, an argument at a time, so that texts keep their lines."""
-    if not isinstance(given, dict):
-        return text_of(given)
-    return "\n".join(
-        f"{k}:\n{v}" if isinstance(v, str) and "\n" in v else f"{k}: {text_of(v)}" for k, v in given.items()
-    )
 
 
 def _thoughts(answer: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,12 +12,18 @@ from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlock
 from wakelog.insight.sentences import sentences_of
 
 _NEXT: Final = re.compile(
-    r"\bnext steps?\b|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b"
+    r"^\W*(?:(?:the|my|your|our|suggested|recommended|possible|immediate) )*next steps?\b"
+    r"|\bnext steps? (?:is|are|would|could|should|remain)|\bnext steps?:"
+    r"|\bremaining (?:work|steps?|tasks?|items?)\b|\bstill (?:need|needs|have|has|left|remains?) to\b"
     r"|\bstill to do\b|\bleft to do\b|\bnot yet (?:done|implemented|started)\b"
     r"|\bTODO:|\bfollow[- ]ups?:|\bwhat(?:'s| is) left\b|\byou(?:'ll| will) (?:need|have) to\b|\bI(?:'ll"
     r"| will) (?:come back|follow up)\b",
     re.IGNORECASE,
 )
+
+_TITLE: Final = re.compile(r"\W*(?:[\w'’-]+[ \t]+){0,6}[\w'’-]+\W*:\W*|\*\*[^*]{1,60}\*\*\W*")
+ITEMS: Final = 3
+"""So many sentences under a title are quoted."""
 
 
 def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
@@ -27,10 +34,19 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
     said = [b for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"]
     if not said or not isinstance(turn.blocks[-1], SpokenText):
         return
-    for sentence in sentences_of(said[-1].text):
-        if _NEXT.search(sentence.text):
-            yield Finding("pending", TextSpan(said[-1].seq, said[-1].block, sentence.start, sentence.end), score=2)
-            return
+    sentences = sentences_of(said[-1].text)
+    for number, sentence in enumerate(sentences):
+        if not _NEXT.search(sentence.text):
+            continue
+        start, end = sentence.start, sentence.end
+        if sentence.is_heading or _TITLE.fullmatch(sentence.text):
+            # A title says nothing itself: what stands under it does.
+            below = list(itertools.takewhile(lambda s: not s.is_heading, sentences[number + 1 :]))[:ITEMS]
+            if not below:
+                continue
+            start, end = below[0].start, below[-1].end
+        yield Finding("pending", TextSpan(said[-1].seq, said[-1].block, start, end), score=2)
+        return
 
 
 def open_items(given: Any) -> list[str]:

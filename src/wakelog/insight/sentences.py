@@ -49,6 +49,7 @@ _BRACKETS: Final = re.compile(r"\[[^\]\n]*\]|^\s*[|#].*$", re.MULTILINE)
 _ENOUGH_WORDS: Final = 10
 _MANY_WORDS: Final = 40
 _SHARE: Final = 0.12
+_TERSE_SHARE: Final = 0.04
 
 
 class Sentence(msgspec.Struct, frozen=True, gc=False):
@@ -115,7 +116,9 @@ def is_english(text: str) -> bool:
     is_accented = sum(not w.replace("’", "'").isascii() for w in words) > _SHARE * len(words)
     if english >= (2 * _SHARE if is_accented else _SHARE) * len(words):
         return True
-    return other <= english and not is_accented and len(words) < _MANY_WORDS
+    # Notes in keywords have few small words in any language, but those they have are of one.
+    is_terse = other == 0 and english >= _TERSE_SHARE * len(words)
+    return not is_accented and (is_terse or (other <= english and len(words) < _MANY_WORDS))
 
 
 _SMALL: Final = word_set(

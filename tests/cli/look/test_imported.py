@@ -219,3 +219,15 @@ def test_a_search_that_the_provider_made_is_told_in_words(cli: Cli, tmp_path: Pa
 
 def test_an_exported_page_says_when_the_session_was_last_active(cli: Cli, shop: str) -> None:
     assert "last at 2026-03-01T10:00:" in cli("export", shop, "--format", "md", "-o", "-").out
+
+
+def test_an_edit_reads_as_what_goes_and_what_comes(cli: Cli, shop: str) -> None:
+    [edit] = [e for e in cli("show", f"{shop}@1", "--json").data["events"] if e["tool"] == "Edit"]
+    given = edit["body"]["input"]
+    shown = cli("show", shop, f"e{edit['seq']}").out
+    page = cli("export", shop, "--format", "md").out
+    assert given["old_string"] != given["new_string"]
+    for told in (shown, page):
+        assert f"-{given['old_string']}" in told
+        assert f"+{given['new_string']}" in told
+        assert '"old_string"' not in told

@@ -75,7 +75,8 @@ def diff_command(
 
     Without points: what the last turn changed. One turn, event or commit: what that changed. One time or checkpoint:
     what changed since. @3..@7 means the same as @3 @7; for changes since turn 3, write @3 @. Points may lie in
-    different sessions: fix-auth@5 try-redis@7. KEY (a JSON Pointer) shows only the changes below it.
+    different sessions: fix-auth@5 try-redis@7. Of two runs, such as two trials of one task, the first different call
+    and the sums are told. KEY (a JSON Pointer) shows only the changes below it.
 
     With --files, or paths after --, the contents of files are compared instead.
 
@@ -218,6 +219,8 @@ def _show(
     ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool, insight: Insight | None
 ) -> None:
     _say_heading(ctx, pair)
+    if not stat and _are_runs(pair):
+        _say_runs(ctx, pair)
     if not found.changes:
         ctx.say("no change")
     elif stat:
@@ -229,6 +232,27 @@ def _show(
         ctx.say_all(change_lines(ctx, found, files))
     if insight and not stat:
         ctx.say_all(insight_lines(ctx, insight, WHY, files=False))
+
+
+def _are_runs(pair: _Pair) -> bool:
+    """Whether two sessions that share no history are compared as they ended."""
+    ids = (pair.session.id, pair.other.id)
+    forks = [each.head.fork for each in (pair.session, pair.other)]
+    is_kin = ids[0] == ids[1] or any(fork is not None and fork.parent in ids for fork in forks)
+    return not is_kin and pair.a == pair.session.head.seq and pair.b == pair.other.head.seq
+
+
+def _say_runs(ctx: CommandContext, pair: _Pair) -> None:
+    """Where two runs first did something else, the words that led to it, and what each came to."""
+    from wakelog.cli.render.comparison import first_call_lines, sum_lines
+
+    compared = pair.session.history.compare(pair.other)
+    first = compared.pairs[0]
+    if first.first_call is not None:
+        ctx.say_all(first_call_lines(ctx, first, (pair.session.log, pair.other.log), "AB"))
+    else:
+        ctx.say("no call differs" if first.divergence else "no step differs")
+    ctx.say_all(sum_lines(ctx, compared.courses))
 
 
 def _say_heading(ctx: CommandContext, pair: _Pair) -> None:
@@ -253,6 +277,9 @@ def _name(ctx: CommandContext, session: Session[Any]) -> str:
 def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
     name = handle(pair.other)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
+    if _are_runs(pair):
+        ctx.suggest(f"wakelog compare {handle(pair.session)} {name}")
+        return
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
 
 

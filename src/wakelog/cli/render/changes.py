@@ -170,7 +170,7 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
             spent.append(f"+{show(more)}" if more >= 0 else f"{glyph('minus')}{show(-more)}")
     if spent:
         yield "budget", f" {glyph('dot')} ".join(spent)
-    tools = [f"{c.key} {glyph('times')}{_more(c, 'calls')}{_errors(c)}" for c in diff.of("tools")]
+    tools = [f"{c.key} {_times(_more(c, 'calls'))}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)
     # Files have their own section.
@@ -178,6 +178,10 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
     touched = [c.key if c.how != "removed" else f"{glyph('minus')}{c.key}" for c in others]
     if touched:
         yield "resources", ", ".join(touched)
+
+
+def _times(more: int) -> str:
+    return f"{glyph('times')}{more}" if more >= 0 else f"{glyph('minus')}{-more}"
 
 
 def _more(change: Change, field: str) -> int:

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.cli.context import CommandContext
-from wakelog.cli.render.events import Tools, has_time, line_of, outcome_of, show_line, text_room
+from wakelog.cli.render.events import Tools, has_time, line_of, model_params, outcome_of, show_line, text_room
 from wakelog.cli.render.flags import flags_by_event
-from wakelog.cli.render.money import cost_words
+from wakelog.cli.render.money import usage_words
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.render.turns import TurnSummary
-from wakelog.cli.render.values import fetched, is_short, mention, readable, scalar, text_of, tree
+from wakelog.cli.render.values import fetched, is_short, mention, scalar, text_of, tree
 from wakelog.cli.text import (
     clock,
     count,
@@ -23,12 +23,14 @@ from wakelog.cli.text import (
     inert_line,
     money,
     other_time,
+    pad,
     size,
     width,
 )
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import is_aside
 from wakelog.model.parts import content_text
+from wakelog.model.readable import laid_out
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.timeline.selectors import Range
@@ -44,6 +46,8 @@ _TOLD = frozenset(
 )
 """Told among the facts of an event."""
 _MARGIN = 14
+_MESSAGES = 12
+"""So many messages of a model's window are shown with the call."""
 
 
 def turn_lines(
@@ -159,7 +163,7 @@ def _rest(ctx: CommandContext, session: Session[Any], entry: Entry, left: int) -
 def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> tuple[str, int]:
     """A value as text of at most `limit` bytes, and how many were left out."""
     # A payload is fetched whole even when only its beginning is shown: storage has no parts.
-    text = readable(fetched(session, entry, value, 0))
+    text = laid_out(fetched(session, entry, value, 0))
     data = text.encode()
     if not limit or len(data) <= limit:
         return text, 0
@@ -201,10 +205,12 @@ def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools:
     if not entry.is_intact:
         yield f"  {ctx.style('the content was erased or pruned; what is left is structure', fg='yellow')}"
     diff = session.files.change(entry)
+    window = list(_window_lines(ctx, session, entry))
+    yield from window
     for name, value in body.items():
         if diff is not None and name in _TOLD_BY_DIFF:
             continue
-        if name in _TOLD:
+        if name in _TOLD or (window and name in ("input", "params", "context_hash")):
             continue
         yield from _field(ctx, session, entry, name, value, limit)
     if diff is not None:
@@ -242,7 +248,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
         yield "outcome", outcome
     if why := body.get("why"):
         yield "why", text_of(why)
-    if cost := cost_words(body.get("cost")):
+    if cost := usage_words(body.get("cost")):
         yield "cost", f" {glyph('dot')} ".join(cost)
     if header.cause:
         yield "cause", f"e{header.cause}"
@@ -254,11 +260,34 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
     yield "commit", entry.commit_id
 
 
+def _window_lines(ctx: CommandContext, session: Session[Any], entry: Entry) -> Iterator[str]:
+    """What a model was asked, where its window is known by its events: the messages, the newest last."""
+    body = entry.body
+    if entry.kind != "action.requested" or body.get("effect") != "model" or not body.get("context_hash"):
+        return
+    rows: list[tuple[str, str]] = []
+    if params := model_params(body):
+        rows.append(("params", fit(params, ctx.columns - 17)))
+    items = session.context.seen(entry.seq).seen.items
+    if len(items) > _MESSAGES:
+        rows.append(("", f"{len(items) - _MESSAGES:,} older: wakelog context {handle(session)}@e{entry.seq}"))
+    for item in items[-_MESSAGES:]:
+        who = item.name if item.kind == "call" else item.role
+        said = f" {glyph('arrow')} ".join(filter(None, item.asked_and_said)) if item.kind == "call" else item.text
+        front = f"{pad(item.key, 6)} {pad(fit(who, 12), 12)}"
+        rows.append(("", f"{front} {fit(inert_line(said[:2000]), max(12, ctx.columns - 18 - width(front)))}"))
+    first = next((number for number, (name, _) in enumerate(rows) if not name), -1)
+    for number, (name, text) in enumerate(rows):
+        label = "messages" if number == first else name
+        yield f"  {ctx.style(f'{label:<14}', dim=True)} {text}"
+
+
 def _field(
     ctx: CommandContext, session: Session[Any], entry: Entry, name: str, value: Value, limit: int
 ) -> Iterator[str]:
     label = ctx.style(f"{fit(name, 14):<14}", dim=True)
-    if mention(value) or isinstance(value, str) or content_text(value):
+    is_call = name == "input" and isinstance(value, dict) and not is_short(value, ctx.columns - 17)
+    if mention(value) or isinstance(value, str) or content_text(value) or is_call:
         text, left = _limited(session, entry, value, limit)
         lines = list(_folded(text, ctx.columns - 17))
         yield f"  {label} {lines[0]}"

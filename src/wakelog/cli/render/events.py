@@ -123,6 +123,10 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
     tool = session.history.tool_of(entry, tools) or text_of(body.get("action", "action"))
     if not body:
         return EventLine("note", tool, f"{verb} (pruned)")
+    if verb == "requested" and body.get("effect") == "model" and body.get("context_hash"):
+        spans = [f"e{a}" if a == b else f"e{a}..e{b}" for a, b in entry.header.derived_from]
+        shown = f"is shown {', '.join(spans[:4])}{glyph('more') * (len(spans) > 4)}" if spans else "is asked"
+        return EventLine("call", tool, ", ".join(filter(None, (shown, model_params(body, tool)))))
     if verb == "requested":
         text = preview(session, entry, body.get("input")) or text_of(body.get("params") or "model call")
         if body.get("approval"):
@@ -141,6 +145,13 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
     return EventLine(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
+
+
+def model_params(body: dict[str, Value], tool: str = "") -> str:
+    """The settings of a model call, such as `max_tokens 99`; without the model's name where that is the tool's."""
+    params = body.get("params")
+    given = params.items() if isinstance(params, dict) else ()
+    return ", ".join(f"{k} {text_of(v)}" for k, v in given if not (k == "model" and v == tool))
 
 
 def _outcome_text(session: Session[Any], entry: Entry) -> str:

@@ -45,6 +45,22 @@ def cost_words(cost: Value) -> list[str]:
     return words
 
 
+def usage_words(cost: Value) -> list[str]:
+    """The same in full: also what went in, and what of it came from a cache."""
+    if not isinstance(cost, dict) or not cost.get("tokens_in"):
+        return cost_words(cost)
+    parts = [
+        f"{count(cost[name])} {word}"
+        for name, word in (("cache_read_tokens", "from cache"), ("cache_write_tokens", "to cache"))
+        if cost.get(name)
+    ]
+    inside = f" ({', '.join(parts)})" if parts else ""
+    thought = f" ({count(cost['reasoning_tokens'])} thinking)" if cost.get("reasoning_tokens") else ""
+    words = [word + thought if word.endswith(" out") else word for word in cost_words(cost)]
+    place = 1 if cost.get("duration_us") else 0
+    return [*words[:place], f"{count(cost['tokens_in'])} in{inside}", *words[place:]]
+
+
 def plain_cost(cost: Value) -> dict[str, Any] | None:
     """What something used up as JSON; what was not reported is null, never 0."""
     if not isinstance(cost, dict) or not any(cost.values()):

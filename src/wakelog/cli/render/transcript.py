@@ -18,6 +18,7 @@ from wakelog.cli.text import counted, inert, inert_line, iso
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside
+from wakelog.model.readable import laid_out
 from wakelog.session import Session
 
 LONG = 4000
@@ -94,7 +95,7 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
     line = line_of(session, entry, tools)
     yield f"- {_plain(mask(line.word))}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
-        value = mask(readable(fetched(session, entry, entry.body.get(field), 0)))
+        value = mask(laid_out(fetched(session, entry, entry.body.get(field), 0)))
         if line.text.startswith("→"):
             continue  # an answer that only asks for calls, which follow
         if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):

@@ -70,7 +70,7 @@ class TurnSummary(msgspec.Struct):
     @property
     def title(self) -> str:
         """What the turn is about: its input, else the first thing decided or done."""
-        return self.input or self.decision or self.first_tool
+        return self.input.strip() or self.decision or self.first_tool
 
 
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:

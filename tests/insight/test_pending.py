@@ -1,0 +1,28 @@
+"""Pending work that the agent names at the end of a turn."""
+
+import pytest
+
+from tests.insight.turns import Scene
+from wakelog.insight.pending import find_pending
+
+
+@pytest.mark.parametrize(
+    ("text", "quote"),
+    [
+        (
+            "All is done. Next steps: wire the hook, then stop the poll.",
+            "Next steps: wire the hook, then stop the poll.",
+        ),
+        (
+            "Done.\n\n## Next steps for tracing\n1. Turn logs on.\n2. Run it.\n\n## Notes\nNone.",
+            "Turn logs on.\n2. Run it.",
+        ),
+        ("Done.\n\n**Next steps:**\n- Deploy it.", "Deploy it."),
+        ("You'll need to restart the server.", "You'll need to restart the server."),
+        ("- **Validation**: outline the tests, and next steps for later.", ""),
+        ("Done.\n\n## Next steps", ""),
+    ],
+)
+def test_what_is_left_is_quoted_and_never_a_title(text: str, quote: str) -> None:
+    scene = Scene().edits().says(text)
+    assert "".join(scene.quote(found) for found in find_pending(scene.done())) == quote
