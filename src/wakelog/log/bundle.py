@@ -263,6 +263,8 @@ class _Reader:
 
     def __init__(self, first: _First) -> None:
         self.first = first
+        if first.wakelog != FORMAT_VERSION:
+            _refuse(f"there is no version {first.wakelog} of the format")
         self._segments = {s.session: s for s in first.segments}
         if first.session not in self._segments or len(self._segments) != len(first.segments):
             _refuse("its first line does not describe its sessions")
@@ -294,8 +296,8 @@ def _commit(value: _Line, fork: _Fork | None, *, encrypted: bool) -> Commit:
         commit_id=value.commit_id,
         first=value.first,
         last=value.last,
-        prev=bytes.fromhex(value.prev),
-        hash=bytes.fromhex(value.hash),
+        prev=_unhex(value.prev),
+        hash=_unhex(value.hash),
         at=value.at,
         epoch=value.epoch,
         status=value.status,
@@ -304,14 +306,22 @@ def _commit(value: _Line, fork: _Fork | None, *, encrypted: bool) -> Commit:
         kinds=value.kinds,
         paths=value.paths,
         records=tuple(
-            Record(header.encode(), bytes.fromhex(salt), from_text(body) if encrypted and body else body.encode())
+            Record(header.encode(), _unhex(salt), from_text(body) if encrypted and body else body.encode())
             for header, salt, body in value.records
         ),
-        payloads=tuple((bytes.fromhex(h), base64.b64decode(c, validate=True)) for h, c in value.payloads.items()),
-        fingerprint=bytes.fromhex(value.fingerprint),
-        fork=ForkPoint(parse_session_id(fork.parent), fork.at, bytes.fromhex(fork.hash)) if fork else None,
+        payloads=tuple((_unhex(h), base64.b64decode(c, validate=True)) for h, c in value.payloads.items()),
+        fingerprint=_unhex(value.fingerprint),
+        fork=ForkPoint(parse_session_id(fork.parent), fork.at, _unhex(fork.hash)) if fork else None,
         late=True,  # it happened, whatever the session's status was; the chain decides where it goes
     )
+
+
+def _unhex(text: str) -> bytes:
+    """Bytes have one way to be written, or two bundles that differ would be the same."""
+    value = bytes.fromhex(text)
+    if value.hex() != text:
+        _refuse(f"{text[:64]!r} is not written in lower-case hex digits")
+    return value
 
 
 # Lines, plain or gzipped. A gzipped file of a megabyte may unpack to a gigabyte: it is unpacked piece by piece, so that
