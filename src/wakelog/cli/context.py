@@ -154,7 +154,7 @@ class CommandContext:
         """What a session is called; a damaged one may not tell."""
         try:
             return self.store.engine.head(session).name or session
-        except errors.CorruptLogError:
+        except (errors.CorruptLogError, errors.NotFoundError):
             return session
 
     # Answers

@@ -25,7 +25,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, Wa
 from wakelog.log.damage import Hole, commits_around
 from wakelog.log.log import Log
 from wakelog.log.mask import mentions
-from wakelog.log.reader import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries
+from wakelog.log.reader import Entry, Segment, fetch, fold_at, open_commit, read_commits, read_entries, sound_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Anchor, Commit, Head
@@ -129,7 +129,9 @@ def verify_session(
         return verify(Log(engine, session, even_damaged=True), anchor, own=own)
     except CorruptLogError as exc:
         fault = Fault(exc.seq, exc.message)
-        return VerifyReport(session, 0, "", (fault,), (), {}, anchored=anchor is not None)
+    except NotFoundError as exc:
+        fault = Fault(0, f"{exc.message}, though the store lists it or a fork of it")
+    return VerifyReport(session, 0, "", (fault,), (), {}, anchored=anchor is not None)
 
 
 def verify_beyond(log: Log, ancestor: SessionId) -> list[Fault]:
@@ -208,7 +210,7 @@ class _Walk:
     def _collect_removals(self, segment: Segment) -> None:
         # Of a parent the whole is read: it may have erased or pruned after the fork.
         restated: list[tuple[Segment, Entry, ev.PayloadErased]] = []
-        upto = self.engine.head(segment.session).seq
+        upto = sound_head(self.engine, segment.session).seq
         for commit in commits_around(self.engine, segment.session, after=segment.first - 1, upto=upto):
             if isinstance(commit, Hole) or {"payload.erased", "range.pruned"}.isdisjoint(commit.kinds):
                 continue

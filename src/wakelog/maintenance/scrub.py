@@ -37,7 +37,7 @@ from wakelog.store.index_place import has_index, index_path
 if TYPE_CHECKING:
     from wakelog.store import Store
 
-_BACKUP = "restore it from a backup"
+_BACKUP = "wakelog store scrub --repair mends it where that is certain; else restore it from a backup"
 POSITION, LAST = "scrub", "scrubbed"
 KEEP_S = 5.0
 """How often the mark is written meanwhile."""
@@ -270,6 +270,8 @@ def _is_gone(store: Store, session: SessionId) -> bool:
 def _finding(head: Head, fault: Fault) -> StoreFinding:
     if is_of_cache(fault):
         fix, can_tidy = "wakelog store scrub --repair drops it", True
+    elif not fault.seq:
+        fix, can_tidy = _BACKUP, False
     else:
         fix, can_tidy = f"take it from a backup; wakelog verify {head} tells more", False
     return StoreFinding(fault.what, head.session, fault.seq, fix=fix, can_tidy=can_tidy)

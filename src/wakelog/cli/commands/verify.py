@@ -70,7 +70,7 @@ def verify_command(
     def human() -> None:
         for report in reports:
             _show(ctx, report)
-            if report.session:
+            if report.head_hash:
                 _show_anchor(ctx, report, signed)
 
     ctx.answer("verify", data, human)
@@ -178,6 +178,11 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
         ctx.say(f"{mark} {name}")
         for fault in report.integrity:
             ctx.say(f"    {ctx.style(inert_line(fault.what), fg='red')}")
+        return
+    if not report.head_hash:
+        ctx.say(f"{mark} {name}  cannot be read: nothing of it was checked")
+        for fault in report.integrity:
+            ctx.say(f"    {'integrity':<13}{ctx.style(inert_line(fault.what), fg='red')}")
         return
     ctx.say(f"{mark} {name}  {counted(report.events, 'event')}, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):

@@ -17,6 +17,7 @@ from wakelog.engines.sqlite import tables
 from wakelog.engines.sqlite.connection import _NETWORK, _file_system_of, connect, translated
 from wakelog.engines.sqlite.fork_safety import gate
 from wakelog.engines.sqlite.index_damage import damaged_index, integrity, rebuild_index
+from wakelog.engines.sqlite.row_damage import mend_rows
 from wakelog.engines.sqlite.rows import checksum
 from wakelog.errors import CorruptLogError
 from wakelog.model.ids import SessionId, is_session_id
@@ -196,11 +197,12 @@ def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFindin
 
 
 def tidied(db: apsw.Connection) -> int:
-    """Makes a damaged index of the file anew, drops what is derived and damaged, and what belongs to nobody; how many
-    things that were."""
+    """Mends damaged rows of sessions and names, makes a damaged index of the file anew, drops what is derived and
+    damaged, and what belongs to nobody; how many things that were."""
+    count = mend_rows(db)
     faults = integrity(db)
     index = damaged_index(db, faults) if faults else ""
-    count = int(rebuild_index(db, index)) if index else 0
+    count += int(rebuild_index(db, index)) if index else 0
     for session, seq, data, stored, number in db.execute(_SNAPSHOTS).fetchall():
         if checksum(session, seq, data) != stored:
             db.execute("delete from snapshot where session = ? and seq = ?", (number, seq))

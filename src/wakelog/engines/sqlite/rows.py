@@ -25,6 +25,7 @@ HEAD_COLUMNS = (
     " (select checksum || ' ' || name from name where session = s.id)"
 )
 _PLAIN = 15
+_MEND = "wakelog store scrub --repair writes it as it was, where that is certain"
 
 _encode_texts = msgspec.json.Encoder().encode
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -100,7 +101,7 @@ def head_from_row(row: tuple[Any, ...]) -> Head:
     """From the columns of HEAD_COLUMNS."""
     session, parent, fork_at, fork_hash, stored, is_its_own, named = row[_PLAIN : _PLAIN + 7]
     if checksum(session, parent, fork_at, fork_hash) != stored:
-        raise CorruptLogError(f"what is stored of session {session} is damaged", session=session)
+        raise CorruptLogError(f"what is stored of session {session} is damaged", hint=_MEND, session=session)
     if not is_its_own:
         raise CorruptLogError(
             f"the newest commit of session {session} is missing, or belongs to another session", session=session
@@ -126,7 +127,7 @@ def head_from_row(row: tuple[Any, ...]) -> Head:
 
 def check_name(name: str, session: str, stored: Any) -> None:
     if checksum(name, session) != stored:
-        raise CorruptLogError(f"the stored name {name!r} is damaged")
+        raise CorruptLogError(f"the stored name {name!r} is damaged", hint=_MEND)
 
 
 def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogError:
