@@ -1,10 +1,13 @@
-"""Our stores for frameworks beside the frameworks' own: the same program, the same durability, in one run.
+"""Our checkpointer for LangGraph beside LangGraph's own: the same graph, the same durability, in one run.
 
     python -m benchmarks.adapters [--turns 1000] [--quick] [--durability sync]
 
-Both run the workload of `turns.py` through the framework. They take turns in small chunks, in shuffled order, because
-the time of a sync drifts. After the run each must give back the reference state, or no figure is shown. Peers live in
-`.venv-bench`. The rate of the last tenth is shown too: a store that writes everything again gets slower with each turn.
+Both run the workload of `turns.py` through the framework, and so does a checkpointer that stores nothing and only holds
+the newest checkpoint: what it takes is LangGraph's own. They take turns in small chunks, in shuffled order, because
+the time of a sync drifts. After the run each must give back the reference state, or no figure is shown. Each row tells
+of all turns up to that one, because a store that writes everything again gets slower with each turn. Processor time is
+shown beside time: it tells the same on a busy machine. Peers live in `.venv-bench`; `WAKELOG_PURE=1` leaves the native
+core aside.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ from benchmarks.peers.langgraph import LangGraphSqlite
 from benchmarks.protocol import Contender
 from benchmarks.scratch import FOLDER, empty_folder
 from benchmarks.turns import make_turn
+from wakelog.native import IN_USE
 
 CHUNK = 20
 DURABILITIES = ("sync", "async", "exit")
+MARKS = (100, 400, 1000, 3000)
 
 
 class LangGraphWakelog(LangGraphSqlite):
@@ -44,6 +49,47 @@ class LangGraphWakelog(LangGraphSqlite):
         self.saver.close()
 
 
+class LangGraphNothing(LangGraphSqlite):
+    """The same graph with a checkpointer that holds the newest checkpoint, and stores none."""
+
+    def _open(self) -> Any:
+        from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
+
+        class HoldsOne(BaseCheckpointSaver):  # type: ignore[misc]  # untyped where LangGraph is not installed
+            newest: Any = None
+
+            def get_tuple(self, config: Any) -> Any:
+                return self.newest
+
+            def put(self, config: Any, checkpoint: Any, metadata: Any, new_versions: Any) -> Any:
+                place = {"thread_id": config["configurable"]["thread_id"], "checkpoint_ns": ""}
+                told: Any = {"configurable": {**place, "checkpoint_id": checkpoint["id"]}}
+                held = {**checkpoint, "channel_values": dict(checkpoint["channel_values"])}
+                self.newest = CheckpointTuple(told, held, metadata, None, [])
+                return told
+
+            def put_writes(self, config: Any, writes: Any, task_id: str, task_path: str = "") -> None:
+                pass
+
+            def get_next_version(self, current: Any, channel: None) -> Any:
+                return 1 if current is None else int(current) + 1
+
+        return HoldsOne()
+
+    def settings(self) -> dict[str, Any]:
+        return {}
+
+    def close(self) -> None:
+        pass
+
+
+CONTENDERS: tuple[tuple[str, type[LangGraphSqlite]], ...] = (
+    ("langgraph-checkpoint-sqlite", LangGraphSqlite),
+    ("WakelogSaver", LangGraphWakelog),
+    ("nothing stored", LangGraphNothing),
+)
+
+
 class Measured:
     """One contender on its way."""
 
@@ -52,41 +98,45 @@ class Measured:
         self.place = place
         self.contender = contender
         self.times: list[float] = []
+        self.processor_s: list[float] = []
 
     def append(self, first: int, last: int) -> None:
         for n in range(first, last + 1):
             turn = make_turn(n)
-            start = time.perf_counter()
+            start, spent = time.perf_counter(), time.process_time()
             self.contender.append(turn)
             self.times.append(time.perf_counter() - start)
+            self.processor_s.append(time.process_time() - spent)
 
     def bytes_a_turn(self) -> float:
         return sum(each.stat().st_size for each in self.place.rglob("*") if each.is_file()) / len(self.times)
 
-    def rate(self, part: slice = slice(1, None)) -> float:
-        times = self.times[part]
-        return len(times) / sum(times)
+    def rate(self, upto: int) -> float:
+        return upto / sum(self.times[:upto])
+
+    def processor_ms(self, upto: int) -> float:
+        return sum(self.processor_s[:upto]) / upto * 1e3
 
 
-def langgraph_pair(durability: str, folder: Path) -> tuple[Measured, Measured]:
+def contenders(durability: str, folder: Path) -> list[Measured]:
     made = []
-    for name, home in (("langgraph-checkpoint-sqlite", LangGraphSqlite), ("WakelogSaver", LangGraphWakelog)):
-        place = folder / name
+    for name, home in CONTENDERS:
+        place = folder / home.__name__
         place.mkdir()
         kind: Any = type(home.__name__, (home,), {"durability": durability})
         made.append(Measured(name, place, kind(str(place))))
-    return made[0], made[1]
+    return made
 
 
-def run(pair: tuple[Measured, Measured], turns: int, tell: Callable[[str], None]) -> None:
+def run(all_of_them: list[Measured], turns: int, tell: Callable[[str], None]) -> None:
     """Appends in chunks, then holds what each loads against the reference."""
     rng = random.Random(turns)
     for first in range(1, turns + 1, CHUNK):
-        for each in rng.sample(pair, 2):
+        for each in rng.sample(all_of_them, len(all_of_them)):
             each.append(first, min(turns, first + CHUNK - 1))
         tell(f"turn {first:,} of {turns:,}")
     done = [make_turn(n) for n in range(1, turns + 1)]
-    for each in pair:
+    for each in all_of_them:
         check_state(each.contender, each.contender.load(), done)
         each.contender.close()
         for database in each.place.rglob("*.db"):  # so that what was written is in the file, and counted once
@@ -95,17 +145,19 @@ def run(pair: tuple[Measured, Measured], turns: int, tell: Callable[[str], None]
             db.close()
 
 
-def show(title: str, theirs: Measured, ours: Measured) -> None:
-    last = slice(-max(1, len(ours.times) // 10), None)
-    print(f"\n{title}, {len(ours.times):,} turns")
-    for each in (theirs, ours):
-        print(
-            f"  {each.name:28} {each.rate():8.1f} turns/s {each.rate(last):8.1f} at the end"
-            f" {each.bytes_a_turn() / 1024:9.1f} KB a turn"
-        )
-    faster, at_the_end = ours.rate() / theirs.rate(), ours.rate(last) / theirs.rate(last)
-    smaller = theirs.bytes_a_turn() / ours.bytes_a_turn()
-    print(f"  {'ours / theirs':28} {faster:7.1f} ×       {at_the_end:8.1f} ×           1/{smaller:.0f}")
+def show(title: str, theirs: Measured, ours: Measured, nothing: Measured) -> None:
+    turns = len(ours.times)
+    print(f"\n{title}")
+    print(f"{'turns':>7}{'':4}{'turns a second':^40}{'':4}{'processor ms a turn':^40}")
+    heads = ("theirs", "ours", "nothing", "ratio")
+    print(f"{'':11}{''.join(f'{head:>10}' for head in heads)}{'':4}{''.join(f'{head:>10}' for head in heads)}")
+    for upto in [*(mark for mark in MARKS if mark < turns), turns]:
+        rates = [each.rate(upto) for each in (theirs, ours, nothing)]
+        spent = [each.processor_ms(upto) for each in (theirs, ours, nothing)]
+        told = "".join(f"{number:10.1f}" for number in rates) + f"{rates[1] / rates[0]:9.2f}×"
+        print(f"{upto:7,}{'':4}{told}{'':4}{''.join(f'{n:10.2f}' for n in spent)}{spent[0] / spent[1]:9.2f}×")
+    a, b = theirs.bytes_a_turn(), ours.bytes_a_turn()
+    print(f"KB a turn: theirs {a / 1024:,.0f}, ours {b / 1024:,.1f}, which is 1/{a / b:,.0f}")
 
 
 def main() -> None:
@@ -115,12 +167,13 @@ def main() -> None:
     parser.add_argument("--durability", choices=DURABILITIES, action="append")
     given = parser.parse_args()
     turns = 200 if given.quick else given.turns
+    print(f"wakelog in {IN_USE}")
     for durability in given.durability or (DURABILITIES[:1] if given.quick else DURABILITIES):
         with ExitStack() as stack:
             folder = stack.enter_context(empty_folder(FOLDER))
-            pair = langgraph_pair(durability, folder)
-            run(pair, turns, lambda text: print(f"\r{text}   ", end="", file=sys.stderr, flush=True))
-            show(f"LangGraph, durability {durability}", *pair)
+            found = contenders(durability, folder)
+            run(found, turns, lambda text: print(f"\r{text}   ", end="", file=sys.stderr, flush=True))
+            show(f"LangGraph, durability {durability}", *found)
 
 
 if __name__ == "__main__":

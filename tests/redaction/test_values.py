@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from tests.redaction.corpus import make
 from wakelog.codec.records import check_event
@@ -13,6 +14,7 @@ from wakelog.model import events as ev
 from wakelog.model.events import KINDS
 from wakelog.model.payloads import Payload
 from wakelog.redaction import Redactor, redact_event
+from wakelog.redaction.assignments import is_named_secret, may_name_secret
 from wakelog.testing.strategies import values
 
 GITHUB = make("gh§p_{b62:36}", 1)
@@ -236,3 +238,11 @@ def test_a_header_in_structured_data_is_known_by_its_key(key: str) -> None:
     kept = _content(redacted)["headers"]
     assert kept["also"][key] == ["theme=dark; Path=/", "[redacted:named-secret]"]
     assert session not in str(kept)
+
+
+@given(st.text(max_size=12), st.text(max_size=40))
+@example("password", "hunter22hunter")
+@example("Set-Cookie", "sessionid=8f3aC09dE1bB7a6F5e4D3c2B1a09f8e7")
+@example("_auth", "dXNlcjpodW50ZXIyMmh1bnRlcg==")
+def test_a_key_that_is_passed_over_never_names_a_secret(key: str, value: str) -> None:
+    assert may_name_secret(key) or not is_named_secret(key, value)

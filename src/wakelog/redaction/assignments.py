@@ -84,6 +84,8 @@ _KEY_OF_THIS_KIND = re.compile(
     r"|app|application|client|consumer|storage|deploy|webhook|admin|root|bot|session|jwt|hmac|aes|ssh|function|bearer)key"
     r"(?:base)?$"
 )
+_LOGINS = frozenset({"auth", "_auth"})  # of Docker and npm
+_COOKIES = frozenset({"cookie", "set-cookie"})
 _AWS = re.compile(r"[A-Za-z0-9/+]{40}")
 _AZURE = re.compile(r"[A-Za-z0-9/+]{86}==")
 
@@ -160,13 +162,22 @@ def kind_of_name(name: str) -> Kind | None:
     return "api-key" if _KEY_OF_THIS_KIND.search(flat) else None
 
 
+@lru_cache(4096)
+def may_name_secret(key: object) -> bool:
+    """Whether a value stored under a key may be a secret by that: almost never, which is remembered of each key. The
+    value of a patch goes by its path, so `value` may be anything."""
+    if not isinstance(key, str) or key == "value":
+        return True
+    return kind_of_name(key) is not None or key in _LOGINS or key.lower() in _COOKIES
+
+
 def is_named_secret(name: str, value: str) -> bool:
     """Whether `value`, stored under `name` in structured data, is a secret. There is no code here to mistake for one,
     so little is asked: a length, not a placeholder, not a sentence."""
     kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
-    if name in ("auth", "_auth"):  # of Docker and npm
+    if name in _LOGINS:
         return is_encoded_login(value)
-    if str(name).lower() in ("cookie", "set-cookie"):
+    if str(name).lower() in _COOKIES:
         return holds_session_cookie(value)
     if kind is None or is_placeholder(value):
         return False

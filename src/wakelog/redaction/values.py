@@ -15,7 +15,7 @@ import msgspec
 from wakelog.model.events import Event, FactRecorded, FileChanged
 from wakelog.model.payloads import Media, Payload
 from wakelog.model.values import DEPTH_MAX, Value
-from wakelog.redaction.assignments import is_named_secret
+from wakelog.redaction.assignments import is_named_secret, may_name_secret
 from wakelog.redaction.plausible import MARKER
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth:
         for k, v in value.items():
             if type(v) is str and depth < DEPTH_MAX:
                 texts.append(v)
-                found = found or is_named_secret(_key_in(value, k), v)
+                found = found or (may_name_secret(k) and is_named_secret(_key_in(value, k), v))
             elif type(v) not in _SCALARS:
                 found = _gather(redactor, v, _key_in(value, k), texts, depth + 1) or found
     elif isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
 """What changed in a channel since the checkpoint before, as operations on the session's data.
 
 A checkpoint comes with the whole value of every channel, and a conversation of a thousand messages comes a thousand
-times. So this process keeps what it knows of each value. Of a list of plain data it keeps the packed bytes: a longer
-list whose bytes begin with those has only grown. Of other lists and of dicts it keeps a copy, and which objects it was
-made from: an item that is the same object, and still equal to its copy, needs no look inside. What is left is compared
-in its stored form.
+times. So this process keeps a copy of each value, and which objects it was made from: items that are the same objects,
+and still equal to their copies, need no look inside. For rows (texts, numbers, and dicts of such) and for messages that
+is seen of all at once. A list that was built anew from plain data has only grown if its packed bytes begin with those
+of the copy. What is left is compared in its stored form.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from typing import Any
 
 import ormsgpack
 
-from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.codec import ATOMS, ValueCodec
 from wakelog.importers.frameworks.langgraph.values import is_plain_key
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta, escape
 
 _UNREAD = object()
+_OPS_FEW = 3
 _ONLY_PLAIN = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -34,70 +35,85 @@ _ONLY_PLAIN = (
 class ChannelCopy:
     """A channel's value as it is in the log: in its stored form until somebody wants to have it."""
 
-    __slots__ = ("_codec", "_given", "_own", "_packed", "_stored", "_took")
+    __slots__ = ("_are_rows", "_codec", "_given", "_is_plain", "_own", "_stored")
 
     def __init__(self, codec: ValueCodec, stored: Value = None) -> None:
         self._codec = codec
         self._stored = stored
         self._own: Any = _UNREAD
-        self._packed: bytes | None = None
-        """The items of a list of plain data, one after another."""
-        self._took = 0
-        """How many those are."""
+        self._is_plain = False
+        """Whether the copy is a list of plain data."""
+        self._are_rows = False
+        """Whether the items of that list are rows, which are copied in no time."""
         self._given: Any = None
         """The value that the graph has, its items by identity: a list or dict of the same objects."""
 
     def hand_out(self) -> Any:
         """A value for the graph to have, known again when it comes back."""
-        if self._packed is None and self._own is _UNREAD:
-            self._take(self._codec.revived(self._stored))
-            self._stored = None
-        if self._packed is not None:
-            return ormsgpack.unpackb(_head(self._took) + self._packed)
-        value = self._codec.copied(self._own)
+        value = self._value()
+        value = list(map(_copied_row, value)) if self._are_rows else self._codec.copied(value)
         self._given = _shallow(value)
         return value
 
-    def _take(self, value: Any) -> None:
-        """Keeps a value that is this copy's own."""
-        self._packed = _packed(value)
-        if self._packed is None:
-            self._own = value
-        else:
-            self._took = len(value)
-
     def _value(self) -> Any:
-        if self._packed is not None or self._own is _UNREAD:
-            return self.hand_out()
+        if self._own is _UNREAD:
+            self._keep(self._codec.revived(self._stored))
+            self._stored = None
         return self._own
+
+    def _keep(self, own: Any) -> None:
+        self._own = own
+        self._is_plain = type(own) is list and _packed(own) is not None
+        self._are_rows = self._is_plain and all(map(_is_row, own))
+
+    def _next(self, own: list[Any], added: list[Any], value: list[Any]) -> ChannelCopy:
+        """The copy of a list that goes on from this one, with some new items."""
+        fresh = ChannelCopy(self._codec)
+        fresh._own, fresh._given = own, list(value)
+        fresh._is_plain = self._is_plain and _packed(added) is not None
+        fresh._are_rows = fresh._is_plain and self._are_rows and all(map(_is_row, added))
+        return fresh
 
     def moved_to(self, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
         """The copy for a new value, and the operations that lead there. This copy stays as it is."""
-        packed = _packed(value)
-        if packed is not None and self._packed is not None and packed.startswith(self._packed):
-            fresh = ChannelCopy(self._codec)
-            fresh._packed, fresh._took = packed, len(value)
-            return fresh, self._added(value, self._took, path, where)
+        if type(value) is list and self._has_grown(value):
+            return self._grown(value, path, where)
         if self._given is not None and type(value) is type(self._given):
-            if type(value) is list and packed is None:
+            if type(value) is list:
                 return self._moved_list(value, path, where)
             if type(value) is dict and all(map(is_plain_key, value)) and all(map(is_plain_key, self._given)):
                 moved = self._moved_dict(value, path, where)
                 if moved is not None:
                     return moved
         before = self._codec.stored(self._value(), where) if self._stored is None else self._stored
-        return copy_of(self._codec, value, packed), diff(before, self._codec.stored(value, where), path)
+        return copy_of(self._codec, value), shortest(before, self._codec.stored(value, where), path)
 
-    def _added(self, value: list[Any], first: int, path: str, where: str) -> Delta:
-        return [
-            {"op": "add", "path": f"{path}/{i}", "value": self._codec.stored(value[i], f"{where}[{i}]")}
-            for i in range(first, len(value))
+    def _has_grown(self, value: list[Any]) -> bool:
+        """Whether a list begins with all that the copy holds."""
+        own, given = self._value(), self._given
+        if type(own) is not list or len(value) < len(own):
+            return False
+        if type(given) is list and all(map(operator.is_, given, value)):
+            if self._is_plain:
+                return bool(given == own)
+            fields = self._codec.fields_of(given)
+            if fields is not None:
+                return fields == self._codec.fields_of(own)
+        return self._is_plain and _packed(own) == _packed(value[: len(own)])
+
+    def _grown(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
+        first = len(self._own)
+        added = value[first:]
+        ops = [
+            {"op": "add", "path": f"{path}/{i}", "value": self._codec.stored(item, f"{where}[{i}]")}
+            for i, item in enumerate(added, first)
         ]
+        return self._next([*self._own, *map(self._codec.copied, added)], added, value), ops
 
     def _moved_list(self, value: list[Any], path: str, where: str) -> tuple[ChannelCopy, Delta]:
         given, own, same = self._given, self._own, self._is_same
         shorter = min(len(given), len(value))
-        head = self._unchanged(value)
+        head = 0
         while head < shorter and same(value[head], given[head], own[head]):
             head += 1
         tail = 0
@@ -107,18 +123,10 @@ class ChannelCopy:
         store, copy = self._codec.stored, self._codec.copied
         old = [store(item, where) for item in before]
         new = [store(item, f"{where}[{head + i}]") for i, item in enumerate(after)]
-        fresh = ChannelCopy(self._codec)
-        fresh._own, fresh._given = [*own[:head], *map(copy, after), *own[len(own) - tail :]], list(value)
+        fresh = self._next([*own[:head], *map(copy, after), *own[len(own) - tail :]], after, value)
+        if not head and not tail:
+            return fresh, shortest(old, new, path)
         return fresh, [_shifted(op, path, head) for op in diff(old, new)]
-
-    def _unchanged(self, value: list[Any]) -> int:
-        """How many items are there, if all are messages that are as they were, and none is gone. Else 0: that is seen
-        one by one."""
-        given = self._given
-        if len(value) < len(given) or not all(map(operator.is_, given, value)):
-            return 0
-        fields = self._codec.fields_of(given)
-        return len(given) if fields is not None and fields == self._codec.fields_of(self._own) else 0
 
     def _moved_dict(self, value: dict[str, Any], path: str, where: str) -> tuple[ChannelCopy, Delta] | None:
         given, own = self._given, self._own
@@ -148,35 +156,45 @@ class ChannelCopy:
 
 def new_channel(codec: ValueCodec, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
     """The copy of a channel's first value, and the operation that stores it."""
-    op = {"op": "add", "path": path, "value": codec.stored(value, where)}
-    return copy_of(codec, value, _packed(value)), [op]
+    return copy_of(codec, value), [{"op": "add", "path": path, "value": codec.stored(value, where)}]
 
 
-def copy_of(codec: ValueCodec, value: Any, packed: bytes | None) -> ChannelCopy:
+def copy_of(codec: ValueCodec, value: Any) -> ChannelCopy:
     fresh = ChannelCopy(codec)
-    if packed is not None:
-        fresh._packed, fresh._took = packed, len(value)
-    else:
-        fresh._own, fresh._given = codec.copied(value), _shallow(value)
+    fresh._keep(codec.copied(value))
+    fresh._given = _shallow(value)
     return fresh
 
 
+def shortest(before: Value, after: Value, path: str) -> Delta:
+    """The difference of two values, or the new value whole where most of it is new."""
+    ops = diff(before, after, path)
+    if len(ops) > _OPS_FEW and 2 * len(ops) > _leaves(after):
+        return [{"op": "replace", "path": path, "value": after}]
+    return ops
+
+
+def _leaves(value: Value) -> int:
+    if type(value) is dict:
+        return sum(map(_leaves, value.values()))
+    return sum(map(_leaves, value)) if type(value) is list else 1
+
+
+def _is_row(item: Any) -> bool:
+    return type(item) in ATOMS or (type(item) is dict and ATOMS.issuperset(map(type, item.values())))
+
+
+def _copied_row(item: Any) -> Any:
+    return item.copy() if type(item) is dict else item
+
+
 def _packed(value: Any) -> bytes | None:
-    """The items of a list one after another, if they are plain data that comes back as it was."""
-    if type(value) is not list:
-        return None
+    """The bytes of plain data that comes back as it was; None for all else."""
     try:
         packed: bytes = ormsgpack.packb(value, option=_ONLY_PLAIN)
-        return packed[len(_head(len(value))) :]
     except (TypeError, ValueError):
         return None
-
-
-def _head(count: int) -> bytes:
-    """How a list of so many items begins, in MessagePack."""
-    if count < 16:
-        return bytes((0x90 | count,))
-    return b"\xdc" + count.to_bytes(2, "big") if count < 1 << 16 else b"\xdd" + count.to_bytes(4, "big")
+    return packed
 
 
 def _shallow(value: Any) -> Any:

@@ -26,13 +26,17 @@ from wakelog.importers.frameworks.langgraph.values import (
 )
 from wakelog.model.values import INT_MAX, Value
 
-_ATOMS = frozenset({str, int, bool, float, type(None)})
+ATOMS = frozenset({str, int, bool, float, type(None)})
 _MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _DEPTH_MAX = 24
 _PLAIN = frozenset({dict, list})
 _set = object.__setattr__
 _fields_of = operator.attrgetter("__dict__")
 _extra_of = operator.attrgetter("__pydantic_extra__")
+
+
+class _RefusedError(Exception):
+    """The serializer does not take a value, or would pickle it."""
 
 
 class ValueCodec:
@@ -49,13 +53,21 @@ class ValueCodec:
 
     def stored(self, value: Any, where: str) -> Value:
         """The stored form of a value; InvalidInputError names the place of what cannot be stored."""
-        if self.is_readable:
-            return self._stored(value, where, 0)
-        if type(value) is list:
-            return [self._by_serializer(item, f"{where}[{i}]") for i, item in enumerate(value)]
-        return self._by_serializer(value, where)
+        try:
+            if self.is_readable:
+                return self._stored(value, 0)
+            if type(value) is list:
+                return [self._by_serializer(item) for item in value]
+            return self._by_serializer(value)
+        except _RefusedError as exc:
+            # Only now is the place looked for: to note it on the way would cost more than the rest.
+            raise InvalidInputError(
+                f"{self._culprit(value, where)} cannot be stored: {exc}",
+                kind="not-a-value",
+                hint="keep it out of the state (in an UntrackedValue channel), or store what it is made of",
+            ) from exc.__cause__
 
-    def _stored(self, value: Any, where: str, depth: int) -> Value:
+    def _stored(self, value: Any, depth: int) -> Value:
         kind = type(value)
         if kind is str:
             return value if value.isascii() else value.encode("utf-8", "replace").decode()
@@ -67,29 +79,26 @@ class ValueCodec:
             return float_form(value)
         if depth < _DEPTH_MAX:
             if kind is list:
-                return [self._stored(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+                # Most items are short texts, which need no call of their own.
+                return [
+                    item if type(item) is str and item.isascii() else self._stored(item, depth + 1) for item in value
+                ]
             if kind is dict and all(map(is_plain_key, value)):
-                return {key: self._stored(item, f"{where}.{key}", depth + 1) for key, item in value.items()}
-        return self._by_serializer(value, where)
+                return {
+                    key: item if type(item) is str and item.isascii() else self._stored(item, depth + 1)
+                    for key, item in value.items()
+                }
+        return self._by_serializer(value)
 
-    def _by_serializer(self, value: Any, where: str) -> Value:
+    def _by_serializer(self, value: Any) -> Value:
         try:
             kind, data = self._serde.dumps_typed(value)
         except WakelogError:
             raise
         except Exception as exc:
-            place = self._culprit(value, where)
-            raise InvalidInputError(
-                f"{place} cannot be stored: {type(exc).__name__}: {exc}",
-                kind="not-a-value",
-                hint="keep it out of the state (in an UntrackedValue channel), or store what it is made of",
-            ) from exc
+            raise _RefusedError(f"{type(exc).__name__}: {exc}") from exc
         if kind == "pickle":
-            raise InvalidInputError(
-                f"{self._culprit(value, where)} cannot be stored: only pickle could, and nothing is pickled here",
-                kind="not-a-value",
-                hint="keep it out of the state, or store what it is made of",
-            )
+            raise _RefusedError("only pickle could, and nothing is pickled here")
         if not self.is_readable:
             return typed(kind, data)
         if kind == "null":
@@ -108,7 +117,7 @@ class ValueCodec:
         elif hasattr(value, "__dict__") and not isinstance(value, type):
             inside = [(f"{where}.{key}", item) for key, item in vars(value).items()]
         for place, item in inside:
-            if type(item) in _ATOMS:
+            if type(item) in ATOMS:
                 continue
             try:
                 kind, _ = self._serde.dumps_typed(item)
@@ -148,12 +157,12 @@ class ValueCodec:
         """A value of its own, as it would come back from the log. Plain data and messages are copied here; what else
         there is makes the whole way."""
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             return value
         if kind is list:
-            return [item if type(item) in _ATOMS else self.copied(item) for item in value]
+            return [item if type(item) in ATOMS else self.copied(item) for item in value]
         if kind is dict:
-            return {key: item if type(item) in _ATOMS else self.copied(item) for key, item in value.items()}
+            return {key: item if type(item) in ATOMS else self.copied(item) for key, item in value.items()}
         if kind in _MESSAGES:
             return self._copied_message(value)
         return self.revived(self.stored(value, "a value"))
@@ -170,11 +179,7 @@ class ValueCodec:
 
     def _copied_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {
-            name: item
-            if (kind := type(item)) in _ATOMS
-            else self.copied(item)
-            if item or kind not in _PLAIN
-            else kind()
+            name: item if (kind := type(item)) in ATOMS else self.copied(item) if item or kind not in _PLAIN else kind()
             for name, item in fields.items()
         }
 
@@ -188,7 +193,7 @@ class ValueCodec:
     def is_same(self, value: Any, copy: Any) -> bool:
         """Whether a value is still what its copy was made from. For what cannot be compared cheaply: no."""
         kind = type(value)
-        if kind in _ATOMS:
+        if kind in ATOMS:
             return value is copy or (type(copy) is kind and bool(value == copy))
         if kind is list or kind is dict:
             try:

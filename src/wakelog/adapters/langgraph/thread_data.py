@@ -254,4 +254,4 @@ def _public(data: dict[str, Value]) -> dict[str, Value]:
 def _map_change(before: dict[str, Value], after: dict[str, Value], path: str) -> Delta:
     """Key by key, or all at once where that is shorter."""
     ops = diff(before, after, path)
-    return ops if len(ops) <= 1 + len(after) // 3 else [{"op": "add", "path": path, "value": dict(after)}]
+    return ops if len(ops) <= 1 + len(after) // 6 else [{"op": "add", "path": path, "value": dict(after)}]

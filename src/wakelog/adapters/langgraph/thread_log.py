@@ -38,9 +38,12 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import Delta
 
-_COMPANY_S = (0.002, 0.02, 0.1, 0.5)
-"""So long a task's writes wait for a checkpoint to take them along; further only while the checkpoint that they were
-made on is not stored itself, because LangGraph stores both in the background."""
+_ALONE_S, _TOGETHER_S, _UNPLACED_S = 0.04, 0.002, (0.02, 0.1, 0.5)
+"""So long a task's writes wait for a checkpoint to take them along; less where others wait, because each takes up a
+worker. Further only while the checkpoint that they were made on is not stored itself, because LangGraph stores both in
+the background."""
+_LAST_WORDS = frozenset({ERROR, INTERRUPT})
+"""What a task writes when no checkpoint will follow: that waits for none."""
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
@@ -150,7 +153,7 @@ class ThreadLog(ThreadReads):
                     why = f"the graph goes on from checkpoint {draft.parent}"
                     head = self._log.rewind(back_to, why=why, expect=seen, then=drafts, commit_id=name)
                 else:
-                    head = self._log.append(*drafts, expect=seen, commit_id=name)
+                    head = self._append(drafts, seen, name)
             except InvalidInputError as exc:
                 if exc.kind != "commit-id-reused":
                     raise
@@ -162,14 +165,15 @@ class ThreadLog(ThreadReads):
     def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
         """Stores what a task wrote. A checkpoint that comes right after it takes it along in its own commit."""
         mine = self._task_writes(ns, id, writes, task, path)
-        self._waiting.add(mine)
-        for pause in _COMPANY_S:
+        is_alone = self._waiting.add(mine) == 1
+        first = _ALONE_S if is_alone else _TOGETHER_S
+        for pause in (0.0 if any(c in _LAST_WORDS for c, _ in writes) else first, *_UNPLACED_S):
             if mine.is_stored.wait(pause):
                 return
             with self._lock:
                 if mine.is_stored.is_set():
                     return
-                if self._is_placed(mine) or pause == _COMPANY_S[-1]:
+                if self._is_placed(mine) or pause == _UNPLACED_S[-1]:
                     self._store_waiting(mine)
                     return
 
@@ -205,7 +209,7 @@ class ThreadLog(ThreadReads):
             patched = EventDraft(ev.StatePatched(patch=ops, why=f"writes of {nodes}"))
             drafts = events.done()
             drafts.insert(_before_end(drafts), patched)
-            self._keep(moved, self._log.append(*drafts, expect=copy.seq))
+            self._keep(moved, self._append(drafts, copy.seq))
 
     def _take(self, given: TaskWrites, moved: ThreadCopy, events: RunEvents) -> Delta:
         """What a task wrote: the operations that note it, and what they tell."""
@@ -245,6 +249,11 @@ class ThreadLog(ThreadReads):
         if (graph is not None and graph.id == id) or not self._seq_of(ns, id):
             return {}
         return self._indexed().writes(key)
+
+    def _append(self, drafts: Sequence[EventDraft], seen: Seq, name: str = "") -> Head:
+        # Not looked up before: where another writer came first, the engine says so.
+        self._log.look(refresh=False)
+        return self._log.append(*drafts, expect=seen, commit_id=name)
 
     def _keep(self, moved: ThreadCopy, head: Head) -> None:
         moved.seq = head.seq
@@ -313,7 +322,7 @@ class ThreadLog(ThreadReads):
         moved.removed = {**copy.removed, **change}
         patch = [{"op": "add", "path": f"{ROOT}/removed", "value": moved.removed}]
         draft = EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")
-        self._keep(moved, self._log.append(draft, expect=copy.seq))
+        self._keep(moved, self._append([draft], copy.seq))
 
 
 def _interrupts(value: Any) -> list[Any]:

@@ -47,9 +47,11 @@ class WaitingWrites:
         self._lock = threading.Lock()
         self._waiting: list[TaskWrites] = []
 
-    def add(self, writes: TaskWrites) -> None:
+    def add(self, writes: TaskWrites) -> int:
+        """Lets it wait; how many do now."""
         with self._lock:
             self._waiting.append(writes)
+            return len(self._waiting)
 
     def take(self, is_ready: Callable[[TaskWrites], bool]) -> list[TaskWrites]:
         """Those that are ready; the others wait on."""

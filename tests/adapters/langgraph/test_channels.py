@@ -1,0 +1,89 @@
+"""What changed in a channel is told shortly, and in place changes are seen: whatever a list is made of."""
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("langgraph")
+from langchain_core.messages import AIMessage, HumanMessage
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+
+from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
+from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.state.patch import resolve
+
+CODEC = ValueCodec(JsonPlusSerializer())
+LISTS: dict[str, Any] = {
+    "texts": ["a", "b"],
+    "rows": [{"n": 1, "done": False}, {"n": 2, "done": None}],
+    "nested": [{"n": {"deep": [1, 2]}}, {"n": {"deep": [3]}}],
+    "messages": [HumanMessage("hello", id="1"), AIMessage("hi", id="2")],
+    "mixed": [{"n": 1}, HumanMessage("hello", id="1")],
+}
+
+
+def channel(value: Any) -> ChannelCopy:
+    return new_channel(CODEC, value, "/x", "x")[0]
+
+
+def moved(copy: ChannelCopy, before: Any, value: Any) -> list[dict[str, Any]]:
+    """The operations that lead to a value; they do lead there, and the copy of it is that value."""
+    fresh, ops = copy.moved_to(value, "/x", "x")
+    after, _ = resolve({"x": before}, ops)
+    assert after["x"] == CODEC.stored(value, "x")
+    assert repr(fresh.hand_out()) == repr(value)
+    return ops
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_that_has_grown_tells_what_was_added(name: str) -> None:
+    value = list(LISTS[name])
+    before, copy = CODEC.stored(value, "x"), channel(value)
+    ops = moved(copy, before, [*value, value[0]])
+    assert [(op["op"], op["path"]) for op in ops] == [("add", "/x/2")]
+
+
+@pytest.mark.parametrize("name", ["texts", "rows", "nested"])
+def test_a_list_built_anew_from_equal_data_has_grown_too(name: str) -> None:
+    value = list(LISTS[name])
+    before, copy = CODEC.stored(value, "x"), channel(value)
+    again = CODEC.revived(before)
+    assert [op["path"] for op in moved(copy, before, [*again, "more"])] == ["/x/2"]
+
+
+@pytest.mark.parametrize("handed_out", [False, True])
+def test_what_was_changed_in_place_is_told(handed_out: bool) -> None:
+    for name in ("rows", "nested"):
+        value = CODEC.copied(LISTS[name])
+        before, copy = CODEC.stored(value, "x"), channel(value)
+        if handed_out:
+            value = copy.hand_out()
+        value[0]["n"] = "other"
+        ops = moved(copy, before, value)
+        assert [op["path"] for op in ops] == ["/x/0/n"]
+
+
+def test_what_is_handed_out_shares_nothing_with_the_copy() -> None:
+    for value in LISTS.values():
+        copy = channel(value)
+        first = copy.hand_out()
+        first.append("more")
+        if isinstance(first[0], dict):
+            first[0]["n"] = "other"
+        assert repr(copy.hand_out()) == repr(value)
+
+
+def test_a_value_that_is_new_for_the_most_part_is_told_whole() -> None:
+    before = [{"id": n, "input": {"path": "a", "line": n}, "output": "old"} for n in range(3)]
+    after = [{"id": n + 9, "input": {"path": "b", "line": n + 9}, "output": "new"} for n in range(3)]
+    assert [op["path"] for op in moved(channel(before), before, after)] == ["/x"]
+    nearly = [{**before[0], "output": "new"}, *before[1:]]
+    assert [op["path"] for op in moved(channel(before), before, nearly)] == ["/x/0/output"]
+
+
+def test_a_channel_read_from_the_log_is_known_again() -> None:
+    for value in LISTS.values():
+        stored = CODEC.stored(value, "x")
+        copy = ChannelCopy(CODEC, stored)
+        given = copy.hand_out()
+        assert [op["path"] for op in moved(copy, stored, [*given, "more"])] == ["/x/2"]
