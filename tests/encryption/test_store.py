@@ -117,7 +117,7 @@ def test_without_the_key_the_content_is_refused_and_the_error_says_what_to_do(st
             session.messages,
             session.state,
             lambda: session.fact("k", 1),
-            session.fork,
+            lambda: session.fork(why="a reason is content"),
             lambda: prune(session.log, 5),
             lambda: erase(session.log, [3]),
             lambda: closed.delete(session),
@@ -287,6 +287,34 @@ def test_rotation_changes_the_ring_and_no_byte_of_the_store(store: Store, tmp_pa
         assert opened.session("new", goal=CANARY).verify().ok
         with pytest.raises(InvalidInputError, match="in use"):
             opened.encryption.rotate(after)
+
+
+def test_a_program_that_runs_while_the_key_is_changed_goes_on_and_takes_the_new_one_from_where_the_old_one_was(
+    store: Store, tmp_path: Path, key: str
+) -> None:
+    session, other = filled(store), store.session("other")
+    next_key = key_file(tmp_path, "next.key")
+    with wakelog.open(tmp_path / "store", encryption_key=key) as running:
+        mine = running.resume("work")
+        mine.fact("before", 1)
+        store.encryption.rotate(next_key)
+        mine.fact("between", 2)  # with the tree's key, which it has
+        for needs_another_key in (lambda: running.session("new"), running.resume("other").state):
+            with pytest.raises(InvalidInputError) as told:
+                needs_another_key()
+            assert told.value.kind == "wrong-encryption-key"
+        store.encryption.delete("other")
+        with pytest.raises(NotFoundError):  # a deleted key is known as such meanwhile
+            running.resume("other")
+        (tmp_path / "next.key").rename(tmp_path / "master.key")
+        assert running.session("new", goal="works").verify().ok
+        mine.fact("after", 3)
+    assert {name: session.state().facts[name].value for name in ("before", "between", "after")} == {
+        "before": 1,
+        "between": 2,
+        "after": 3,
+    }
+    assert other.id not in {head.session for head in store.sessions()}
 
 
 def test_deleting_a_trees_key_erases_it_in_a_backup_too(store: Store, tmp_path: Path, key: str) -> None:

@@ -70,6 +70,8 @@ def test_a_server_without_the_key_verifies_and_exports_and_reads_nothing(
         assert asker.ask("GET", "/v1/sessions/s/bundle").kind == "content-encrypted"
         bundle = asker.ask("GET", "/v1/sessions/s/bundle", encrypted="true")
         assert CANARY.encode() not in bundle.content
+        assert asker.ask("POST", "/v1/sessions/s/fork", body={"name": "f"}).json["name"] == "f"
+        assert asker.ask("POST", "/v1/sessions/s/fork", body={"why": CANARY}).kind == "content-encrypted"
     with wakelog.open(tmp_path / "mine", encryption_key=key) as mine:
         assert mine.import_bundle(io.BytesIO(bundle.content)).head.hash == hash
         assert mine.resume("s").state().goal == CANARY

@@ -10,8 +10,8 @@ has no key checks the headers and the chain; the content itself is checked with 
 hash.
 
 Without a ring nothing is decrypted: envelopes are handed up as they are (the codec refuses to read them), and nothing
-is handed down. With one, an envelope of another ring is handed up too, and of one whose key was deleted only the key's
-id is left. Copies and bundles that stay encrypted pass this engine by (`Encryption.below`).
+is handed down but forks (plain_fork.py). With one, an envelope of another ring is handed up too, and of one whose key
+was deleted only the key's id is left. Copies and bundles that stay encrypted pass this engine by (`Encryption.below`).
 
 Not encrypted, because an engine needs them to find and order things: ids and names of sessions, headers (kinds, times,
 turns, actors, sources, trust), commit ids, who holds a lease, and sizes.
@@ -19,18 +19,22 @@ turns, actors, sources, trust), commit ids, who holds a lease, and sizes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
 from wakelog.codec.envelope import from_text, is_encrypted, no_key, refusal, to_text, without_content
 from wakelog.encryption.key_ring import KeyRing
+from wakelog.encryption.plain_fork import is_plain_fork
 from wakelog.encryption.tree_key import TreeKey
 from wakelog.engine import Abilities, Encryption, Engine, Known, Pending, Surgery
 from wakelog.engine_wrapper import EngineWrapper
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Record, Snapshot
+
+Cipher = Callable[[bytes, bytes], bytes]
+"""Encrypts or decrypts a value for its place."""
 
 _DIGEST = 32
 _ALTERED = "was altered, or was put there from elsewhere"
@@ -77,7 +81,8 @@ class EncryptedEngine(EngineWrapper):
         if self.ring is None:
             raise no_key(f"nothing can be added to {commit.session}")
         key, session = self.ring.of_tree(root_of(commit.session)), commit.session
-        records = [_encrypted_record(key, session, seq, r) for seq, r in enumerate(commit.records, commit.first)]
+        sealed = key.sealer("event", session)
+        records = [_encrypted_record(sealed, seq, r) for seq, r in enumerate(commit.records, commit.first)]
         payloads = [_encrypted_payload(key, session, digest, content) for digest, content in commit.payloads]
         paths, snapshot = commit.paths, commit.snapshot
         if paths:
@@ -102,9 +107,13 @@ class EncryptedEngine(EngineWrapper):
         return map(self._decrypted, self.engine.read(session, after=after, upto=upto, payloads=payloads))
 
     def _decrypted(self, commit: Commit) -> Commit:
-        values = (*(r.body for r in commit.records), *(content for _, content in commit.payloads))
-        envelope = next(filter(is_encrypted, values), None)
-        if any(value and not is_encrypted(value) for value in values):
+        values = [r.body for r in commit.records if r.body]
+        if commit.payloads:
+            values += [content for _, content in commit.payloads if content]
+        envelope = values[0] if values else None
+        if not all(map(is_encrypted, values)):
+            if is_plain_fork(commit, self.engine.head(commit.session).fork):
+                return commit
             raise _damage(commit, "is not encrypted, as everything in this store is")
         if envelope is None:
             return commit  # all of it was pruned
@@ -116,7 +125,8 @@ class EncryptedEngine(EngineWrapper):
         if key is None:
             return msgspec.structs.replace(commit, paths=())
         session = commit.session
-        records = [_decrypted_record(key, commit, seq, r) for seq, r in enumerate(commit.records, commit.first)]
+        opened = key.opener("event", session)
+        records = [_decrypted_record(opened, commit, seq, r) for seq, r in enumerate(commit.records, commit.first)]
         paths = commit.paths
         try:
             if paths:
@@ -178,20 +188,20 @@ class EncryptedEngine(EngineWrapper):
 # The value of a record is the length of its salt (one byte), the salt and the body: erased bodies have no salt.
 
 
-def _encrypted_record(key: TreeKey, session: SessionId, seq: Seq, record: Record) -> Record:
+def _encrypted_record(sealed: Cipher, seq: Seq, record: Record) -> Record:
     if not record.body:
         return record
     if is_encrypted(record.body):
         raise refusal(record.body)
     value = bytes([len(record.salt)]) + record.salt + record.body
-    return Record(record.header, b"", key.encrypt(value, "event", session, b"%d" % seq))
+    return Record(record.header, b"", sealed(value, b"%d" % seq))
 
 
-def _decrypted_record(key: TreeKey, commit: Commit, seq: Seq, record: Record) -> Record:
+def _decrypted_record(opened: Cipher, commit: Commit, seq: Seq, record: Record) -> Record:
     if not record.body:
         return record
     try:
-        value = key.decrypt(record.body, "event", commit.session, b"%d" % seq)
+        value = opened(record.body, b"%d" % seq)
     except CorruptLogError as exc:
         raise _damage(commit, _ALTERED, seq) from exc
     start = 1 + value[0]

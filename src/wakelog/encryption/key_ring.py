@@ -11,6 +11,9 @@ anew and no byte of the store.
 A key is added by one appended line, synced before anything is encrypted with it. Whatever takes a key away writes the
 file whole, under the same lock. A line that was cut off by a crash has no commit that needs it, and is dropped.
 
+A process that runs while the master key is changed goes on with the keys that it has opened, and asks for the new
+master key where it had the old one from. Until it gets it, it opens no other key and makes none.
+
 A ring is named after the first master key. Stores that are made with the same key share it, and so do their copies.
 """
 
@@ -32,7 +35,7 @@ import msgspec
 from wakelog.atomic_file import atomic_file
 from wakelog.codec.envelope import key_id_of
 from wakelog.encryption.tree_key import SIZE, TreeKey, _aead
-from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.key_source import HINT, read_secret, shown
 from wakelog.model.ids import SessionId
 
@@ -44,8 +47,10 @@ _encode = msgspec.json.Encoder().encode
 class MasterKey:
     """The key that wraps the others. It comes from outside, and is never written, printed or logged."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, source: str = "") -> None:
         self._secret = secret
+        self.source = source
+        """Where it was read from, and is looked for again when it no longer opens the ring."""
         self.id = "m_" + self._derived(b"id", 8).hex()
         self.ring = "r_" + self._derived(b"ring", 8).hex()
 
@@ -66,7 +71,7 @@ class MasterKey:
                 kind="bad-encryption-key",
                 hint="wakelog store keys new FILE makes one",
             )
-        return cls(secret)
+        return cls(secret, source)
 
     @staticmethod
     def new_text() -> str:
@@ -136,7 +141,11 @@ class KeyRing:
         self._lines: dict[SessionId, RingKey] = {}
         self._keys: dict[SessionId, TreeKey] = {}
         self._by_id: dict[str, SessionId] = {}
+        self._is_open = False
+        """Whether the master key opens the ring as it is now."""
         self._load()
+        if not self._is_open:
+            raise self._wrong_key()
 
     @classmethod
     def create(cls, path: Path, master: MasterKey) -> KeyRing:
@@ -188,6 +197,7 @@ class KeyRing:
     def delete(self, tree: SessionId, at: int) -> RingKey:
         """Takes the key of a tree away for good."""
         with self._lock, self._changing():
+            self._refuse_if_closed()
             line = self._lines.get(tree)
             if line is None:
                 raise NotFoundError(f"there is no key for {tree} in {self.path}", kind="secret-not-found")
@@ -199,6 +209,7 @@ class KeyRing:
     def rotate(self, master: MasterKey) -> int:
         """Wraps every key with another master key; how many there were. The old one opens nothing afterwards."""
         with self._lock, self._changing():
+            self._refuse_if_closed()
             kept = [line for line in self._lines.values() if not line.deleted]
             for line in kept:
                 wrapped = master.wrap(self._opened(line)._secret, self._bound(line))
@@ -222,6 +233,7 @@ class KeyRing:
             )
         key = self._keys.get(line.tree)
         if key is None:
+            self._refuse_if_closed()
             secret = self.master.unwrap(line.wrapped, self._bound(line))
             if secret is None:
                 raise CorruptLogError(f"the key of {line.tree} in {self.path} was altered", kind="bad-key-ring")
@@ -229,6 +241,7 @@ class KeyRing:
         return key
 
     def _add(self, tree: SessionId, key: TreeKey, file: int) -> None:
+        self._refuse_if_closed()
         bare = RingKey(tree, key.name)
         line = RingKey(tree, key.name, self.master.wrap(key._secret, self._bound(bare)))
         os.ftruncate(file, self._size)  # a line that a crash cut off
@@ -289,17 +302,33 @@ class KeyRing:
             raise CorruptLogError(
                 f"{self.path} is not a key ring: {exc}", kind="bad-key-ring", hint="restore it from its backup"
             ) from exc
-        if self.master.unwrap(top.check, f"ring {top.ring}") is None:
-            raise InvalidInputError(
-                f"this is not the key of {self.path}: it needs {top.by}, and {self.master.id} was given",
-                kind="wrong-encryption-key",
-                hint="name the key that the ring was made with, or was last rotated to",
-            )
         self._top = top
+        self._is_open = self._opens(self.master)
         self._lines = {line.tree: line for line in lines}
         self._by_id = {line.id: line.tree for line in lines}
         kept = {line.tree for line in lines if not line.deleted}
         self._keys = {tree: key for tree, key in self._keys.items() if tree in kept}
+
+    def _opens(self, master: MasterKey) -> bool:
+        return master.unwrap(self._top.check, f"ring {self._top.ring}") is not None
+
+    def _refuse_if_closed(self) -> None:
+        """Before a key is opened or added: the master key must be the present one. If it was changed, the new one is
+        looked for where the old one was, at every call: it may be put there after the ring was changed."""
+        if self._is_open:
+            return
+        with contextlib.suppress(WakelogError):
+            if self.master.source and self._opens(found := MasterKey.read(self.master.source)):
+                self.master, self._is_open = found, True
+                return
+        raise self._wrong_key()
+
+    def _wrong_key(self) -> InvalidInputError:
+        return InvalidInputError(
+            f"this is not the key of {self.path}: it needs {self._top.by}, and {self.master.id} was given",
+            kind="wrong-encryption-key",
+            hint="name the key that the ring was made with, or was last rotated to",
+        )
 
 
 def _stamp(found: os.stat_result) -> tuple[int, int, int]:

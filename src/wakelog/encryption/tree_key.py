@@ -18,6 +18,7 @@ from __future__ import annotations
 import hmac
 import os
 import threading
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +34,7 @@ _WORTH = 128
 """Shorter values are not compressed. What is encrypted cannot be compressed later."""
 _LARGEST = 1 << 31
 _LEVEL = -1
+_START = HEAD_SIZE + NONCE_SIZE
 _local = threading.local()
 
 
@@ -59,29 +61,47 @@ class TreeKey:
 
     def encrypt(self, value: bytes, what: str, session: SessionId, place: bytes) -> bytes:
         """The envelope of a value. `what` and `place` say where it belongs: it opens nowhere else."""
-        packed = _ZSTD + _zstd()[0](value) if len(value) > _WORTH else b""
-        if not packed or len(packed) > len(value):
-            packed = _PLAIN + value
-        nonce = os.urandom(NONCE_SIZE)
-        return self._head + nonce + bytes(self._cipher.encrypt(nonce, packed, self._bound(what, session, place)))
+        return self.sealer(what, session)(value, place)
 
     def decrypt(self, envelope: bytes, what: str, session: SessionId, place: bytes) -> bytes:
         """The value in an envelope; CorruptLogError when it was altered, or belongs elsewhere."""
+        return self.opener(what, session)(envelope, place)
+
+    def sealer(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
+        """`encrypt` for many values of a session: what they share is made once."""
+        head, bound = self._head, self._bound(what, session)
+        seal, compress, random = self._cipher.encrypt, _zstd()[0], os.urandom
+
+        def sealed(value: bytes, place: bytes) -> bytes:
+            packed = _ZSTD + compress(value) if len(value) > _WORTH else b""
+            if not packed or len(packed) > len(value):
+                packed = _PLAIN + value
+            nonce = random(NONCE_SIZE)
+            return head + nonce + bytes(seal(nonce, packed, bound + place))
+
+        return sealed
+
+    def opener(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
+        """`decrypt` for many values of a session: what they share is made once."""
         from cryptography.exceptions import InvalidTag
 
-        nonce, sealed = envelope[HEAD_SIZE : HEAD_SIZE + NONCE_SIZE], envelope[HEAD_SIZE + NONCE_SIZE :]
-        try:
-            packed = bytes(self._cipher.decrypt(nonce, sealed, self._bound(what, session, place)))
-            if packed[:1] == _ZSTD:
-                return bytes(_zstd()[1](packed[1:], max_output_size=_LARGEST))
-            return packed[1:]
-        except (InvalidTag, ValueError, zstandard.ZstdError) as exc:
-            raise CorruptLogError(
-                f"the encrypted {what} of {session} was altered, or was put here from elsewhere",
-                kind="ciphertext-altered",
-                hint=f"wakelog verify {session}",
-                session=session,
-            ) from exc
+        bound, decrypt, decompress = self._bound(what, session), self._cipher.decrypt, _zstd()[1]
+
+        def opened(envelope: bytes, place: bytes) -> bytes:
+            try:
+                packed = decrypt(envelope[HEAD_SIZE:_START], envelope[_START:], bound + place)
+                if packed[:1] == _ZSTD:
+                    return bytes(decompress(packed[1:], max_output_size=_LARGEST))
+                return bytes(packed[1:])
+            except (InvalidTag, ValueError, zstandard.ZstdError) as exc:
+                raise CorruptLogError(
+                    f"the encrypted {what} of {session} was altered, or was put here from elsewhere",
+                    kind="ciphertext-altered",
+                    hint=f"wakelog verify {session}",
+                    session=session,
+                ) from exc
+
+        return opened
 
     def payload_name(self, digest: bytes) -> bytes:
         """What the payload with this SHA-256 is stored under."""
@@ -98,9 +118,10 @@ class TreeKey:
         except (InvalidTag, ValueError) as exc:
             raise CorruptLogError("an encrypted fingerprint was altered", kind="ciphertext-altered") from exc
 
-    def _bound(self, what: str, session: SessionId, place: bytes) -> bytes:
-        # Session ids have no zero byte and the rest has a fixed form, so no two places give the same bytes.
-        return b"%b\0%b\0%b\0%b" % (self._head, what.encode(), session.encode(), place)
+    def _bound(self, what: str, session: SessionId) -> bytes:
+        """The associated data, up to the place. Session ids have no zero byte and the rest has a fixed form, so no two
+        places give the same bytes."""
+        return b"%b\0%b\0%b\0" % (self._head, what.encode(), session.encode())
 
     def _derived(self, use: bytes, size: int) -> bytes:
         hkdf = _aead()[2]

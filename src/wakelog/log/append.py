@@ -23,9 +23,10 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, Un
 from wakelog.log.reader import Segment, fold_at, read_entries
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import Sealed, SealStep, Tip, fingerprint_of, seal
+from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import check_length
-from wakelog.model.records import Commit, Head
+from wakelog.model.records import Commit, EventDraft, Head
 
 Clock = Callable[[], int]
 
@@ -49,6 +50,8 @@ class Appender:
         self._is_whole = True
         self._was_interrupted = False
         self._is_stale = False
+        self._is_settled = False
+        """Whether what a fork inherited was looked at."""
         self._looked_at: Seq = -1
         """Where a caller has just seen the session stand, and may append without another look."""
         self._flight: list[Sealed] = []
@@ -63,12 +66,33 @@ class Appender:
             return self._land(self._launch(steps, expect, commit_id, guard))
 
         try:
+            self._give_up_inherited()
             if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
                 return answer
             check_length(commit_id, "a commit id")
             return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
         except BaseException as exc:
             self._note(exc)
+            raise
+
+    def _give_up_inherited(self) -> None:
+        """The first append to a fork gives up calls that are still open from its parent: one that was made without the
+        key of an encrypted store (keyless_fork.py) could not name them. Everybody else's gave them up at once."""
+        if self._is_settled or len(self.segments) == 1:
+            return
+        with self._locked():
+            tip = self._pending_tip()
+            is_new = tip.seq == self.segments[-1].first
+            open_calls = list(tip.fold.doc["pending_actions"]) if is_new else []
+        self._is_settled = True
+        try:
+            if open_calls:
+                given_up = [ev.ActionAbandoned(action=each, inherited=True) for each in open_calls]
+                self._append([SealStep(EventDraft(each, actor="user")) for each in given_up])
+        except NotAllowedError:  # another writer did it
+            return
+        except BaseException:
+            self._is_settled = False
             raise
 
     def _note(self, exc: BaseException) -> None:

@@ -25,7 +25,7 @@ from typing import IO, NoReturn
 
 import msgspec
 
-from wakelog.codec.envelope import from_text, is_encrypted, refusal, to_text
+from wakelog.codec.envelope import TEXT, from_text, is_encrypted, refusal, to_text
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import refuse_newer
 from wakelog.codec.weight import is_heavy_json
@@ -144,7 +144,7 @@ def _lines(log: Log, head: Head, beyond: bool, encrypted: bool) -> Iterator[_Fir
             turns=commit.turns,
             kinds=commit.kinds,
             records=tuple(
-                (r.header.decode(), r.salt.hex(), to_text(r.body) if encrypted and r.body else r.body.decode())
+                (r.header.decode(), r.salt.hex(), to_text(r.body) if is_encrypted(r.body) else r.body.decode())
                 for r in commit.records
             ),
             paths=commit.paths,
@@ -306,7 +306,7 @@ def _commit(value: _Line, fork: _Fork | None, *, encrypted: bool) -> Commit:
         kinds=value.kinds,
         paths=value.paths,
         records=tuple(
-            Record(header.encode(), _unhex(salt), from_text(body) if encrypted and body else body.encode())
+            Record(header.encode(), _unhex(salt), _body(body, encrypted=encrypted))
             for header, salt, body in value.records
         ),
         payloads=tuple((_unhex(h), base64.b64decode(c, validate=True)) for h, c in value.payloads.items()),
@@ -322,6 +322,11 @@ def _unhex(text: str) -> bytes:
     if value.hex() != text:
         _refuse(f"{text[:64]!r} is not written in lower-case hex digits")
     return value
+
+
+def _body(text: str, *, encrypted: bool) -> bytes:
+    # A plain body in an encrypted bundle is left as it is: whether it may be there, the encrypted engine says.
+    return from_text(text) if encrypted and text.startswith(TEXT) else text.encode()
 
 
 # Lines, plain or gzipped. A gzipped file of a megabyte may unpack to a gigabyte: it is unpacked piece by piece, so that

@@ -15,6 +15,7 @@ from wakelog.log.append import Appender, Clock, now_us
 from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
+from wakelog.log.keyless_fork import fork_without_key
 from wakelog.log.reader import Entry, fetch, fold_at, lineage, prune_over, read_entries, resolve, rewind_at, sound_head
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, check_epoch, seal
@@ -284,10 +285,13 @@ class Log(Appender):
         before = self.head().seq
         at = before if at is None else at
         entry = self.entry(at)
+        child = session or fork_id(self.id, os.urandom(5))
+        if (encryption := self.engine.abilities.encryption) is not None and not encryption.has_key:
+            fork_without_key(self, encryption, entry, child, name=name, why=why)
+            return Log(self.engine, child, clock=self.clock, redact=self.redact)
         tip = self._tip_at(at, entry.hash, entry.header.at)
         forked = ev.SessionForked(parent=self.id, at=at, hash=entry.hash.hex(), name=name, why=why)
         inherited = [ev.ActionAbandoned(action=a, inherited=True) for a in tip.fold.doc["pending_actions"]]
-        child = session or fork_id(self.id, os.urandom(5))
         sealed = seal(
             tip,
             child,

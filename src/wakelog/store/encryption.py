@@ -127,7 +127,8 @@ class StoreEncryption:
 
     def rotate(self, source: str) -> int:
         """Wraps every key of the ring with the master key of `source`; returns how many there are. The old master key
-        opens nothing afterwards. No byte of the store changes. Processes that have it open must be started again."""
+        opens nothing afterwards. No byte of the store changes. Processes that have it open look for the new key
+        where they took the old one from."""
         ring, master = self._ring(), MasterKey.read(source)
         if master.id == ring.master.id:
             raise InvalidInputError(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from wakelog.codec.envelope import is_encrypted
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.damage import Hole, commits_around
@@ -91,11 +92,16 @@ def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
         if entry.kind == "turn.started":
             spans.append(Span(turn, header.attempt, entry.seq, entry.seq, "open"))
         elif spans:
-            outcome = entry.body.get("outcome", "completed") if entry.kind == "turn.ended" else spans[-1].outcome
+            outcome = _outcome(entry) if entry.kind == "turn.ended" else spans[-1].outcome
             spans[-1] = msgspec.structs.replace(spans[-1], last=entry.seq, outcome=outcome)
     if not spans:
         raise NotFoundError(f"no turn @{turn} in {log.id}", kind="turn-not-found")
     return spans
+
+
+def _outcome(entry: Entry) -> str:
+    """How a turn ended; empty when that is encrypted: its place can be told without the key."""
+    return "" if is_encrypted(entry.record.body) else str(entry.body.get("outcome", "completed"))
 
 
 def accepted(log: Log, spans: list[Span]) -> Span:

@@ -62,7 +62,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
         )
     made = session.files.worktree(at, worktree) if worktree is not None else None
     fork = session.fork(at, name=name or _free_name(ctx.store, session.name), why=why)
-    turn = fork.log.state()["turn"]["number"]
+    turn = fork.head.turn
     place = f"@{turn} (e{at})" if turn else f"e{at}"
     said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
     parent = {"parent": session.id, "parent_name": session.name}
