@@ -22,7 +22,7 @@ import asyncpg
 
 from wakelog.engine import Engine
 from wakelog.engines.loop_thread import LoopThread
-from wakelog.engines.postgres import PostgresEngine
+from wakelog.engines.postgres import PostgresEngine, distribution
 from wakelog.engines.postgres.errors import translated
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
@@ -246,6 +246,9 @@ class SharedDatabase:
         for statement in (_VERSION_TABLE, *dialect.schema()):
             with contextlib.suppress(*_CAME_FIRST):  # `if not exists` is no guard against another's create
                 await db.execute(statement)
+        if await distribution.is_distributed(db):
+            first, *others = sorted(map(dialect.here, dialect.TABLES), key="wi_meta".__ne__)
+            await distribution.distribute(db, ("wi_version", first, *others))
         await db.execute(_SET_VERSION, SCHEMA_VERSION)
 
     def _open(self) -> None:

@@ -10,17 +10,30 @@ from wakelog.encryption.key_ring import MasterKey
 from wakelog.engine import Engine, ShardPlacement, Shards, require
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError
 from wakelog.store.encryption import with_encryption
-from wakelog.store.url import open_engine
+from wakelog.store.url import POSTGRES, open_engine, open_postgres
 
 if TYPE_CHECKING:
     from wakelog.store import Store
 
 
 def create_store(
-    url: str, *, shards: int | None = None, replicas: int | None = None, encryption_key: str = ""
+    url: str,
+    *,
+    shards: int | None = None,
+    replicas: int | None = None,
+    distributed: bool = False,
+    encryption_key: str = "",
 ) -> Sequence[ShardPlacement]:
     """Makes a store that is not there yet; where its shards are, if it has any. ConflictError when there is one. With
-    an `encryption_key`, as `open` takes it, its content is encrypted."""
+    `distributed`, the tables of a PostgreSQL store are spread over the workers of a Citus cluster. With an
+    `encryption_key`, as `open` takes it, its content is encrypted."""
+    scheme = url.partition("://")[0]
+    if distributed and scheme not in POSTGRES:
+        raise UnsupportedError(
+            "only the tables of a PostgreSQL store can be distributed",
+            kind="no-shards",
+            hint="name it by postgresql://…; a NATS store has shards without being told",
+        )
     master = MasterKey.read(encryption_key) if encryption_key else None
     try:
         open_engine(url, create=False).close()
@@ -33,14 +46,14 @@ def create_store(
             kind="store-exists",
             hint="wakelog store info shows it; wakelog store shards N gives it more shards",
         )
-    if url.partition("://")[0] not in ("nats", "tls"):
-        if shards is not None or replicas is not None:
+    if scheme not in ("nats", "tls"):
+        if replicas is not None or (shards is not None and not distributed):
             raise UnsupportedError(
                 "only a store on a NATS cluster has shards and replicas of its own",
                 kind="no-shards",
                 hint="leave them out, or use nats://host,host,host/store",
             )
-        engine: Engine = open_engine(url, create=True)
+        engine: Engine = open_postgres(url, True, True, shards) if distributed else open_engine(url, create=True)
         with closing(engine):
             with_encryption(engine, master)
         return ()

@@ -11,6 +11,7 @@ from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 
 DEFAULT_FOLDER = ".wakelog"
+POSTGRES = ("postgresql", "postgres")
 FILES = (".db", ".sqlite", ".sqlite3")
 
 
@@ -52,8 +53,8 @@ def open_engine(url: str, create: bool, key: str = "") -> Engine:
         from wakelog.engines.remote import RemoteEngine
 
         return RemoteEngine(url, key or os.environ.get("WAKELOG_KEY", ""), create=create)
-    if scheme in ("postgresql", "postgres") and separator:
-        return _postgres(url, create)
+    if scheme in POSTGRES and separator:
+        return open_postgres(url, create)
     if scheme in ("nats", "tls") and separator:
         from wakelog.store.nats_url import open_nats
 
@@ -82,9 +83,9 @@ def _ignore(folder: Path) -> None:
         path.write_text("# Written by wakelog. A session can hold anything a tool has seen.\n*\n", encoding="utf-8")
 
 
-def _postgres(url: str, create: bool) -> Engine:
+def open_postgres(url: str, create: bool, distributed: bool = False, shards: int | None = None) -> Engine:
     """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
-    that is away is waited for, for `patience` seconds."""
+    that is away is waited for, for `patience` seconds. A store that is made now can be `distributed` over workers."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
@@ -107,6 +108,8 @@ def _postgres(url: str, create: bool) -> Engine:
     except ValueError as exc:
         raise InvalidInputError("patience is a number of seconds", kind="bad-url", hint="patience=15") from exc
     place = parts._replace(query=urlencode(query)).geturl()
-    engine = PostgresEngine(place, ns=namespace, create=create, patience_s=patience_s)
+    engine = PostgresEngine(
+        place, ns=namespace, create=create, patience_s=patience_s, distributed=distributed, shards=shards
+    )
     engine.keeps_index = keeps_index == "shared"
     return engine

@@ -18,11 +18,15 @@ from wakelog.maintenance.shards import add_shards, create_store, placement, requ
 @click.command("create")
 @click.argument("url", metavar="[STORE]", required=False)
 @click.option(
-    "--shards", type=click.IntRange(1, 1024), metavar="N", help="On NATS: how many streams hold the sessions."
+    "--shards",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="On NATS: how many streams hold the sessions; with --distributed: how many parts each table has (32).",
 )
 @click.option(
     "--replicas", type=click.IntRange(1, 5), metavar="N", help="On NATS: how many servers keep each message (3)."
 )
+@click.option("--distributed", is_flag=True, help="On PostgreSQL with Citus: spread the tables over the workers.")
 @click.option(
     "--encrypt",
     "key",
@@ -31,7 +35,9 @@ from wakelog.maintenance.shards import add_shards, create_store, placement, requ
     help="Encrypt its content with this key: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.",
 )
 @common
-def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None, key: str) -> None:
+def create(
+    ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None, distributed: bool, key: str
+) -> None:
     """Create a store. Sessions create theirs by themselves; this is for choosing how, and for a first check.
 
     With --encrypt, content is encrypted before it is stored. The key is never in the store; wakelog store keys new
@@ -40,19 +46,30 @@ def create(ctx: CommandContext, url: str | None, shards: int | None, replicas: i
     A store on a NATS cluster is refused where it could lose what it acknowledged: servers before 2.12, without
     sync_interval: always, or too few for the replicas.
 
+    With --distributed, a session and its forks are kept by one worker of a Citus cluster. Name the coordinator in the
+    URL. The store is opened like any other.
+
     \b
     Examples:
       wakelog store create nats://n1,n2,n3/wakelog --shards 4
       wakelog store create nats://localhost/trial --replicas 1
+      wakelog store create postgresql://wakelog@coordinator/wakelog --distributed
       wakelog store create private --encrypt file:~/wakelog.key
     """
     where = url or ctx.url
-    found = create_store(where, shards=shards, replicas=replicas, encryption_key=key)
-    data = {"place": hide_password(where), "shards": msgspec.to_builtins(found), "encrypted": bool(key)}
+    found = create_store(where, shards=shards, replicas=replicas, distributed=distributed, encryption_key=key)
+    data = {
+        "place": hide_password(where),
+        "shards": msgspec.to_builtins(found),
+        "distributed": distributed,
+        "encrypted": bool(key),
+    }
 
     def human() -> None:
         ctx.say(f"{ctx.style('✔', fg='green')} created {inert_line(hide_password(where))}")
         say_placement(ctx, found)
+        if distributed:
+            ctx.say("  its tables are spread over the workers; a session and its forks are on one of them")
         if key:
             ctx.say("  its content is encrypted; names of sessions, kinds and times of events are not")
         if replicas is not None and replicas < 3 and "replicas=" not in where:

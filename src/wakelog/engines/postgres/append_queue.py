@@ -46,6 +46,8 @@ class BatchedAppend:
 class AppendQueue:
     """The line of appends of one engine. Lives on the loop."""
 
+    insert = sql.INSERT
+
     def __init__(self, connections: ConnectionPool, ns: str) -> None:
         self._connections = connections
         self._ns = ns
@@ -57,7 +59,9 @@ class AppendQueue:
 
     async def _greet(self, db: Any) -> None:
         """A new connection may be to another server, whose clock is behind (feed.py)."""
-        with contextlib.suppress(asyncpg.UndefinedTableError):
+        # No tables yet; or a sharded server without one of its workers, which must not keep a store from being opened.
+        away = (asyncpg.UndefinedTableError, asyncpg.InternalServerError, asyncpg.PostgresConnectionError)
+        with contextlib.suppress(*away):
             self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
 
     def put(self, pending: BatchedAppend) -> None:
@@ -69,6 +73,9 @@ class AppendQueue:
         while self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
         await self._kept.give_back()
+
+    def forget(self, session: SessionId) -> None:
+        """What a session is called has changed. Here it is asked with each append."""
 
     async def _work(self) -> None:
         while self._line:
@@ -159,7 +166,7 @@ class AppendQueue:
             return answer
         if head is None:
             await self._open(db, commit, key)
-        await db.execute(sql.INSERT, *key, *to_row(commit), self._floor)
+        await db.execute(self.insert, *key, *to_row(commit), self._floor)
         if commit.fingerprint:
             await db.execute(sql.INSERT_ID, *key, commit.commit_id, commit.first)
         if commit.snapshot is not None:

@@ -32,8 +32,13 @@ _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
 class ConnectionPool:
     """The connections of one engine, and the patience with them. Lives on the loop."""
 
-    def __init__(self, url: str, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(
+        self, url: str, *, patience_s: float = PATIENCE_S, size: int = POOL_MAX, is_sharded: bool = False
+    ) -> None:
         self.patience_s = patience_s
+        self.is_sharded = is_sharded
+        """Whether there are workers behind the server, which may be lost while it lives."""
+        self._size = size
         self.acquire_s = max(patience_s, CONNECT_S)
         self.asked_again = 0
         """How often something was sent or tried once more."""
@@ -49,7 +54,7 @@ class ConnectionPool:
         self._pool = await asyncpg.create_pool(
             self._url,
             min_size=0,
-            max_size=POOL_MAX,
+            max_size=self._size,
             command_timeout=COMMAND_S,
             connect=self._connect,
             init=self._init,
@@ -82,12 +87,12 @@ class ConnectionPool:
                 async with on or self._connection() as db:
                     begun = True
                     return await work(db)
-            except (WakelogError, asyncpg.DataError):
+            except (WakelogError, asyncpg.DataError, asyncpg.FeatureNotSupportedError):
                 raise  # judged: this is the answer, whatever became of an earlier try
             except Exception as exc:
-                sent = sent or (is_append and begun and is_unknown(exc))
+                sent = sent or (is_append and begun and is_unknown(exc, is_sharded=self.is_sharded))
                 left = deadline - clock()
-                if left <= 0 or self._is_closed or not is_passing(exc):
+                if left <= 0 or self._is_closed or not is_passing(exc, is_sharded=self.is_sharded):
                     raise translated(exc, is_unknown=sent) from exc
             self.asked_again += 1
             await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
@@ -100,7 +105,7 @@ class ConnectionPool:
     def _connection(self) -> Any:
         if self._is_closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        return _Waiting(self._pool, self.acquire_s)
+        return _Waiting(self._pool, self._size, self.acquire_s)
 
     async def connect(self, **settings: str) -> Any:
         """A connection of its own, for what lasts."""
@@ -183,17 +188,17 @@ class KeptConnection:
 class _Waiting:
     """A connection of the pool while it is used; an error of its own when there was none to be had in time."""
 
-    def __init__(self, pool: Any, within_s: float) -> None:
-        self._pool, self._within_s = pool, within_s
+    def __init__(self, pool: Any, size: int, within_s: float) -> None:
+        self._pool, self._size, self._within_s = pool, size, within_s
         self._db: Any = None
 
     async def __aenter__(self) -> Any:
         try:
             self._db = await self._pool.acquire(timeout=self._within_s)
         except TimeoutError as exc:
-            if self._pool.get_size() >= POOL_MAX and not self._pool.get_idle_size():
+            if self._pool.get_size() >= self._size and not self._pool.get_idle_size():
                 raise PoolFullError(
-                    f"all {POOL_MAX} connections of this process were in use for {self._within_s:g} s"
+                    f"all {self._size} connections of this process were in use for {self._within_s:g} s"
                 ) from exc
             raise
         except ValueError as exc:

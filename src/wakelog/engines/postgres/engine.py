@@ -29,11 +29,12 @@ from wakelog.engine import (
     refuse_place_in_no_session,
 )
 from wakelog.engines.loop_thread import LoopThread
-from wakelog.engines.postgres import feed, inspection, migrations, rewrite
+from wakelog.engines.postgres import deletion, distribution, feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
 from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.routed_appends import CONNECTIONS, RoutedAppends
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
@@ -56,15 +57,30 @@ class PostgresEngine:
     keeps_index = True
     """Whether the index is kept in this database too; the store's settings decide."""
 
-    def __init__(self, url: str, *, ns: str = "default", create: bool = True, patience_s: float = PATIENCE_S) -> None:
-        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened."""
+    is_distributed = False
+    """Whether the tables are spread over the workers of a sharded server (distribution.py)."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        ns: str = "default",
+        create: bool = True,
+        patience_s: float = PATIENCE_S,
+        distributed: bool = False,
+        shards: int | None = None,
+    ) -> None:
+        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened. Of a
+        store that is made now, the tables are `distributed`, over so many `shards`; one that is there knows itself."""
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
         self._closed = False
         self._begin()
         try:
-            self._ask(lambda db: self._prepare(db, create))
+            self._ask(lambda db: self._prepare(db, create, distributed, shards))
+            if self.is_distributed:
+                self._run(self._route)
         except BaseException:
             self.close()
             raise
@@ -84,8 +100,18 @@ class PostgresEngine:
             self._loop.stop()
             raise
         self._line = AppendQueue(self._connections, self.ns)
+        if self.is_distributed:
+            self._await(self._route())
 
-    async def _prepare(self, db: Any, create: bool) -> None:
+    async def _route(self) -> None:
+        """From now on each append goes to the worker that has its session."""
+        self._connections.is_sharded = True
+        self._connections.greet = None
+        own = ConnectionPool(self.url, patience_s=self._patience_s, size=CONNECTIONS, is_sharded=True)
+        await own.open()
+        self._line = RoutedAppends(own, self.ns)
+
+    async def _prepare(self, db: Any, create: bool, distributed: bool, shards: int | None) -> None:
         if not await db.fetchval(sql.ORDER):
             raise UnsupportedError(
                 "this database does not order text by code point",
@@ -99,19 +125,23 @@ class PostgresEngine:
         if found is None:
             if not create:
                 raise NotFoundError(f"there is no store in {_safe(self.url)}", kind="store-not-found")
-            await self._create(db)
+            await self._create(db, distributed, shards)
         elif found > VERSION:
             raise UnsupportedError(
                 f"this store needs version {found}, and this wakelog knows {VERSION}",
                 kind="store-newer",
                 hint="upgrade wakelog",
             )
+        self.is_distributed = await distribution.is_distributed(db)
 
-    async def _create(self, db: Any) -> None:
+    async def _create(self, db: Any, distributed: bool, shards: int | None) -> None:
         """Statement by statement, each harmless if another process came first."""
-        came_first = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
+        if distributed:
+            await distribution.require_extension(db)
         for statement in sql.schema():
-            with contextlib.suppress(*came_first):  # `if not exists` is no guard against another's create
+            if distributed and statement.lstrip().startswith("insert"):
+                await distribution.distribute_log(db, shards=shards)  # while the tables are empty
+            with contextlib.suppress(*migrations.CAME_FIRST):
                 await db.execute(statement)
         await db.execute(sql.SET_VERSION, VERSION)
 
@@ -228,6 +258,7 @@ class PostgresEngine:
             return self.claim(name, session)  # it was given free in between
         # Whoever comes next does this again, should this process die here.
         self._execute(sql.TITLE, *self._key(winner), name)
+        self._loop.soon(self._line.forget, winner)
         return winner
 
     def find(self, name: str) -> SessionId | None:
@@ -262,45 +293,14 @@ class PostgresEngine:
         return head
 
     def delete(self, commit: Commit) -> Head:
-        async def drop(db: Any) -> None:
-            key = self._key(commit.session)
-            name = await db.fetchval(sql.TITLE_OF, *key)
-            if name:
-                await db.execute(sql.DROP_NAME, self.ns, name, commit.session)
-                await db.execute(sql.DROP_TITLE, *key)
-            await self._drop_if_unread(db, commit.session)
-
         self._note_due()
+        drop = partial(deletion.drop, ns=self.ns, session=commit.session)
         head = self._run(lambda: self._line.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
 
-    async def _drop_if_unread(self, db: Any, session: SessionId) -> None:
-        """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so
-        on."""
-        at: SessionId | None = session
-        while at is not None:
-            key = self._key(at)
-            head = head_from_row(await db.fetchrow(sql.HEAD, *key))
-            if head.status != "deleted" or await self._is_read(db, at):
-                return
-            await db.execute(sql.DROP_COMMITS, *key, head.seq)
-            await db.execute(sql.DROP_IDS, *key, head.seq)
-            await db.execute(sql.DROP_SNAPSHOTS, *key, 0, _END)
-            await db.execute(sql.DROP_BEAT, *key)
-            at = head.fork.parent if head.fork else None
-
-    async def _is_read(self, db: Any, session: SessionId) -> bool:
-        unseen = [session]
-        while unseen:
-            forks = [head_from_row(r) for r in await db.fetch(sql.CHILDREN, *self._key(unseen.pop()))]
-            if any(h.status != "deleted" for h in forks):
-                return True
-            unseen += [h.session for h in forks]
-        return False
-
     def rewrite(self, *, most: int | None = None) -> bool:
-        return self._ask(lambda db: rewrite.rewrite(db, self.ns, most))
+        return self._ask(lambda db: rewrite.rewrite(db, self.ns, most, is_distributed=self.is_distributed))
 
     def _note_due(self) -> None:
         self._ask(lambda db: rewrite.note(db, self.ns))
@@ -399,7 +399,7 @@ class PostgresEngine:
         return self._ask(lambda db: inspection.tidied(db, self.ns))
 
     def table_bytes(self) -> dict[str, int]:
-        return self._ask(inspection.table_bytes)
+        return self._ask(lambda db: inspection.table_bytes(db, is_distributed=self.is_distributed))
 
     def session_bytes(self) -> dict[SessionId, int]:
         return self._ask(lambda db: inspection.session_bytes(db, self.ns))

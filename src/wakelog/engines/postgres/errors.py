@@ -41,16 +41,21 @@ class PoolFullError(Exception):
     """All connections of this process were in use for as long as one waits for one."""
 
 
-def is_passing(exc: BaseException) -> bool:
-    """Whether it may be over in a moment: a server that restarts, fails over, or has no connection left just now."""
+def is_passing(exc: BaseException, *, is_sharded: bool = False) -> bool:
+    """Whether it may be over in a moment: a server that restarts, fails over, or has no connection left just now; of a
+    sharded server also a worker, which is an internal error of the coordinator (XX000)."""
     if isinstance(exc, _FOR_GOOD) or _is_about_tls(exc):
         return False
+    if is_sharded and _is_of_worker(exc):
+        return True
     return isinstance(exc, (*_STOPPING, *_LOST, *_ELSEWHERE, *_CROWDED))
 
 
-def is_unknown(exc: BaseException) -> bool:
+def is_unknown(exc: BaseException, *, is_sharded: bool = False) -> bool:
     """Whether a statement that ended like this may have been done: nobody heard the answer. A cancelled one too, since
-    a server may give up waiting for its standby after it has committed."""
+    a server may give up waiting for its standby after it has committed; and one whose worker was lost on the way."""
+    if is_sharded and _is_of_worker(exc):
+        return True
     return isinstance(exc, (*_STOPPING, *_LOST)) and not isinstance(exc, asyncpg.CannotConnectNowError)
 
 
@@ -137,6 +142,12 @@ def _absent(exc: BaseException) -> WakelogError:
         return UnavailableError(
             f"the server is starting up or shutting down: {exc}", kind="server-stopping", hint="try again in a moment"
         )
+    if _is_of_worker(exc) and "connection" in str(exc):
+        return UnavailableError(
+            f"a worker of the sharded server could not be reached: {exc}",
+            kind="unreachable",
+            hint="start it: sessions on other workers can be used meanwhile",
+        )
     if isinstance(exc, _LOST):
         told = str(exc) or type(exc).__name__
         return UnavailableError(
@@ -145,6 +156,11 @@ def _absent(exc: BaseException) -> WakelogError:
             hint="start it, or correct host and port of the URL; pg_isready -d URL tells whether it answers",
         )
     return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
+
+
+def _is_of_worker(exc: BaseException) -> bool:
+    """XX000; its kinds, such as corrupted data, are something else."""
+    return type(exc) is asyncpg.InternalServerError
 
 
 def _is_about_tls(exc: BaseException) -> bool:

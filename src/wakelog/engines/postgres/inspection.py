@@ -8,7 +8,8 @@ from typing import Any
 import asyncpg
 
 from wakelog.engine import StoreFinding
-from wakelog.model.ids import SessionId
+from wakelog.engines.postgres import statements as sql
+from wakelog.model.ids import SessionId, root_of
 
 _KEY = "{0}.ns = {1}.ns and {0}.root = {1}.root and {0}.session = {1}.session"
 _OF_SESSION = f"select 1 from wl_session s where {_KEY.format('s', 't')}"
@@ -31,19 +32,16 @@ select t.session, t.commit_id, t.first as seq from wl_commit t
 where t.ns = $1::text and t.fingerprint <> ''::bytea and not exists (
     select 1 from wl_commit_id k where {_KEY.format("k", "t")} and k.commit_id = t.commit_id and k.first = t.first)
 """
-_NAMES = """
-select n.name, n.session, h.status from wl_name n
-left join wl_session s on s.ns = n.ns and s.session = n.session and s.root = split_part(n.session, '.', 1)
-left join lateral (
-    select c.status from wl_commit c where c.ns = s.ns and c.root = s.root and c.session = s.session
-    order by c.first desc limit 1
-) h on true
-where n.ns = $1::text and (h.status is null or h.status = 'deleted')
-"""
-_TITLES = """
-select t.session, t.name, n.session as bound from wl_title t
-left join wl_name n on n.ns = t.ns and n.name = t.name
-where t.ns = $1::text and (n.session is null or n.session <> t.session)
+_NAMES = "select name, session from wl_name where ns = $1::text order by name"
+# A name and its session may be on different servers, so each is asked for by itself.
+_TITLES = "select session, name from wl_title where ns = $1::text order by session"
+_STATUSES = """
+select t.session, c.status from wl_title t
+cross join lateral (
+    select p.status from wl_commit p where p.ns = t.ns and p.root = t.root and p.session = t.session
+    order by p.first desc limit 1
+) c
+where t.ns = $1::text
 """
 _TIDY = [
     f"delete from {table} t where t.ns = $1::text and not exists ({_OF_SESSION})"
@@ -76,17 +74,35 @@ async def findings(db: Any, ns: str) -> list[StoreFinding]:
 
 async def _names(db: Any, ns: str) -> list[StoreFinding]:
     out: list[StoreFinding] = []
-    for row in await db.fetch(_NAMES, ns):
-        if row["status"] is None:
-            text = f"the name {row['name']!r} was claimed for a session that was never opened"
+    bound, titles = await db.fetch(_NAMES, ns), await db.fetch(_TITLES, ns)
+    for name, session, status in await _loose(db, ns, bound):
+        if status is None:
+            text = f"the name {name!r} was claimed for a session that was never opened"
             fix = "nothing: whoever asks for the name next opens it"
         else:
-            text = f"the name {row['name']!r} is bound to a session that is deleted"
+            text = f"the name {name!r} is bound to a session that is deleted"
             fix = "wakelog store scrub --repair frees it"
-        out.append(StoreFinding(text, row["session"], is_damage=False, fix=fix, can_tidy=row["status"] is not None))
-    for row in await db.fetch(_TITLES, ns):
-        text = f"the session is called {row['name']!r}, but that name leads to {row['bound'] or 'nowhere'}"
-        out.append(StoreFinding(text, row["session"], is_damage=False, fix="reach it by its id"))
+        out.append(StoreFinding(text, session, is_damage=False, fix=fix, can_tidy=status is not None))
+    leads = {row["name"]: row["session"] for row in bound}
+    for row in titles:
+        there = leads.get(row["name"])
+        if there != row["session"]:
+            text = f"the session is called {row['name']!r}, but that name leads to {there or 'nowhere'}"
+            out.append(StoreFinding(text, row["session"], is_damage=False, fix="reach it by its id"))
+    return out
+
+
+async def _loose(db: Any, ns: str, bound: list[Any]) -> list[tuple[str, SessionId, str | None]]:
+    """Names whose session is deleted, or was never opened: then its status is None."""
+    statuses = {row["session"]: row["status"] for row in await db.fetch(_STATUSES, ns)}
+    out = []
+    for row in bound:
+        session, status = SessionId(row["session"]), statuses.get(row["session"])
+        if status is None:
+            head = await db.fetchrow(sql.HEAD, ns, root_of(session), session)
+            status = head["status"] if head is not None else None
+        if status is None or status == "deleted":
+            out.append((row["name"], session, status))
     return out
 
 
@@ -95,9 +111,9 @@ async def tidied(db: Any, ns: str) -> int:
     count = 0
     for statement in _TIDY:
         count += int((await db.execute(statement, ns)).rpartition(" ")[2])
-    for row in await db.fetch(_NAMES, ns):
-        if row["status"] == "deleted":
-            await db.execute(_FREE, ns, row["name"], row["session"])
+    for name, session, status in await _loose(db, ns, await db.fetch(_NAMES, ns)):
+        if status == "deleted":
+            await db.execute(_FREE, ns, name, session)
             count += 1
     return count
 
@@ -106,24 +122,30 @@ _TABLE_BYTES = """
 select c.relname::text as name, pg_total_relation_size(c.oid)::bigint as size from pg_catalog.pg_class c
 where c.relkind = 'r' and c.relname like 'wl\\_%' and pg_catalog.pg_table_is_visible(c.oid) order by c.relname
 """
-# The length of a big value is told by its place in the row, without fetching it.
-_SESSION_BYTES = """
-select t.session, sum(t.size)::bigint as size from (
-    select c.session, octet_length(c.records) + octet_length(c.payloads) as size from wl_commit c where c.ns = $1::text
-    union all
-    select x.session, octet_length(x.data) as size from wl_snapshot x where x.ns = $1::text
-) t group by t.session
+_SPREAD_BYTES = """
+select d.logicalrelid::text as name, citus_total_relation_size(d.logicalrelid)::bigint as size from pg_dist_partition d
+where d.logicalrelid::text like 'wl\\_%' order by 1
 """
+# The length of a big value is told by its place in the row, without fetching it.
+_SESSION_BYTES = (
+    "select session, sum(octet_length(records) + octet_length(payloads))::bigint as size from wl_commit"
+    " where ns = $1::text group by session",
+    "select session, sum(octet_length(data))::bigint as size from wl_snapshot where ns = $1::text group by session",
+)
 
 
-async def table_bytes(db: Any) -> dict[str, int]:
-    """What the tables take on the server; empty where it does not tell."""
+async def table_bytes(db: Any, *, is_distributed: bool) -> dict[str, int]:
+    """What the tables take on the server, or on all workers together; empty where it does not tell."""
     try:
-        return {row["name"]: row["size"] for row in await db.fetch(_TABLE_BYTES)}
+        return {row["name"]: row["size"] for row in await db.fetch(_SPREAD_BYTES if is_distributed else _TABLE_BYTES)}
     except (asyncpg.PostgresSyntaxError, asyncpg.UndefinedFunctionError):
         return {}
 
 
 async def session_bytes(db: Any, ns: str) -> dict[SessionId, int]:
     """The stored bytes of each session."""
-    return {SessionId(row["session"]): row["size"] for row in await db.fetch(_SESSION_BYTES, ns)}
+    out: dict[SessionId, int] = {}
+    for question in _SESSION_BYTES:
+        for row in await db.fetch(question, ns):
+            out[SessionId(row["session"])] = out.get(SessionId(row["session"]), 0) + row["size"]
+    return out

@@ -3,7 +3,7 @@
 `wl_version` has the version that whoever opens the store must know; it stays, unless a step breaks older readers. Which
 steps were taken is told by `wl_migration`; where there is none, the version is the first. A step goes statement by
 statement, each of which may be run again, and is noted when all are done: so it may be taken by several at once, and
-goes on where it was cut off.
+goes on where it was cut off. On a sharded server, tables that a step made are distributed before it is noted.
 
 To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
 version before (tests/golden/make_stores.py). A test holds the two ways to the same tables. An index on a table that
@@ -20,6 +20,7 @@ from typing import Any
 import asyncpg
 
 from wakelog.engine import MigrationStep
+from wakelog.engines.postgres import distribution
 from wakelog.engines.postgres import statements as sql
 
 FIRST = 1
@@ -70,6 +71,8 @@ async def take(db: Any, step: MigrationStep) -> bool:
         return False
     for statement in (_TAKEN, *step.statements):
         await _run(db, statement)
+    if await distribution.is_distributed(db):
+        await distribution.distribute_log(db)
     if step.breaks:
         await db.execute(sql.SET_VERSION, step.version)
     await db.execute(sql.SET_MIGRATED, step.version)

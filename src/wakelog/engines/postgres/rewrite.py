@@ -9,7 +9,8 @@ That locks a table while it is written, and helps only once no older transaction
 once where the tables are small and nobody is in the way; else it stays *due*, noted in `wl_mark`, and
 `wakelog store scrub` does it. The write-ahead log, its archive, standbys and backups are the server's keeper's.
 
-Engines that only speak the protocol have other ways to let old versions go; there nothing is due."""
+A sharded server does the same on each worker. Engines that only speak the protocol have other ways to let old versions
+go; there nothing is due."""
 
 from __future__ import annotations
 
@@ -38,6 +39,11 @@ where c.relkind = 'r' and c.relname ~ '^w[il]_' and pg_table_is_visible(c.oid)
 order by c.relname
 """
 _STATISTICS = "pg_catalog.pg_statistic"
+_SPREAD = """
+select d.logicalrelid::text as name, citus_total_relation_size(d.logicalrelid)::bigint as size from pg_dist_partition d
+where d.logicalrelid::text ~ '^w[il]_' order by 1
+"""
+_ON_WORKERS = "select nodename, nodeport, success, result from run_command_on_workers($1::text)"
 # What the server knows of the columns of a table. Of an empty one it makes no new statistics and keeps the old.
 _KNOWN = """
 select format('alter column %I type %s%s', a.attname, format_type(a.atttypid, a.atttypmod),
@@ -82,20 +88,23 @@ async def is_due(db: Any, ns: str) -> str:
         return "unknown"  # an older store: nobody can tell, so it is done
 
 
-async def rewrite(db: Any, ns: str, most: int | None) -> bool:
+async def rewrite(db: Any, ns: str, most: int | None, *, is_distributed: bool) -> bool:
     """Writes the tables anew if that is due; whether it was. UnavailableError when it has to wait."""
     due = await is_due(db, ns)
     if not due or not await db.fetchval(_IS_POSTGRES):
         return False
-    tables = await db.fetch(_TABLES)
+    tables = await db.fetch(_SPREAD if is_distributed else _TABLES)
     size = sum(row["size"] for row in tables)
     if most is not None and size > most:
         raise pending(f"the tables take {size >> 20} MB, and writing them anew would hold up others")
     await _wait_for_older(db)
     await db.execute(f"set lock_timeout = {_LOCK_MS}")
     try:
-        for name in (*(row["name"] for row in tables), _STATISTICS):
-            await _rewrite(db, name)
+        if is_distributed:
+            await _rewrite_spread(db, [row["name"] for row in tables])
+        else:
+            for name in (*(row["name"] for row in tables), _STATISTICS):
+                await _rewrite(db, name)
     except asyncpg.LockNotAvailableError as exc:
         raise pending("somebody is using a table all the time") from exc
     finally:
@@ -128,6 +137,17 @@ async def _rewrite(db: Any, name: str) -> None:
     # A column that is given the type it has loses its statistics, and nothing else changes.
     if same := [row["same"] for row in await db.fetch(_KNOWN, name)]:
         await db.execute(f"alter table {name} {', '.join(same)}")
+
+
+async def _rewrite_spread(db: Any, names: list[str]) -> None:
+    """On a sharded server: the coordinator has each worker vacuum its parts of a table. Transactions of others on the
+    workers are not looked at."""
+    for name in names:
+        await db.execute(f"vacuum (full, analyze) {name}", timeout=24 * 3600)
+    for row in await db.fetch(_ON_WORKERS, f"vacuum full {_STATISTICS}", timeout=24 * 3600):
+        if not row["success"]:
+            worker = f"{row['nodename']}:{row['nodeport']}"
+            raise pending(f"worker {worker} did not write its statistics anew: {row['result']}")
 
 
 def pending(why: str) -> UnavailableError:

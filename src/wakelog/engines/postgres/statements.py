@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from wakelog.engines.postgres.distribution import HAS_EXTENSION
+
 COLUMNS = (
     "first, last, at, epoch, status, turn, turn_first, turn_last, kinds, paths, commit_id, fingerprint, prev, hash"
 )
@@ -16,6 +18,8 @@ def micros(time: str) -> str:
 
 
 NOW = micros("clock_timestamp()")
+# On a sharded server: a volatile function keeps a statement from being sent on to the worker.
+ROUTED_NOW = micros("statement_timestamp()")
 
 # Many sessions' commits in one statement and one sync, one commit of each. A row goes in if its session's newest commit
 # is the one it was sealed on, is not closed to it, and has its epoch; if its id was not used; and if nobody else was
@@ -65,10 +69,65 @@ left join wl_title t on t.ns = $1::text and t.root = g.root and t.session = g.se
 """
 
 _VALUES = ", ".join(f"${i + 4}::{kind}" for i, kind in enumerate([*_TYPES, "bytea", "bytea"]))
-INSERT = f"""
-insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
-values ($1::text, $2::text, $3::text, {_VALUES}, greatest({NOW}, ${len(_TYPES) + 6}::bigint + 1))
+_INSERT = f"insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)"
+_INSERT_FLOOR = f"${len(_TYPES) + 6}::bigint"
+INSERT = f"{_INSERT} values ($1::text, $2::text, $3::text, {_VALUES}, greatest({NOW}, {_INSERT_FLOOR} + 1))"
+ROUTED_INSERT = INSERT.replace(NOW, ROUTED_NOW)
+
+# The append of one session on a sharded server: sent on as a whole to the worker that has the session. Nothing in it
+# may look like a question to all of them: one table, the root as a value and as the column it comes from, no limit.
+_OPEN_FOR = """{0}.status <> 'deleted' and (${2}::boolean or {0}.status not in ('closed', 'archived'))
+    and (${1}::bigint < 0 or {0}.epoch = ${1}::bigint)"""
+_FIRST, _PREV = "$4::bigint", f"${_NAMES.index('prev') + 4}::bytea"
+ROUTED_APPEND = f"""
+{_INSERT}
+select p.ns, p.root, p.session, {_VALUES}, greatest({ROUTED_NOW}, $22::bigint + 1)
+from wl_commit p
+where p.ns = $1::text and p.root = $2::text and p.session = $3::text and p.last = {_FIRST} - 1 and p.hash = {_PREV}
+    and {_OPEN_FOR.format("p", 20, 21)}
+on conflict (ns, root, session, first) do nothing
+returning first
 """
+# The same with an id that the caller chose, or a snapshot. The coordinator does it in steps, so it takes longer.
+_ROUTED_ID, _ROUTED_PRINT = f"${_NAMES.index('commit_id') + 4}::text", f"${_NAMES.index('fingerprint') + 4}::bytea"
+ROUTED_APPEND_WHOLE = f"""
+with stored as (
+    {_INSERT}
+    select $1::text, $2::text, $3::text, {_VALUES}, greatest({ROUTED_NOW}, $23::bigint + 1)
+    from (
+        select p.last, p.hash, p.status, p.epoch from wl_commit p
+        where p.ns = $1::text and p.root = $2::text and p.session = $3::text order by p.first desc limit 1
+    ) h
+    where h.last = {_FIRST} - 1 and h.hash = {_PREV} and {_OPEN_FOR.format("h", 21, 22)}
+        and not exists (
+            select 1 from wl_commit_id k
+            where k.ns = $1::text and k.root = $2::text and k.session = $3::text and k.commit_id = {_ROUTED_ID}
+                and {_ROUTED_PRINT} <> ''::bytea
+        )
+    on conflict (ns, root, session, first) do nothing
+    returning first
+), ids as (
+    insert into wl_commit_id (ns, root, session, commit_id, first)
+    select $1::text, $2::text, $3::text, {_ROUTED_ID}, s.first from stored s where {_ROUTED_PRINT} <> ''::bytea
+    on conflict (ns, root, session, commit_id) do nothing
+), snapshots as (
+    insert into wl_snapshot (ns, root, session, seq, data)
+    select $1::text, $2::text, $3::text, $5::bigint, $20::bytea from stored s where $20::bytea is not null
+    on conflict (ns, root, session, seq) do nothing
+)
+select first from stored
+"""
+# Holds a session's row until the transaction ends. Workers may not be serializable, so that a fork and the deletion of
+# its parent would not see each other.
+TOUCH = "update wl_session set parent = parent where ns = $1::text and root = $2::text and session = $3::text"
+# The worker that has a tree; told by the coordinator alone.
+WORKER = """
+select n.nodename || ':' || n.nodeport as worker from pg_dist_placement p
+join pg_dist_node n on n.groupid = p.groupid
+where p.shardid = get_shard_id_for_distribution_column('wl_commit'::regclass, $1::text)
+order by n.nodename, n.nodeport limit 1
+"""
+
 _SET = zip([*_NAMES, "records", "payloads"], [*_TYPES, "bytea", "bytea"], strict=True)
 UPDATE = f"""
 update wl_commit set {", ".join(f"{n} = ${i + 4}::{t}" for i, (n, t) in enumerate(_SET))}
@@ -195,9 +254,10 @@ ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
 # Every statement is about a few rows found by an index, so its plan does not depend on the values. Planning an append
 # anew each time costs about as much as doing it; and a plan made while a table was small must not walk it when it has
 # grown. A process that hangs within a transaction must not hold back the feed (feed.py). And what is answered has been
-# synced, also where the server or the user is set to answer before.
+# synced, also where the server or the user is set to answer before. A sharded server cannot plan for values it does not
+# know: which worker has them is what it plans.
 SETTINGS = (
-    "set plan_cache_mode = force_generic_plan",
+    f"select set_config('plan_cache_mode', 'force_generic_plan', false) where not ({HAS_EXTENSION})",
     "set enable_seqscan = off",
     "set idle_in_transaction_session_timeout = '60s'",
     "select set_config('synchronous_commit', 'on', false) where current_setting('synchronous_commit') = 'off'",

@@ -1,0 +1,92 @@
+"""Tables that are spread over the workers of a sharded PostgreSQL (Citus): which, and by what.
+
+A fork tree lives on one worker: whatever is about a session is distributed by the tree's root, together. A name is
+found by itself. The index of a namespace is on one worker. What is small, and asked for by all, is on every worker.
+
+`distribute` may be run again at any time: it takes what is not distributed yet. It is called when a store is created,
+after each migration and whenever tables of the index were made, since a new table is a local one of the coordinator.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+
+from wakelog.errors import UnsupportedError
+
+BY_ROOT = ("wl_session", "wl_commit", "wl_commit_id", "wl_snapshot", "wl_heartbeat", "wl_title")
+BY_NAME = ("wl_name",)
+EVERYWHERE = ("wl_version", "wl_migration", "wl_mark", "wl_note", "wi_version")
+
+# The append finds the newest commit by its last event: a pushed down insert may have no `order by … limit 1`.
+LAST_INDEX = "create index if not exists wl_commit_last on wl_commit (ns, root, session, last)"
+
+# An engine of this kind has this table in its catalog.
+HAS_EXTENSION = "to_regclass('pg_dist_partition') is not null"
+_IS_EXTENDED = f"select {HAS_EXTENSION}"
+_IS_DISTRIBUTED = "select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass($1::text))"
+_IS_THERE = "select to_regclass($1::text) is not null"
+_DISTRIBUTE = "select create_distributed_table($1::text::regclass, $2::text, colocate_with => $3::text)"
+_DISTRIBUTE_FIRST = (
+    "select create_distributed_table($1::text::regclass, $2::text, colocate_with => $3::text, shard_count => $4::int)"
+)
+_COPY_EVERYWHERE = "select create_reference_table($1::text::regclass)"
+
+
+async def is_distributed(db: Any, table: str = "wl_commit") -> bool:
+    """Whether a table is spread over workers; False on a server without the extension."""
+    if not await db.fetchval(_IS_EXTENDED):
+        return False
+    found: bool = await db.fetchval(_IS_DISTRIBUTED, table)
+    return found
+
+
+async def require_extension(db: Any) -> None:
+    if not await db.fetchval(_IS_EXTENDED):
+        raise UnsupportedError(
+            "this database has no Citus extension, so its tables cannot be distributed",
+            kind="no-shards",
+            hint="on the coordinator: create extension citus, then citus_add_node for each worker;"
+            " or leave out --distributed",
+        )
+
+
+async def distribute(db: Any, tables: tuple[str, ...], *, shards: int | None = None) -> None:
+    """Spreads those of the tables that are there and are not spread yet."""
+    for table in tables:
+        if await db.fetchval(_IS_THERE, table) and not await db.fetchval(_IS_DISTRIBUTED, table):
+            try:
+                await _spread(db, table, shards)
+            except asyncpg.PostgresError:
+                if not await db.fetchval(_IS_DISTRIBUTED, table):  # else another process came first
+                    raise
+
+
+async def distribute_log(db: Any, *, shards: int | None = None) -> None:
+    """Spreads the tables of the log."""
+    await distribute(db, (*BY_ROOT, *BY_NAME, *EVERYWHERE), shards=shards)
+    await db.execute(LAST_INDEX)
+
+
+async def _spread(db: Any, table: str, shards: int | None) -> None:
+    if table in EVERYWHERE:
+        await db.execute(_COPY_EVERYWHERE, table)
+        return
+    column, first = place_of(table)
+    if table != first:
+        await db.execute(_DISTRIBUTE, table, column, first)
+    elif shards is None:
+        await db.execute(_DISTRIBUTE, table, column, "none")
+    else:
+        await db.execute(_DISTRIBUTE_FIRST, table, column, "none", shards)
+
+
+def place_of(table: str) -> tuple[str, str]:
+    """The column that a table is distributed by, and the table that it lives with."""
+    if table in BY_ROOT:
+        return "root", BY_ROOT[0]
+    if table in BY_NAME:
+        return "name", table
+    assert table.startswith("wi_"), table
+    return "ns", "wi_meta"

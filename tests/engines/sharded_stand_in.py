@@ -1,0 +1,44 @@
+"""A stand-in for the Citus extension in a plain database: those functions and tables of its catalog that wakelog asks.
+They note what was distributed, and spread nothing. With it the engine takes its sharded way on a real PostgreSQL, and
+the statements that it sends can be judged (routing_rules.py). What a real cluster's planner accepts, it cannot tell."""
+
+SQL = """
+create table pg_dist_partition (
+    logicalrelid regclass primary key, partkey text, colocationid int not null, shards int
+);
+create table pg_dist_node (groupid int primary key, nodename text not null, nodeport int not null);
+create table pg_dist_placement (shardid bigint primary key, groupid int not null);
+insert into pg_dist_node values (1, 'w1', 5432), (2, 'w2', 5432);
+insert into pg_dist_placement select n, 1 + n % 2 from generate_series(0, 31) n;
+create sequence colocation_ids;
+
+create function create_distributed_table(table_name regclass, distribution_column text,
+    distribution_type text default 'hash', colocate_with text default 'default', shard_count int default null)
+returns void language plpgsql as $$
+begin
+    if exists (select 1 from pg_dist_partition where logicalrelid = table_name) then
+        raise exception 'table % is already distributed', table_name using errcode = '42P16';
+    end if;
+    if exists (select 1 from pg_index i where i.indrelid = table_name and i.indisunique and not exists (
+        select 1 from pg_attribute a
+        where a.attrelid = table_name and a.attname = distribution_column and a.attnum = any(i.indkey))) then
+        raise exception 'cannot create constraint on %', table_name using errcode = '0A000';
+    end if;
+    insert into pg_dist_partition values (table_name, distribution_column, case when colocate_with = 'none'
+        then nextval('colocation_ids')
+        else (select d.colocationid from pg_dist_partition d where d.logicalrelid = colocate_with::regclass) end,
+        shard_count);
+end $$;
+
+create function create_reference_table(table_name regclass) returns void language sql as $$
+    insert into pg_dist_partition values (table_name, null, 0, 1)
+$$;
+create function citus_total_relation_size(logicalrelid regclass, fail_on_error boolean default true)
+returns bigint language sql stable as $$ select pg_total_relation_size(logicalrelid) $$;
+create function get_shard_id_for_distribution_column(table_name regclass, distribution_value anyelement)
+returns bigint language sql stable as $$ select abs(hashtext(distribution_value::text))::bigint % 32 $$;
+create function run_command_on_workers(command text)
+returns table (nodename text, nodeport int, success boolean, result text) language sql as $$
+    select nodename, nodeport, true, 'VACUUM' from pg_dist_node
+$$;
+"""

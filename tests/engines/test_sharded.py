@@ -1,0 +1,451 @@
+"""A store on a sharded PostgreSQL. No such server can be had for tests, so the sharded way is taken on a plain one with
+a stand-in for the extension, and every statement that is sent is parsed and judged by what a sharded server accepts."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+import wakelog
+from tests.engines.postgres_server import Server
+from tests.engines.routing_rules import Fault, Verdict
+from tests.engines.sharded_stand_in import SQL
+from tests.index.conftest import Viewed
+from tests.index.play import Player
+from tests.index.test_shared import answers
+from wakelog import errors
+from wakelog.engine import Engine
+from wakelog.engines.postgres import PostgresEngine, distribution, inspection, statements
+from wakelog.index import dialect
+from wakelog.index.shared import SharedDatabase
+from wakelog.log.removal import erase, prune
+from wakelog.maintenance.shards import create_store
+from wakelog.store import Store
+from wakelog.testing.builders import new_session
+from wakelog.testing.contract import EngineContract
+
+ASKS_ALL = {
+    " ".join(text.split())
+    for text in (
+        *(statements.CHANGES, statements.NEWEST, statements.NEWEST_TIME, statements.NEXT_SPACE, statements.SESSIONS),
+        *(inspection._EMPTY, *inspection._ORPHANS.values(), inspection._LOST_IDS, inspection._FORGOTTEN),
+        *(inspection._NAMES, inspection._TITLES, inspection._STATUSES, *inspection._TIDY, *inspection._SESSION_BYTES),
+    )
+}
+"""What is plainly about all sessions of a namespace. Anything else goes to one worker."""
+
+
+class Recorded(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types
+    """A connection that keeps what it is asked to send."""
+
+    sent: set[str] = set()  # noqa: RUF012 - of all connections
+
+    async def execute(self, query: str, *args: Any, **more: Any) -> Any:
+        self.sent.add(query)
+        return await super().execute(query, *args, **more)
+
+    async def executemany(self, query: str, *args: Any, **more: Any) -> Any:
+        self.sent.add(query)
+        return await super().executemany(query, *args, **more)
+
+    async def fetch(self, query: str, *args: Any, **more: Any) -> Any:
+        self.sent.add(query)
+        return await super().fetch(query, *args, **more)
+
+    async def fetchrow(self, query: str, *args: Any, **more: Any) -> Any:
+        self.sent.add(query)
+        return await super().fetchrow(query, *args, **more)
+
+    async def fetchval(self, query: str, *args: Any, **more: Any) -> Any:
+        self.sent.add(query)
+        return await super().fetchval(query, *args, **more)
+
+
+class Judge:
+    """What the database says of its tables and functions, and the verdicts made with it."""
+
+    def __init__(self, server: Server, url: str) -> None:
+        self._server, self._url = server, url
+        self._volatile: dict[str, bool] = {}
+        self._known: dict[str, Verdict] = {}
+        named = "select string_agg({}, E'\\n') from {}"
+        rows = server.ask_in(
+            url,
+            named.format("logicalrelid || ' ' || coalesce(partkey, '-') || ' ' || colocationid", "pg_dist_partition"),
+        )
+        self.places = {
+            table: (None if column == "-" else column, int(group))
+            for table, column, group in (row.split() for row in rows.splitlines())
+        }
+        rows = server.ask_in(
+            url,
+            named.format("attrelid::regclass || ' ' || attname", "pg_attribute join pg_class c on c.oid = attrelid")
+            + " where relname ~ '^w[il]_' and attnum > 0",
+        )
+        self.columns: dict[str, set[str]] = {}
+        for row in rows.splitlines():
+            table, column = row.split()
+            self.columns.setdefault(table, set()).add(column)
+
+    def __call__(self, statement: str) -> Verdict:
+        if statement not in self._known:
+            self._known[statement] = Verdict(statement, self.places, self.columns, self._is_volatile)
+        return self._known[statement]
+
+    def _is_volatile(self, name: str) -> bool:
+        if name not in self._volatile:
+            asked = f"select coalesce(bool_or(provolatile = 'v'), false) from pg_proc where proname = '{name}'"
+            self._volatile[name] = self._server.ask_in(self._url, asked) == "t"
+        return self._volatile[name]
+
+
+@pytest.fixture(scope="module")
+def sharded(postgres: Server) -> Iterator[str]:
+    """The URL of a database where a distributed store was created, and its index."""
+    with postgres.database() as url:
+        postgres.sql_in(url, SQL)
+        create_store(url, distributed=True)
+        SharedDatabase(url, "default").close()
+        yield url
+
+
+@pytest.fixture(scope="module")
+def judge(postgres: Server, sharded: str) -> Judge:
+    return Judge(postgres, sharded)
+
+
+@pytest.fixture
+def sent(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
+    """What the test has sent; all of it is judged in the end."""
+    connect = asyncpg.connect
+    monkeypatch.setattr(
+        asyncpg, "connect", lambda *args, **more: connect(*args, **more | {"connection_class": Recorded})
+    )
+    Recorded.sent = set()
+    yield Recorded.sent
+    assert Recorded.sent
+    for statement in Recorded.sent:
+        if judge(statement).reach == "all":
+            assert " ".join(statement.split()) in ASKS_ALL, statement
+
+
+@pytest.fixture
+def store(sharded: str, sent: set[str], tmp_path: Path) -> Iterator[Store]:
+    with Store(PostgresEngine(sharded, ns=tmp_path.name)) as store:
+        yield store
+
+
+@pytest.mark.postgres
+class TestSharded(EngineContract):
+    url: str
+
+    @pytest.fixture(autouse=True)
+    def _served(self, sharded: str, sent: set[str]) -> None:
+        self.url = sharded
+
+    def make_engine(self, tmp_path: Path) -> Engine:
+        engine = PostgresEngine(self.url, ns=str(tmp_path))
+        assert engine.is_distributed
+        return engine
+
+
+# Where rows are
+
+
+def test_every_table_has_a_place(judge: Judge) -> None:
+    log = {name: column for name, (column, _) in judge.places.items() if name.startswith("wl_")}
+    assert log == {
+        **dict.fromkeys(distribution.BY_ROOT, "root"),
+        **{"wl_name": "name", "wl_version": None, "wl_migration": None, "wl_mark": None, "wl_note": None},
+    }
+    index = {name: column for name, (column, _) in judge.places.items() if name.startswith("wi_")}
+    assert index == {**{dialect.here(name): "ns" for name in dialect.TABLES}, "wi_version": None}
+    together = [
+        {judge.places[name][1] for name in names} for names in (distribution.BY_ROOT, index.keys() - {"wi_version"})
+    ]
+    assert all(len(groups) == 1 for groups in together)
+    assert len({*together[0], *together[1], judge.places["wl_name"][1]}) == 3
+
+
+def test_tables_that_a_migration_or_a_rebuilt_index_made_are_distributed(postgres: Server, sharded: str) -> None:
+    asked = "select string_agg(logicalrelid::text, ' ' order by logicalrelid::text) from pg_dist_partition"
+    with postgres.database() as url:
+        postgres.sql_in(url, SQL)
+        create_store(url, distributed=True)
+        with Store(PostgresEngine(url)) as store:
+            store.session("s").fact("k", 1)
+            assert len(store.index.sessions().rows) == 1
+        everything = postgres.ask_in(url, asked)
+        forget = "delete from pg_dist_partition where logicalrelid = any(array[{}]::regclass[]); drop table {}"
+        postgres.sql_in(url, forget.format("'wl_mark', 'wl_note'", "wl_mark, wl_note"))
+        postgres.sql_in(url, "delete from wl_migration")
+        postgres.sql_in(
+            url, "delete from pg_dist_partition where logicalrelid::text like 'wi%'; update wi_version set version = 1"
+        )
+        with Store(PostgresEngine(url)) as store:
+            assert [step.version for step in store.engine.abilities.migrations.migrate()] == [2]  # type: ignore[union-attr]
+            assert len(store.index.sessions().rows) == 1
+        assert postgres.ask_in(url, asked) == everything
+
+
+def test_the_extension_is_demanded(postgres: Server) -> None:
+    with postgres.database() as url:
+        with pytest.raises(errors.UnsupportedError, match="no Citus extension") as caught:
+            create_store(url, distributed=True)
+        assert "create extension citus" in caught.value.hint
+        assert postgres.ask_in(url, "select count(*) from pg_class where relname like 'wl%'") == "0"
+        create_store(url)
+        with Store(PostgresEngine(url)) as store:
+            assert not store.engine.is_distributed  # type: ignore[attr-defined]
+
+
+def test_the_first_table_has_as_many_shards_as_were_asked_for(postgres: Server) -> None:
+    with postgres.database() as url:
+        postgres.sql_in(url, SQL)
+        create_store(url, distributed=True, shards=64)
+        asked = "select string_agg(logicalrelid || ' ' || shards, ',') from pg_dist_partition where partkey = 'root'"
+        assert postgres.ask_in(url, asked) == "wl_session 64"
+
+
+# What is sent
+
+
+def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> None:
+    for bad in (
+        statements.APPEND,  # sessions of many shards at once, and a volatile function
+        "select 1 from wl_name n join wl_session s on s.session = n.session and s.ns = n.ns where n.ns = $1::text",
+        "select 1 from wl_commit c join wl_session s on s.session = c.session where c.ns = $1::text",
+        "select 1 from wl_commit c join wl_session s on s.root = $1::text where c.root = $2::text",
+        "update wl_session set root = $1::text where root = $2::text",
+        "update wl_session set parent = null where ns = $1::text",
+        "insert into wl_mark_2 select 1; select 2",
+        "select clock_timestamp() from wl_commit where root = $1::text",
+        "select 1 from wl_session where root = $1::text for update",
+        "with recursive a as (select 1) select * from a",
+        "insert into wl_title (ns, root, session, name) select $1::text, lower($2::text), $3::text, $4::text",
+        "insert into wl_title (ns, root, session, name) values ($1::text, $2::text, $3::text, $4::text)"
+        " on conflict (ns, session) do nothing",
+        "create table wl_other (a text primary key)",
+        "create table wl_title (ns text, root text, session text primary key)",
+        "create table wl_title (root text primary key references wl_session (root))",
+        "create table wl_title (root text primary key, n bigserial)",
+        "create unique index x on wl_title (ns, session)",
+        "set plan_cache_mode = force_generic_plan",
+        "savepoint here",
+        "create temporary table x (a text)",
+        "select name from wl_title where root = $1",
+    ):
+        with pytest.raises((Fault, ValueError)):
+            judge(bad)
+    routed = "select 1 from wl_commit c join wl_session s on s.root = c.root and s.ns = c.ns where s.root = $1::text"
+    assert judge(routed).reach == "one"
+    assert judge(routed.replace("s.root = $1::text", "s.ns = $1::text")).reach == "all"
+    assert judge("select version from wl_version").reach == "none"
+
+
+def test_an_append_is_sent_on_as_it_is(judge: Judge) -> None:
+    """What a planner asks of an insert from a select: one table, no limit, and the shard as a plain column of it."""
+    verdict = judge(statements.ROUTED_APPEND)
+    assert verdict.reach == "one"
+    select = verdict.node.selectStmt
+    assert [each.relname for each in select.fromClause] == ["wl_commit"]
+    assert (select.limitCount, select.sortClause, select.withClause) == (None, None, None)
+    place = [each.name for each in verdict.node.cols].index("root")
+    assert [field.sval for field in select.targetList[place].val.fields] == ["p", "root"]
+    assert judge(statements.ROUTED_APPEND_WHOLE).reach == "one"
+    assert judge(statements.ROUTED_INSERT).reach == "one"
+    for name in ("HEAD", "READ", "AT", "BY_ID", "SNAPSHOT", "CHILDREN", "TITLE", "BEAT", "TOUCH", "CLAIM", "FIND"):
+        assert judge(getattr(statements, name)).reach == "one", name
+
+
+def test_an_append_goes_on_in_one_statement(store: Store, sent: set[str]) -> None:
+    session = store.session("s")
+    session.fact("a", 1)
+    sent.clear()
+    session.fact("b", 2)
+    about_the_log = {statement for statement in sent if "wl_" in statement}
+    assert about_the_log == {statements.ROUTED_APPEND}
+    session.append(wakelog.events.FactRecorded(key="c", value=3), commit_id="mine")
+    assert statements.ROUTED_APPEND_WHOLE in sent
+    assert session.append(wakelog.events.FactRecorded(key="c", value=3), commit_id="mine").seq == 4
+    assert statements.APPEND not in sent
+    assert session.verify().ok
+
+
+def test_plans_are_made_for_the_values(store: Store) -> None:
+    engine: Any = store.engine
+    [row] = engine._fetch("select current_setting('plan_cache_mode') as mode")
+    assert row["mode"] == "auto"
+
+
+def test_care_of_a_store(store: Store, tmp_path: Path) -> None:
+    engine: Any = store.engine
+    session = store.session("s", goal="go")
+    with session.turn("go"):
+        session.fact("k", "secret")
+    fork = session.fork(name="f")
+    fork.fact("x", 1)
+    erase(session.log, [3], why="asked")
+    prune(fork.log, fork.head.seq, why="old")
+    assert engine.table_bytes()["wl_commit"] > 0
+    assert engine.session_bytes()[session.id] > 0
+    assert list(engine.inspect()) == []
+    engine.claim("never", new_session())
+    assert [finding.what for finding in engine.inspect()] == [
+        "the name 'never' was claimed for a session that was never opened"
+    ]
+    assert engine.rewrite()
+    store.delete(fork)
+    store.delete(session)
+    assert [h.name for h in store.sessions()] == []
+    engine.tidy()
+
+
+def test_the_index_is_asked_on_one_worker(sharded: str, sent: set[str], judge: Judge) -> None:
+    engine = PostgresEngine(sharded, ns=uuid.uuid4().hex)
+    with Viewed(engine, None) as index:
+        player = Player(engine, 7)
+        for _ in range(4):
+            player.play(25)
+            assert answers(index, [log.id for log in player.logs])
+        index.scrub()
+        index.rebuild()
+    engine.close()
+    asked = [each for each in sent if re.search(r"\b(from|into|update) wi_(?!version)", each)]
+    assert len(asked) > 100
+    assert {judge(each).reach for each in asked} == {"one"}
+
+
+# Workers that are lost
+
+
+def test_a_lost_worker_is_asked_again_and_an_append_is_stored_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = store.session("s")
+    session.fact("a", 1)
+    lost = iter([True, True])
+    fetchrow = Recorded.fetchrow
+
+    async def cut(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        done = await fetchrow(self, query, *args, **more)
+        if query == statements.ROUTED_APPEND and next(lost, False):
+            raise asyncpg.InternalServerError("server closed the connection unexpectedly")
+        return done
+
+    monkeypatch.setattr(Recorded, "fetchrow", cut)
+    session.fact("b", 2)
+    assert [e.body["value"] for e in session.events(kind="fact.recorded")] == [1, 2]
+    assert session.verify().ok
+
+
+def test_beyond_patience_an_append_to_a_lost_worker_is_unknown(
+    sharded: str, sent: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store(PostgresEngine(sharded, ns=tmp_path.name, patience_s=0.0)) as store:
+        session = store.session("s")
+        session.fact("a", 1)
+
+        async def cut(*_: Any, **__: Any) -> Any:
+            raise asyncpg.InternalServerError("server closed the connection unexpectedly")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Recorded, "fetchrow", cut)
+            with pytest.raises(errors.UnavailableError) as caught:
+                session.fact("b", 2)
+            assert caught.value.kind == "answer-unknown"
+            patch.setattr(Recorded, "fetch", cut)
+            with pytest.raises(errors.UnavailableError, match="worker") as caught:
+                store.engine.head(session.id)
+            assert caught.value.kind == "unreachable"
+        session.fact("c", 3)
+
+
+def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine: Any = store.engine
+    sessions = [store.session(f"s{number}") for number in range(60)]
+    for session in sessions:
+        session.fact("a", 1)
+    workers = {session.id: engine._line._workers[session.id] for session in sessions}
+    assert set(workers.values()) == {"w1:5432", "w2:5432"}
+    goes_on = asyncio.Event()
+    fetchrow = Recorded.fetchrow
+
+    async def hang(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND and workers[args[2]] == "w1:5432":
+            await goes_on.wait()
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", hang)
+    stalled = [session for session in sessions if workers[session.id] == "w1:5432"]
+    assert len(stalled) > 20
+    threads = [threading.Thread(target=session.fact, args=("b", 2)) for session in stalled]
+    for thread in threads:
+        thread.start()
+    for session in sessions:
+        if session not in stalled:
+            assert session.fact("b", 2) == 3
+    assert all(thread.is_alive() for thread in threads)
+    engine._loop.soon(goes_on.set)
+    for thread in threads:
+        thread.join(180)
+    assert [session.head.seq for session in stalled] == [3] * len(stalled)
+
+
+def test_a_store_opens_without_one_of_its_workers(
+    store: Store, sharded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.session("s").fact("a", 1)
+    fetchval = Recorded.fetchval
+
+    async def cut(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.NEWEST_TIME:
+            raise asyncpg.InternalServerError("connection to the remote node failed")
+        return await fetchval(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchval", cut)
+    with Store(PostgresEngine(sharded, ns=tmp_path.name, patience_s=0.0)) as there:
+        assert there.resume("s").fact("b", 2) == 3
+
+
+def test_what_a_planner_refuses_is_stored_the_careful_way(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = store.session("s")
+    fetchrow = Recorded.fetchrow
+
+    async def refuse(self: Any, query: str, *args: Any, **more: Any) -> Any:
+        if query == statements.ROUTED_APPEND:
+            raise asyncpg.FeatureNotSupportedError("complex joins are only supported when…")
+        return await fetchrow(self, query, *args, **more)
+
+    monkeypatch.setattr(Recorded, "fetchrow", refuse)
+    assert session.fact("a", 1) == 2
+
+
+def test_both_sides_of_a_race_between_a_fork_and_the_deletion_of_its_parent_see_each_other(store: Store) -> None:
+    for number in range(10):
+        session = store.session(f"s{number}")
+        session.fact("a", 1)
+        together = threading.Barrier(2)
+        thread = threading.Thread(target=_fork_at_once, args=(session, f"f{number}", together))
+        thread.start()
+        together.wait(60)
+        with contextlib.suppress(errors.WakelogError):
+            store.delete(session)
+        thread.join(60)
+    for head in store.sessions():
+        assert store.resume(head.session).verify().ok
+
+
+def _fork_at_once(session: Any, name: str, together: threading.Barrier) -> None:
+    together.wait(60)
+    with contextlib.suppress(errors.WakelogError):
+        session.fork(name=name)
