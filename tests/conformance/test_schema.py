@@ -7,10 +7,9 @@ from collections import Counter
 import pytest
 from jsonschema import Draft202012Validator
 
-from docs.protocol import SCHEMA
+from docs.protocol import OPERATIONS, SCHEMA
 from tests.conformance.broken import Asked, Given, Pass, serving_broken
 from wakelog.conformance import run
-from wakelog.conformance.operations import OPERATIONS
 from wakelog.http.routes import Route, all_routes
 
 PATHS = [

@@ -10,7 +10,7 @@ import pytest
 from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.hooks import agents, installation
 from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
-from wakelog.hooks.routes import store_for
+from wakelog.hooks.installation import store_for
 
 SAY = '{"type": "command", "command": "say done"}'
 GUARD = '{"type":"command","command":"./guard.sh"}'

@@ -13,8 +13,7 @@ from tests.monitors.play import Play
 from tests.seeds import examples
 from wakelog.errors import WakelogError
 from wakelog.model import events as ev
-from wakelog.monitors.builtin import built_in
-from wakelog.monitors.monitor import Monitor
+from wakelog.monitors.monitor import Monitor, built_in
 from wakelog.monitors.rules import Rule
 from wakelog.monitors.session_rules import Stall
 

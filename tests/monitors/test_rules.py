@@ -10,8 +10,7 @@ from tests.monitors.play import Play
 from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
-from wakelog.monitors.builtin import built_in
-from wakelog.monitors.monitor import Monitor
+from wakelog.monitors.monitor import Monitor, built_in
 from wakelog.monitors.rules import RuleFinding, fresh, load_rules
 from wakelog.monitors.session_view import SessionView
 

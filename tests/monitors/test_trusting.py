@@ -10,7 +10,7 @@ import pytest
 from tests.monitors.play import Play
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
-from wakelog.monitors.builtin import built_in
+from wakelog.monitors.monitor import built_in
 from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 
 WEB: dict[str, Any] = {"trust": "untrusted", "source": "web:blog.example"}

@@ -104,7 +104,7 @@ def check(
 
 
 _FILES = (
-    "sessions", "append", "repeats", "reads", "tail", "rewind_and_fork", "lifecycle", "errors", "namespaces",
+    "sessions", "append", "reads", "tail", "rewind_and_fork", "lifecycle", "errors", "namespaces",
     "integrity",
 )  # fmt: skip
 

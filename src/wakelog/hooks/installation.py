@@ -22,6 +22,7 @@ from wakelog.hooks import hook_entries, mcp_entries
 from wakelog.hooks.agents import HookedAgent, Scope
 from wakelog.hooks.json_text import BadJsonError, Insertion, insert, take_back
 from wakelog.hooks.spool import data_folder, prepare_gaps
+from wakelog.store.url import chosen_url, user_store
 
 RECEIPTS = "enabled.json"
 Made = tuple[tuple[str, ...], ...]
@@ -266,3 +267,19 @@ def _write_receipts(kept: list[Receipt]) -> None:
             out.write(msgspec.json.format(msgspec.json.encode(kept), indent=1))
     except OSError as exc:
         raise NotAllowedError(f"{file} cannot be written: {exc.strerror}", kind="not-writable") from exc
+
+
+def store_for(agent: str, folder: str, enabled: list[Receipt]) -> str:
+    """The store for a session of an agent that works in a folder: the one that was named when hooks were enabled; else
+    the one that was chosen for that folder; else the user's own. No store is created in a project because an agent ran
+    there."""
+    named = [each for each in enabled if each.agent == agent and each.store]
+    here = Path(folder) if folder and Path(folder).is_absolute() else None
+    for each in sorted(named, key=lambda receipt: receipt.scope == "user"):
+        if each.scope == "user" or (here is not None and here.is_relative_to(_project_of(each))):
+            return each.store
+    return (chosen_url(here) if here is not None else "") or user_store()
+
+
+def _project_of(receipt: Receipt) -> Path:
+    return Path(receipt.file).parent.parent

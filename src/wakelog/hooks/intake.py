@@ -21,8 +21,7 @@ from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.hooks import spool
 from wakelog.hooks.agents import AGENTS
 from wakelog.hooks.hook_events import HELD_US, HookedSession
-from wakelog.hooks.installation import receipts
-from wakelog.hooks.routes import store_for
+from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
 from wakelog.importers.transcript_import import import_transcript

@@ -12,9 +12,8 @@ import signal
 from typing import Any
 
 from wakelog.hooks.agents import AGENTS
-from wakelog.hooks.installation import receipts
+from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.intake import take_in
-from wakelog.hooks.routes import store_for
 from wakelog.importers.writer.origins import session_name
 from wakelog.session import Session
 from wakelog.store import Store

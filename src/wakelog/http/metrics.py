@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import threading
+from typing import TYPE_CHECKING
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from wakelog.maintenance.fleet_counts import FleetCounts
+from wakelog.errors import WakelogError
+from wakelog.maintenance.fleet_counts import FleetCounter, FleetCounts, add_up
+
+if TYPE_CHECKING:
+    from wakelog.http.namespaces import Spaces
+    from wakelog.log.append import Clock
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -63,3 +72,36 @@ class Metrics:
 
     def text(self) -> bytes:
         return generate_latest(self._registry)
+
+
+EVERY_US = 5_000_000
+_log = logging.getLogger("wakelog.http")
+
+
+class FleetLook:
+    """Counts the sessions of all namespaces for /metrics, not more often than it is worth. A namespace that cannot be
+    opened or counted leaves the old numbers, and their time: an alert on that time says so."""
+
+    def __init__(self, spaces: Spaces, clock: Clock) -> None:
+        self._spaces, self._clock = spaces, clock
+        self._counters: dict[str, FleetCounter] = {}
+        self._last = 0
+        self._lock = threading.Lock()
+
+    def refresh(self, metrics: Metrics) -> None:
+        """Counts again unless that was just done. Of several who ask at once, one counts."""
+        now = self._clock()
+        if (self._last and now - self._last < EVERY_US) or not self._lock.acquire(blocking=not self._last):
+            return
+        try:
+            names = self._spaces.names()
+            self._counters = {name: self._counters.get(name) or self._counter(name) for name in names}
+            metrics.tell_fleet(add_up(counter.count() for counter in self._counters.values()), now)
+            self._last = now
+        except WakelogError as exc:
+            _log.warning("fleet not counted", extra={"why": exc.kind})
+        finally:
+            self._lock.release()
+
+    def _counter(self, name: str) -> FleetCounter:
+        return FleetCounter(self._spaces.get(name).store)

@@ -16,10 +16,9 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.http.append_queue import Lane
-from wakelog.http.fleet_look import FleetLook
 from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, Scope, make_key
-from wakelog.http.metrics import Metrics
+from wakelog.http.metrics import FleetLook, Metrics
 from wakelog.http.namespaces import Space, Spaces
 from wakelog.http.notifications import Hub
 from wakelog.http.shares import Queue, Share, Who

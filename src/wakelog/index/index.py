@@ -15,7 +15,8 @@ commit it has read. If the log does not have that commit, the index is rebuilt.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import heapq
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,11 +29,12 @@ from wakelog.index import sql
 from wakelog.index.connection import Connection, Damaged, IndexPlace, Overtaken
 from wakelog.index.database import Database
 from wakelog.index.projector import Projector
-from wakelog.index.queries import Queries
+from wakelog.index.questions import Queries
 from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
 from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq, SessionId
+from wakelog.model.records import Head
 
 A = TypeVar("A")
 Progress = Callable[[int, int], None]
@@ -268,3 +270,39 @@ def _moment(db: Connection) -> _Moment:
         raise Damaged("wl_meta is empty")
     cursor, at, damaged, made, is_dirty = row
     return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)
+
+
+FAR = 100
+"""So many sessions in the first page of news, and a list is better answered without waiting for all of them."""
+
+
+def is_far_behind(index: Index) -> bool:
+    """Whether an index kept here has so much to catch up with that it takes a while. Costs a page of the feed."""
+    if type(index) is not Index:
+        return False  # whoever keeps it elsewhere keeps it warm
+    page = index.peek()
+    return len(page) >= FEED_PAGE and len({change.session for change in page}) > FAR
+
+
+def newest_index(engine: Engine, heads: Iterable[Head], most: int) -> Index:
+    """An index in memory of the sessions written last, `most` at most: a first page that does not wait for the index of
+    a large store. The same projector makes the same rows, so it answers what the full index would. Close it."""
+    chosen = heapq.nlargest(most, heads, key=lambda head: (head.at, head.session))
+    few: Any = _Few(engine, chosen)
+    return Index(few, None)
+
+
+class _Few:
+    """An engine whose feed tells of some sessions only."""
+
+    def __init__(self, engine: Engine, heads: Sequence[Head]) -> None:
+        self._engine = engine
+        self._heads = heads
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
+        begin = int(cursor) if cursor else 0
+        some = self._heads[begin : begin + limit]
+        return [FeedChange(session=h.session, seq=h.seq, cursor=str(begin + n)) for n, h in enumerate(some, 1)]

@@ -11,8 +11,10 @@ otherwise, and come in pages. Questions are structs, so they are sent to a serve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -324,3 +326,45 @@ QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     "search": (AskSearch, Page[Hit]),
 }
 """Each question and its type of answer, by its name in a server's routes."""
+
+
+PAGE = 1000
+"""How many sessions are asked for at once."""
+A = TypeVar("A")
+P = ParamSpec("P")
+
+
+def _asks(question: Callable[P, Callable[[IndexMoment], A]]) -> Callable[Concatenate[Queries, P], A]:
+    def method(self: Queries, *args: P.args, **kwargs: P.kwargs) -> A:
+        return self.ask(question(*args, **kwargs))
+
+    wrapped = functools.update_wrapper(method, question, assigned=("__doc__",), updated=())
+    return cast("Callable[Concatenate[Queries, P], A]", wrapped)
+
+
+class Queries(ABC):
+    """The typed questions. Every question first has the index catch up with the log."""
+
+    @abstractmethod
+    def ask(self, question: Callable[[IndexMoment], A]) -> A:
+        """Answers a question about the present moment."""
+
+    files_modified = _asks(AskFilesModified)
+    decisions = _asks(AskDecisions)
+    errors = _asks(AskErrors)
+    tools = _asks(AskTools)
+    turns = _asks(AskTurns)
+    events = _asks(AskEvents)
+    sessions = _asks(AskSessions)
+    session_counts = _asks(AskSessionCounts)
+    costs = _asks(AskCosts)
+    search = _asks(AskSearch)
+
+    def every_session(self, **filters: Any) -> Iterator[SessionInfo]:
+        """All that `sessions` would give, a page at a time."""
+        after = ""
+        while True:
+            page = self.sessions(after=after, limit=PAGE, **filters)
+            yield from page
+            if not (after := page.next):
+                return

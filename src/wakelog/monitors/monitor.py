@@ -25,9 +25,11 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft
 from wakelog.monitors import budgets
-from wakelog.monitors.builtin import built_in
+from wakelog.monitors.repetition_rules import Loop, RepeatedFailure, RetryDivergence
 from wakelog.monitors.rules import Found, Given, Rule, RuleFinding, as_findings, fresh
+from wakelog.monitors.session_rules import BudgetRule, LeaseTakeover, PendingEvicted, Stall
 from wakelog.monitors.session_view import ACTOR, SessionView
+from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 from wakelog.timeline.messages import content_of
 
 WARM_UP = 2000
@@ -255,3 +257,18 @@ def _commit_id(rule: str, finding: RuleFinding, cause: Seq) -> str:
 
 def _name(rule: Rule) -> str:
     return str(getattr(rule, "name", "") or type(rule).__name__)
+
+
+def built_in(*, on_effect: str = "flag") -> list[Rule]:
+    """The rules that come with wakelog. An effect with untrusted content leads to `flag`, or to `ask`: a pause."""
+    return [
+        RepeatedFailure(),
+        Loop(),
+        UntrustedEffect(pause=on_effect == "ask"),
+        RetryDivergence(),
+        BudgetRule(),
+        Stall(),
+        LeaseTakeover(),
+        PendingEvicted(),
+        SecretSeen(),
+    ]

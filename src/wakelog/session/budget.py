@@ -82,8 +82,7 @@ class Monitors:
         refused. You can also name the rules that may pause. By default only budgets do. `guards.remove(monitor.guard)`
         removes the monitor.
         """
-        from wakelog.monitors.builtin import built_in
-        from wakelog.monitors.monitor import Monitor, pausing
+        from wakelog.monitors.monitor import Monitor, built_in, pausing
 
         session = self._session
         on_effect = session.store.on_effect if session.store is not None else "flag"

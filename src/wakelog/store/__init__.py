@@ -383,8 +383,7 @@ class Store(StoreQuestions):
         """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in; with
         `beside`, both. Its `look` tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended
         sessions; without `writes` nothing is flagged."""
-        from wakelog.monitors.builtin import built_in
-        from wakelog.monitors.monitor import pausing
+        from wakelog.monitors.monitor import built_in, pausing
         from wakelog.monitors.store_watch import Watcher
 
         return Watcher(
@@ -435,14 +434,14 @@ class Store(StoreQuestions):
     @property
     def is_index_behind(self) -> bool:
         """Whether the index has so much to catch up with that a question waits for it. Costs a page of the feed."""
-        from wakelog.index.newest import is_far_behind
+        from wakelog.index.index import is_far_behind
 
         return is_far_behind(self.index)
 
     def newest_index(self, most: int) -> Index:
         """A small index in memory of the sessions written last, `most` of them: for a first answer while the index is
         far behind. Close it."""
-        from wakelog.index.newest import newest_index
+        from wakelog.index.index import newest_index
 
         return newest_index(self.engine, self.sessions(), most)
 

@@ -6,7 +6,7 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
-from wakelog.index import newest
+from wakelog.index import index
 from wakelog.session.turn import start_turn
 
 
@@ -14,8 +14,8 @@ from wakelog.session.turn import start_turn
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
     """A few sessions, taken for many."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(newest, "FAR", 3)
-    monkeypatch.setattr(newest, "FEED_PAGE", 5)
+    monkeypatch.setattr(index, "FAR", 3)
+    monkeypatch.setattr(index, "FEED_PAGE", 20)
     with wakelog.open(tmp_path / ".wakelog") as store:
         for n in range(12):
             session = store.session(f"s{n}", goal=f"goal {n}", labels={"n": str(n)}, agent="a")
