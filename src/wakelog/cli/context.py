@@ -20,6 +20,7 @@ import msgspec
 
 from wakelog import errors
 from wakelog.cli.errors import NO
+from wakelog.cli.options import complete_names
 from wakelog.cli.render.results import plain, show
 from wakelog.cli.text import inert_json, inert_line
 
@@ -337,18 +338,6 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
-def _places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from wakelog.cli.shell_completion import complete_selector
-
-    return list(complete_selector(ctx, param, incomplete))
-
-
-def _sessions(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-    from wakelog.cli.shell_completion import complete_session
-
-    return list(complete_session(ctx, param, incomplete))
-
-
 _OPTIONS = (
     click.option(
         "--store",
@@ -361,7 +350,7 @@ _OPTIONS = (
         "--session",
         "session_name",
         metavar="NAME",
-        shell_complete=_sessions,
+        shell_complete=complete_names,
         help="Use this session: name, id, prefix, . (newest) or - (the one before).",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
@@ -377,13 +366,6 @@ _OPTIONS = (
     click.option("--utc", is_flag=True, help="Show times in UTC."),
     click.option("--no-input", is_flag=True, help="Never ask questions; fail instead."),
 )
-
-
-at_option = click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
-)
-why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def _wants_color(choice: str) -> bool:

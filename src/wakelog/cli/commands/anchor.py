@@ -14,8 +14,8 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert_line
 from wakelog.config.amounts import parse_age
 from wakelog.errors import WakelogError
@@ -25,7 +25,7 @@ from wakelog.evidence.signed_note import PrivateKey
 
 
 @click.command("anchor")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("--key", "key", default="", metavar="SOURCE", help="Sign with this key: a file, env:NAME or command:CMD.")
 @click.option("--to", "place", default="", metavar="PLACE", help="Add all heads to this log: a folder, or s3://…")
 @click.option(
@@ -33,7 +33,7 @@ from wakelog.evidence.signed_note import PrivateKey
 )
 @click.option("--git", "git", default="", metavar="FOLDER", help="With --to: keep the receipt as a git note here.")
 @click.option("--every", "every", default="", metavar="AGE", help="With --to: go on, and anchor again every 5m, 1h …")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @common
 def anchor_command(
     ctx: CommandContext, session: str, key: str, place: str, out: Path | None, git: str, every: str, force: bool

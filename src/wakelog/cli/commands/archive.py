@@ -6,16 +6,16 @@ import click
 
 from wakelog.cli.commands.life import move_session
 from wakelog.cli.commands.store import show_archive
-from wakelog.cli.context import CommandContext, common, hide_password, why_option
+from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
+from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import counted, inert_line
 from wakelog.maintenance.parquet_archive import archive_parquet, check_parquet
 
 
 @click.command("archive")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option(
     "--to", "place", default="", metavar="DIR|URL", help="Add sessions to the archive in this folder or bucket."
 )

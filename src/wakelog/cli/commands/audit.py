@@ -10,6 +10,7 @@ import msgspec
 
 from wakelog.cli.commands.verify import INTEGRITY, kept_notes
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import force_option
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.render.results import plain
 from wakelog.cli.shell_completion import complete_session
@@ -26,7 +27,7 @@ from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_repor
     "--report", "form", type=click.Choice(["html", "md", "json"]), default="md", help="The form (default md)."
 )
 @click.option("-o", "--out", "out", default="", metavar="FILE", help="Write the report to this file.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @click.option(
     "--bundle", type=click.Path(path_type=Path), help="Write the sessions, and the report, to this new folder."
 )

@@ -80,40 +80,18 @@ def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
     return _tell(ctx, session, search)
 
 
-@bisect_command.command("good")
-@common
-def bisect_good(ctx: CommandContext) -> int:
-    """Say that the point to test is good, and go on.
-
-    \b
-    Example:
-      wakelog bisect good
-    """
-    return _mark(ctx, "good")
+def _add_verdict(verdict: Mark, text: str) -> None:
+    @bisect_command.command(verdict, help=f"{text}\n\n\b\nExample:\n  wakelog bisect {verdict}")
+    @common
+    def command(ctx: CommandContext) -> int:
+        search = _load(ctx).mark(verdict)
+        _save(_place(ctx), search)
+        return _tell(ctx, ctx.store.resume(search.session), search)
 
 
-@bisect_command.command("bad")
-@common
-def bisect_bad(ctx: CommandContext) -> int:
-    """Say that the point to test is bad, and go on.
-
-    \b
-    Example:
-      wakelog bisect bad
-    """
-    return _mark(ctx, "bad")
-
-
-@bisect_command.command("skip")
-@common
-def bisect_skip(ctx: CommandContext) -> int:
-    """Say that the point cannot be tested. Another one near it is next.
-
-    \b
-    Example:
-      wakelog bisect skip
-    """
-    return _mark(ctx, "skip")
+_add_verdict("good", "Say that the point to test is good, and go on.")
+_add_verdict("bad", "Say that the point to test is bad, and go on.")
+_add_verdict("skip", "Say that the point cannot be tested. Another one near it is next.")
 
 
 @bisect_command.command("log")
@@ -215,12 +193,6 @@ def _test(
             ).returncode
         except OSError as exc:
             raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command") from exc
-
-
-def _mark(ctx: CommandContext, verdict: Mark) -> int:
-    search = _load(ctx).mark(verdict)
-    _save(_place(ctx), search)
-    return _tell(ctx, ctx.store.resume(search.session), search)
 
 
 def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import limit_option, place_argument
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Cell, Column, say_table
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import clock, count, duration, money
 from wakelog.model.calls import FAILURES
 from wakelog.timeline.call_table import CallRow
@@ -19,14 +19,12 @@ _WITH_EFFECTS = ("write", "external")
 
 
 @click.command("calls")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@place_argument("where", "[SEL|RANGE]")
 @click.option("--tool", "tools", multiple=True, metavar="T", help="Only calls of this tool (repeat).")
 @click.option("--failed", is_flag=True, help="Only calls that failed or timed out.")
 @click.option("--effects", is_flag=True, help="Only calls with effects outside the session.")
 @click.option("--reverse", is_flag=True, help="Show the oldest first.")
-@click.option(
-    "-n", "limit", type=click.IntRange(0), default=CALLS, help=f"Show at most N (default {CALLS}; 0 shows all)."
-)
+@limit_option(CALLS)
 @common
 def calls_command(
     ctx: CommandContext, where: str, tools: tuple[str, ...], failed: bool, effects: bool, reverse: bool, limit: int

@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import place_argument
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.shell_completion import complete_checkpoint, complete_selector
+from wakelog.cli.shell_completion import complete_checkpoint
 from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
 from wakelog.session import Session
@@ -17,7 +18,7 @@ from wakelog.session import Session
 
 @click.command("checkpoint")
 @click.argument("name", required=False, default="", shell_complete=complete_checkpoint)
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("-d", "--delete", "remove", is_flag=True, help="Delete the name; the events stay.")
 @common
 def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bool) -> None:
@@ -77,7 +78,7 @@ def _check(name: str) -> None:
 
 
 @click.command("note")
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("-m", "--message", "text", required=True, metavar="TEXT", help="The text of the note.")
 @common
 def note_command(ctx: CommandContext, selector: str, text: str) -> None:

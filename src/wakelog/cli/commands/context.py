@@ -7,7 +7,8 @@ from typing import IO, Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import place_argument, why_option
 from wakelog.cli.render.results import Of, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
@@ -142,7 +143,7 @@ def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindo
 
 
 @click.command("context")
-@click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument("where", "[SEL]")
 @click.option("--diff", "diff", is_flag=True, help="Show what entered and left since the model call before.")
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Cut it to N tokens.")
 @click.option("--shape", type=click.Choice(SHAPES), help="Print the messages as this provider takes them.")
@@ -180,7 +181,7 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
 
 
 @click.command("compact")
-@click.argument("where", metavar="[RANGE]", required=False, default="", shell_complete=complete_selector)
+@place_argument("where", "[RANGE]")
 @click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that replaces the range.")
 @click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
@@ -290,7 +291,7 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
 
 
 @click.command("brief")
-@click.argument("where", metavar="[SESSION]", required=False, default="", shell_complete=complete_selector)
+@place_argument("where", "[SESSION]")
 @click.option(
     "--budget",
     type=click.IntRange(1),

@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import limit_option, place_argument, session_argument, why_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle, identity, plain_budget, title
 from wakelog.cli.render.table import Cell, Column, lay_out
-from wakelog.cli.shell_completion import complete_selector, complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.errors import InvalidInputError
 from wakelog.index.costs import BY, LABEL
@@ -124,14 +124,12 @@ shape(
 
 
 @click.command("cost")
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("--by", "by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
 @click.option("--since", "since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
 @click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
 @click.option("--prices", "prices", is_flag=True, help="List the model prices that are used, and their source.")
-@click.option(
-    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N rows; 0 shows all."
-)
+@limit_option(LIMIT, "Show at most N rows; 0 shows all.")
 @common
 def cost_command(
     ctx: CommandContext, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
@@ -244,7 +242,7 @@ def _cells_cost(row: CostRow) -> tuple[str, ...]:
 
 
 @click.command("budget")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("--usd", "usd", metavar="N", help="Set a limit in dollars: 10, 2.50.")
 @click.option("--tokens", "tokens", metavar="N", help="Set a limit in tokens, in and out together.")
 @click.option("--seconds", "seconds", metavar="N", help="Set a limit in seconds spent in calls.")

@@ -10,6 +10,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import place_argument
 from wakelog.cli.places import span_of
 from wakelog.cli.render.changes import FileLines, change_lines
 from wakelog.cli.render.insight import WHY, derived, insight_lines
@@ -284,7 +285,7 @@ def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
 
 
 @click.command("files")
-@click.argument("where", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument("where", "[SEL]")
 @click.option(
     "--last",
     "-n",

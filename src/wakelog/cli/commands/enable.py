@@ -8,8 +8,9 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import CommandContext, common, yes_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import yes_option
 from wakelog.cli.text import inert_line
 from wakelog.hooks.agents import AGENTS, HookedAgent, Scope, agent_named, own_command, project_root
 from wakelog.hooks.installation import FileChange, apply, plan_disable, plan_enable

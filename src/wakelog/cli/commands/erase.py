@@ -9,11 +9,12 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, yes_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.options import all_sessions_option, session_argument, yes_option
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
-from wakelog.cli.shell_completion import complete_selector, complete_session
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert_line
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
@@ -182,8 +183,8 @@ def _show(
 
 
 @click.command("redact")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@session_argument
+@all_sessions_option
 @click.option("--dry-run", is_flag=True, help="Show what was found, and stop.")
 @yes_option
 @common

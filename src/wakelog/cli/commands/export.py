@@ -12,10 +12,10 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import INTEGRITY
+from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, Progress, is_url, refuse_existing, writing, writing_to
 from wakelog.cli.places import Place
 from wakelog.cli.render.sessions import label
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import counted, inert_line, size
 from wakelog.errors import CorruptLogError
 from wakelog.exporters.claude_code_file import claude_code_file, session_id
@@ -34,7 +34,7 @@ CHUNK = 1 << 20
 
 
 @click.command("export")
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("-f", "--format", "form", type=click.Choice(FORMATS), help="Write this format (default: bundle).")
 @click.option(
     "-o",
@@ -57,7 +57,7 @@ CHUNK = 1 << 20
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
 @click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
 @click.option("--encrypted", is_flag=True, help="From an encrypted store: a bundle that stays encrypted; needs no key.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @common
 def export_command(
     ctx: CommandContext,

@@ -9,8 +9,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.options import place_argument, why_option, yes_option
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
@@ -36,7 +37,7 @@ _WORDS = {
 
 
 @click.command("fork")
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("-n", "--name", default="", help="Name the new session (default: the old name with a number).")
 @click.option("--worktree", default=None, metavar="DIR", help="Also make a git worktree with the files as they were.")
 @why_option

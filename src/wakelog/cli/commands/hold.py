@@ -7,9 +7,9 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.options import named_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, inert_line, iso
 from wakelog.maintenance.holds import Holds, find_holds, hold_of, lift_hold, place_hold
 
@@ -28,7 +28,7 @@ def hold_command() -> None:
 
 
 @hold_command.command("add")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
 @common
 def add(ctx: CommandContext, session: str, reason: str) -> None:
@@ -44,7 +44,7 @@ def add(ctx: CommandContext, session: str, reason: str) -> None:
 
 
 @hold_command.command("rm")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
 @common
 def rm(ctx: CommandContext, session: str, why: str) -> None:

@@ -14,8 +14,9 @@ import click
 import msgspec
 
 from wakelog.adapters.takeovers import FRAMEWORKS, SERVERS, framework_at, takeover_of
-from wakelog.cli.context import CommandContext, common, hide_password, open_store, yes_option
+from wakelog.cli.context import CommandContext, common, hide_password, open_store
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.options import yes_option
 from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
 from wakelog.cli.text import counted, inert_line, size

@@ -5,17 +5,17 @@ from __future__ import annotations
 import click
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import place_argument
 from wakelog.cli.render.insight import footer_line, insight_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, identity, label, title
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert_line
 from wakelog.insight.items import Insight
 from wakelog.session.insights import ACCEPTED
 
 
 @click.command("insight")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@place_argument("where", "[SEL|RANGE]")
 @click.option("--all", "everything", is_flag=True, help="Show minor decisions too.")
 @common
 def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import all_projects_option, limit_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
 from wakelog.cli.text import inert_line
@@ -17,10 +18,7 @@ from wakelog.knowledge.questions import LINES
 from wakelog.knowledge.recall import TOKENS
 
 F = TypeVar("F", bound=Callable[..., Any])
-all_option = click.option("-A", "--all", "everything", is_flag=True, help="Ask across all projects.")
-limit_option = click.option(
-    "-n", "limit", type=click.IntRange(1, 1000), default=LINES, show_default=True, help="Show at most N lines."
-)
+lines_option = limit_option(LINES, "Show at most N lines.", least=1, most=1000)
 
 
 def _times(function: F) -> F:
@@ -68,8 +66,8 @@ def known_command() -> None:
 
 @known_command.command("about")
 @click.argument("subject", metavar="PATH|KEY|URL")
-@all_option
-@limit_option
+@all_projects_option
+@lines_option
 @_times
 @common
 def about(
@@ -91,73 +89,41 @@ def about(
     return _answer(ctx, found, everything=everything)
 
 
-@known_command.command("failed")
-@click.argument("subject", metavar="PATH|URL")
-@all_option
-@limit_option
-@common
-def failed(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
-    """Show what failed here before, and what was given up.
+def _add_aspect(verb: str, metavar: str, none: str, text: str) -> None:
+    """A command that asks one thing about a subject."""
 
-    \b
-    Examples:
-      wakelog known failed src/auth.py
-    """
-    named, project = _project(ctx, everything, subject)
-    return _answer(
-        ctx,
-        ctx.store.known.failed(named, project=project, limit=limit),
-        everything=everything,
-        none=f"nothing is known to have failed at {named}",
-    )
+    @known_command.command(verb, help=f"{text}\n\n\b\nExamples:\n  wakelog known {verb} src/auth.py")
+    @click.argument("subject", metavar=metavar)
+    @all_projects_option
+    @lines_option
+    @common
+    def command(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
+        named, project = _project(ctx, everything, subject)
+        found = getattr(ctx.store.known, verb)(named, project=project, limit=limit)
+        return _answer(ctx, found, everything=everything, none=f"{none} {named}")
 
 
-@known_command.command("decisions")
-@click.argument("subject", metavar="PATH|KEY|URL")
-@all_option
-@limit_option
-@common
-def decisions(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
-    """Show the decisions that name a thing, and those made in a turn that changed it (marked ~).
-
-    \b
-    Examples:
-      wakelog known decisions src/auth.py
-    """
-    named, project = _project(ctx, everything, subject)
-    return _answer(
-        ctx,
-        ctx.store.known.decisions(named, project=project, limit=limit),
-        everything=everything,
-        none=f"no decision is known about {named}",
-    )
-
-
-@known_command.command("who")
-@click.argument("subject", metavar="PATH|KEY|URL")
-@all_option
-@limit_option
-@common
-def who(ctx: CommandContext, subject: str, everything: bool, limit: int) -> int:
-    """Show which sessions and agents ever touched a thing, and how.
-
-    \b
-    Examples:
-      wakelog known who src/auth.py
-    """
-    named, project = _project(ctx, everything, subject)
-    return _answer(
-        ctx,
-        ctx.store.known.who(named, project=project, limit=limit),
-        everything=everything,
-        none=f"no session is known to have touched {named}",
-    )
+_add_aspect(
+    "failed", "PATH|URL", "nothing is known to have failed at", "Show what failed here before, and what was given up."
+)
+_add_aspect(
+    "decisions",
+    "PATH|KEY|URL",
+    "no decision is known about",
+    "Show the decisions that name a thing, and those made in a turn that changed it (marked ~).",
+)
+_add_aspect(
+    "who",
+    "PATH|KEY|URL",
+    "no session is known to have touched",
+    "Show which sessions and agents ever touched a thing, and how.",
+)
 
 
 @known_command.command("facts")
 @click.argument("key", required=False, default="")
-@all_option
-@limit_option
+@all_projects_option
+@lines_option
 @_times
 @common
 def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: str | None, known_at: str | None) -> int:
@@ -178,8 +144,8 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
 
 
 @known_command.command("conflicts")
-@all_option
-@limit_option
+@all_projects_option
+@lines_option
 @common
 def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
     """Show facts that contradict each other, side by side.
@@ -195,7 +161,7 @@ def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
 @known_command.command("path")
 @click.argument("a")
 @click.argument("b")
-@all_option
+@all_projects_option
 @common
 def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
     """Show how two things are connected: through which sessions, and what lies between.
@@ -220,8 +186,8 @@ def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
 
 @known_command.command("like")
 @click.argument("words", nargs=-1, required=True)
-@all_option
-@click.option("-n", "limit", type=click.IntRange(1, 100), default=5, show_default=True, help="Show at most N sessions.")
+@all_projects_option
+@limit_option(5, "Show at most N sessions.", least=1, most=100)
 @common
 def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: int) -> int:
     """Find past sessions that are like some words, and say why each matched: what it was asked, its files, its tools,
@@ -254,7 +220,7 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
     show_default=True,
     help="Use at most N tokens.",
 )
-@all_option
+@all_projects_option
 @common
 def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, tokens: int, everything: bool) -> int:
     """Show the few lines from earlier sessions that matter for the work at hand, or nothing.

@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
-from wakelog.cli.context import CommandContext, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import session_argument, why_option, yes_option
 from wakelog.cli.places import picked_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.maintenance.cancel import cancel_session
@@ -32,12 +32,11 @@ _COMMANDS = {
     "session.archived": "archive",
     "session.deleted": "delete",
 }
-_session = click.argument("session", required=False, default="", shell_complete=complete_session)
 SHOWN = 8
 
 
 @click.command("pause")
-@_session
+@session_argument
 @why_option
 @common
 def pause_command(ctx: CommandContext, session: str, why: str) -> None:
@@ -52,7 +51,7 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
 
 
 @click.command("close")
-@_session
+@session_argument
 @why_option
 @click.option("--outcome", default="completed", help="How it ended, in one word.")
 @common
@@ -70,7 +69,7 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
 
 
 @click.command("cancel")
-@_session
+@session_argument
 @click.option("-m", "--message", "why", required=True, metavar="TEXT", help="The reason; kept in the log.")
 @click.option("--alone", is_flag=True, help="Leave the sub-agents that work for it alone.")
 @common
@@ -103,7 +102,7 @@ def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> 
 
 
 @click.command("reopen")
-@_session
+@session_argument
 @why_option
 @common
 def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
@@ -117,7 +116,7 @@ def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
 
 
 @click.command("delete")
-@_session
+@session_argument
 @why_option
 @click.option("--keep-totals", is_flag=True, help="Keep what it came to, in numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
@@ -183,7 +182,7 @@ def move_session(
 
 
 @click.command("resume")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("--last", is_flag=True, help="Continue the newest session.")
 @click.option(
     "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Go on in this coding agent (native: its own)."

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import CommandContext, at_option, common
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import at_option, place_argument
 from wakelog.cli.places import Place, find_time, span_of, start_of, turn_at, within
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
@@ -17,7 +18,6 @@ from wakelog.cli.render.flags import mark_flags
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, plain_session
 from wakelog.cli.render.turns import TurnsLook, TurnSummary, gather, header_line, say_spine
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.errors import CorruptLogError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -29,7 +29,7 @@ TURNS, EVENTS = 40, 100
 
 
 @click.command("log")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@place_argument("where", "[SEL|RANGE]")
 @click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
 @click.option("--stat", "stat", is_flag=True, help="Show the files that each turn in view changed.")
 @click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import limit_option
 from wakelog.cli.places import find_session, find_time
 from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.results import shape
@@ -55,9 +56,7 @@ _COLUMNS = (
 @click.option("--text", "text", metavar="TEXT", help="List sessions with this in their name, id, goal or an input.")
 @click.option("--forks-of", "parent", metavar="NAME", help="List the forks of that session.")
 @click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
-@click.option(
-    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N; 0 shows all."
-)
+@limit_option(LIMIT)
 @common
 def ls_command(
     ctx: CommandContext,

@@ -12,12 +12,12 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import limit_option, session_argument, why_option, yes_option
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.render.table import Cell, Column, say_table
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, inert_line
 from wakelog.errors import NotFoundError
 from wakelog.maintenance.audit import AuditEntry, audit_session
@@ -42,10 +42,8 @@ def op_command() -> None:
 
 
 @op_command.command("log")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option(
-    "-n", "limit", type=click.IntRange(0), default=SHOWN, help=f"Show at most N (default {SHOWN}; 0 shows all)."
-)
+@session_argument
+@limit_option(SHOWN)
 @common
 def op_log(ctx: CommandContext, session: str, limit: int) -> None:
     """List the operations on a session, newest first, with who did it and why.

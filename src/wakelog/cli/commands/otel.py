@@ -14,8 +14,8 @@ import msgspec
 
 from wakelog import otlp
 from wakelog.cli.context import CommandContext, common, hide_password
+from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import counted, inert_line
 from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, UnsupportedError
@@ -54,7 +54,7 @@ def otel_command() -> None:
 
 
 @otel_command.command("export")
-@click.argument("where", required=False, default="", metavar="[SEL|RANGE]", shell_complete=complete_selector)
+@place_argument("where", "[SEL|RANGE]")
 @click.option("-A", "--all", "everything", is_flag=True, help="Export all sessions of the store.")
 @click.option("--to", default=STDOUT, metavar="URL|FILE", help="A collector, a file, or - for stdout (default).")
 @click.option("--content", is_flag=True, help="Include what was said, and the input and output of calls.")
@@ -63,7 +63,7 @@ def otel_command() -> None:
     type=click.Choice(["http/json", "http/protobuf"]),
     help="How to send (default: OTEL_EXPORTER_OTLP_PROTOCOL, or http/json).",
 )
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@force_option
 @common
 def export(
     ctx: CommandContext, where: str, everything: bool, to: str, content: bool, protocol: str | None, force: bool

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import click
 
-from wakelog.cli.commands.known import all_option
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import all_projects_option, limit_option, why_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
 from wakelog.cli.text import counted, fit, inert_line
@@ -45,15 +45,8 @@ def patterns_command() -> None:
 @click.option(
     "--least", "least", type=click.IntRange(0), default=0, metavar="N", help="Show patterns of at least N sessions."
 )
-@click.option(
-    "-n",
-    "limit",
-    type=click.IntRange(1, 1000),
-    default=PER_KIND,
-    show_default=True,
-    help="Show at most N of each kind.",
-)
-@all_option
+@limit_option(PER_KIND, "Show at most N of each kind.", least=1, most=1000)
+@all_projects_option
 @common
 def list_patterns(
     ctx: CommandContext, kinds: tuple[str, ...], since: str | None, least: int, limit: int, everything: bool
@@ -93,7 +86,7 @@ def list_patterns(
 
 @patterns_command.command("show")
 @click.argument("id")
-@all_option
+@all_projects_option
 @common
 def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
     """Show one pattern, and the places where it was seen.
@@ -114,7 +107,7 @@ def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
 @patterns_command.command("map")
 @click.option("--format", "form", type=click.Choice(["dot", "svg"]), default="dot", show_default=True)
 @click.option("--since", "since", metavar="T", help="Sessions active since then.")
-@all_option
+@all_projects_option
 @common
 def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: bool) -> None:
     """Write what follows what as a graph, for Graphviz or as a picture.
@@ -131,7 +124,7 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
 @click.argument("id")
 @click.option("--name", "name", required=True, metavar="NAME", help="What the plan is to be called.")
 @why_option
-@all_option
+@all_projects_option
 @common
 def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everything: bool) -> None:
     """Make a plan from a chain that at least three independent sessions carried through.
@@ -153,7 +146,7 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
 @click.argument("a")
 @click.argument("b")
 @click.option("--all-rows", "rows", is_flag=True, help="Also show what does not differ.")
-@all_option
+@all_projects_option
 @common
 def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, everything: bool) -> None:
     """Show what differs between two sets of sessions: outcomes, cost, time, errors, steps.

@@ -10,12 +10,12 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import named_session, session_argument, why_option
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import inert_line
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq
@@ -77,7 +77,7 @@ class _Pending(msgspec.Struct, frozen=True):
 
 
 @click.command("pending")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @common
 def pending_command(ctx: CommandContext, session: str) -> int:
     """List calls with an unknown outcome and questions that wait for an answer, each with the command that resolves it.
@@ -141,7 +141,7 @@ def _find(session: Session[Any], text: str) -> _Pending:
 
 
 @click.command("reconcile")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.argument("action")
 @click.option("--succeeded", "outcome", flag_value="succeeded", help="The call succeeded.")
 @click.option("--failed", "outcome", flag_value="failed", help="The call was tried and failed.")
@@ -209,7 +209,7 @@ def _value(text: str | None) -> Any:
 
 
 @click.command("answer")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.argument("request")
 @click.argument("given", metavar="TEXT")
 @why_option
@@ -231,7 +231,7 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
     """A command that settles a call by one verb."""
 
     @click.command(name, help=doc)
-    @click.argument("session", shell_complete=complete_session)
+    @named_session
     @click.argument("action")
     @why_option
     @common

@@ -11,8 +11,9 @@ import msgspec
 
 from wakelog.cli.commands.patterns import WithList
 from wakelog.cli.commands.replay import changes_of, say_plan
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import why_option
 from wakelog.cli.render.patterns import plan_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from wakelog.cli.commands.known import all_option
 from wakelog.cli.commands.patterns import WithList
-from wakelog.cli.context import CommandContext, common, why_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import all_projects_option, limit_option, why_option
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, inert_line
 from wakelog.store.preferences import PossiblePreference, Preference
@@ -33,7 +33,7 @@ def preferences_command() -> None:
 
 
 @preferences_command.command("list")
-@all_option
+@all_projects_option
 @common
 def list_preferences(ctx: CommandContext, everything: bool) -> int:
     """List the preferences that hold in this folder's project, each with its source. The exit code is 1 when there is
@@ -79,8 +79,8 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
 
 
 @preferences_command.command("derived")
-@all_option
-@click.option("-n", "limit", type=click.IntRange(1, 200), default=20, show_default=True, help="Show at most N.")
+@all_projects_option
+@limit_option(20, "Show at most N.", least=1, most=200)
 @common
 def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> int:
     """List what users said in the newest sessions that may hold beyond them. Nothing of it is kept until you accept it.

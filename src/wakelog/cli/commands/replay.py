@@ -13,12 +13,12 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import place_argument
 from wakelog.cli.places import Place, span_of
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
@@ -210,7 +210,7 @@ def _reference(reference: Reference) -> str:
 
 
 @click.command("replay")
-@click.argument("selector", metavar="[SEL]", required=False, default="", shell_complete=complete_selector)
+@place_argument()
 @click.option("--from", "start", default="", metavar="SEL", help="Start here, and go on to the end of SEL.")
 @click.option(
     "--mode",

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, why_option, yes_option
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
+from wakelog.cli.options import why_option, yes_option
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector, complete_session

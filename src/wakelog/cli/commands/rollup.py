@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from wakelog.cli.commands.known import all_option
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import all_projects_option, limit_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.money import group_namer, plain_money, say_sums
 from wakelog.cli.render.results import plain, shape
@@ -37,10 +37,8 @@ shape(
     type=click.Choice([*MEASURES, "took"]),
     help="Write a picture instead: a bar a group by this number; `took` draws how long calls took.",
 )
-@click.option(
-    "-n", "limit", type=click.IntRange(0), default=LIMIT, show_default=True, help="Show at most N rows; 0 shows all."
-)
-@all_option
+@limit_option(LIMIT, "Show at most N rows; 0 shows all.")
+@all_projects_option
 @common
 def rollup_command(
     ctx: CommandContext,

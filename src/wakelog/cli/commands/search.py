@@ -11,6 +11,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import limit_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
@@ -32,7 +33,7 @@ _NARROW = 8
 @click.option("-A", "--all", "everything", is_flag=True, help="Search all sessions, also when -s names one.")
 @click.option("--since", "since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
 @click.option("--kind", "kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
-@click.option("-n", "limit", type=click.IntRange(1, ALL), default=LIMIT, show_default=True, help="Show at most N hits.")
+@limit_option(LIMIT, "Show at most N hits.", least=1, most=ALL)
 @click.option("-l", "--sessions", "names", is_flag=True, help="List only the sessions with a hit.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
 @common
@@ -149,9 +150,7 @@ shape(
 @click.command("query")
 @click.argument("sql", required=False, default="")
 @click.option("--views", "views", is_flag=True, help="List the views and their columns.")
-@click.option(
-    "-n", "limit", type=click.IntRange(1, ROWS_MAX), default=1000, show_default=True, help="Return at most N rows."
-)
+@limit_option(1000, "Return at most N rows.", least=1, most=ROWS_MAX)
 @click.option(
     "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
 )

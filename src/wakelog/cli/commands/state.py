@@ -8,7 +8,8 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, at_option, common
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import at_option
 from wakelog.cli.places import find_key, plain_key
 from wakelog.cli.render.changes import who
 from wakelog.cli.render.sessions import handle, identity, title

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from wakelog.cli.context import CommandContext, at_option, common
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import at_option
 from wakelog.cli.render.sessions import handle, pending_text, plain_session, status_words
 from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, common, yes_option
+from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.store.encryption import new_key_file

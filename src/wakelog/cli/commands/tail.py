@@ -10,8 +10,8 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import all_sessions_option, limit_option, session_argument
 from wakelog.cli.render.events import Tools, brief, is_error, show_line
-from wakelog.cli.shell_completion import complete_session
 from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId
@@ -54,14 +54,12 @@ class _Teller:
 
 
 @click.command("tail")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("-f", "--follow", "follow", is_flag=True, help="Keep waiting for new events, until Ctrl-C.")
-@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@all_sessions_option
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
 @click.option("--errors", "errors", is_flag=True, help="Show only errors.")
-@click.option(
-    "-n", "lines", type=click.IntRange(0), default=LINES, show_default=True, help="Start with the newest N events."
-)
+@limit_option(LINES, "Start with the newest N events.", name="lines")
 @common
 def tail_command(
     ctx: CommandContext, session: str, follow: bool, everything: bool, kinds: tuple[str, ...], errors: bool, lines: int

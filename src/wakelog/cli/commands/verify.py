@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, counted, inert_line
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.evidence.head_notes import PROOF, SignedHead
@@ -26,8 +26,8 @@ GIT = "git:"
 
 
 @click.command("verify")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
-@click.option("-A", "--all", "everything", is_flag=True, help="Include all sessions of the store.")
+@session_argument
+@all_sessions_option
 @click.option("--against", default="", metavar="ANCHOR", help="Compare with an anchor, or a log of anchors.")
 @click.option("--signer", "signers", multiple=True, metavar="KEY", help="Whose signatures count: key or file (repeat).")
 @click.option("--kept", multiple=True, metavar="FILE", help="A receipt kept elsewhere: file or git:FOLDER (repeat).")

@@ -10,10 +10,10 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import named_session, session_argument
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
-from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import clock, counted, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.monitors.monitor import Raised
@@ -25,7 +25,7 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 
 
 @click.command("watch")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("-A", "--all", "everything", is_flag=True, help="Watch closed and archived sessions too.")
 @click.option("--once", "once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
 @click.option("--pause", "pause", is_flag=True, help="Let rules pause the session.")
@@ -188,7 +188,7 @@ def flag_command() -> None:
 
 
 @flag_command.command("ls")
-@click.argument("session", required=False, default="", shell_complete=complete_session)
+@session_argument
 @click.option("-A", "--all", "everything", is_flag=True, help="Include closed and archived sessions.")
 @common
 def ls(ctx: CommandContext, session: str, everything: bool) -> int:
@@ -211,7 +211,7 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 
 
 @flag_command.command("add")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.argument("name")
 @click.option("-m", "--message", "message", default="", metavar="TEXT", help="What to look at.")
 @click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
@@ -236,7 +236,7 @@ def add(ctx: CommandContext, session: str, name: str, message: str, on: str, sev
 
 
 @flag_command.command("clear")
-@click.argument("session", shell_complete=complete_session)
+@named_session
 @click.argument("name", metavar="FLAG")
 @click.option(
     "-m", "--message", "why", required=True, metavar="TEXT", help="Why it no longer applies; kept in the log."

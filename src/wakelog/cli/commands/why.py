@@ -8,8 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.context import CommandContext, at_option, common
+from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
+from wakelog.cli.options import at_option, limit_option
 from wakelog.cli.places import find_subject, find_subject_in, find_subjects
 from wakelog.cli.render.events import Tools, show_line
 from wakelog.cli.render.insight import WHY, insight_lines, reasons_for
@@ -44,9 +45,7 @@ SHOWN_ENDORSE = 20
 @click.option(
     "--depth", type=click.IntRange(0), default=DEPTH, show_default=True, help="Show at most N levels; 0 shows all."
 )
-@click.option(
-    "-n", "steps", type=click.IntRange(0), default=STEPS, show_default=True, help="Show at most N events; 0 shows all."
-)
+@limit_option(STEPS, "Show at most N events; 0 shows all.", name="steps")
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, adopted forks.")
 @common
@@ -132,9 +131,7 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 @click.option("--sinks", is_flag=True, help="Show only calls with effects.")
 @click.option("--decisions", is_flag=True, help="Show only decisions.")
 @at_option
-@click.option(
-    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
-)
+@limit_option(ITEMS, name="items")
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
 @click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, forks, adoptions.")
 @click.option("--everywhere", is_flag=True, help="Look in all sessions of the store, the newest first.")
@@ -223,9 +220,7 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
 @click.option("-m", "--why", "why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
 @click.option("--dry-run", is_flag=True, help="Show what depends on it, and write nothing.")
-@click.option(
-    "-n", "items", type=click.IntRange(0), default=ITEMS, show_default=True, help="Show at most N; 0 shows all."
-)
+@limit_option(ITEMS, name="items")
 @common
 def invalidate_command(
     ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool, items: int
