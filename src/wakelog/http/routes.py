@@ -1,11 +1,13 @@
 """What a route is, and how a verb becomes one.
 
-A verb is a plain function: it takes a `Call`, and, by name, the decoded `query` and `body`; what it returns is encoded.
-The types are read from its annotations and its docstring is its documentation, so a route says everything once.
+A verb is a plain function: it takes a `VerbRequest`, and, by name, the decoded `query` and `body`; what it returns is
+encoded. The types are read from its annotations and its docstring is its documentation, so a route says everything
+once. Where the fields of the query or body are the keywords of a verb of the library, `call.given` passes them on:
 
-    @route("GET", "/sessions/{session}/state", scope="read", by_head=True)
-    def state(call: Call, query: At) -> StateAnswer:
-        \"\"\"The state at a point, or now.\"\"\"
+    @route("GET", "/sessions/{session}/why", by_head=True)
+    def why(call: VerbRequest, query: WhyQuery) -> Why:
+        \"\"\"Shows where something came from.\"\"\"
+        return call.session().why(**call.given(query))
 
 Verbs that are coroutines run on the event loop and must not block it; all others run in a thread.
 """
@@ -23,6 +25,7 @@ from wakelog.http.keys import Key, Scope
 from wakelog.http.shares import Who
 from wakelog.model.records import Head
 from wakelog.session import Session
+from wakelog.timeline.selectors import parse_time
 
 if TYPE_CHECKING:
     from wakelog.http.namespaces import Space
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from wakelog.http.state import Server
 
 T = TypeVar("T")
+_TIMES = ("since", "until", "as_of", "known_at")
 Method = Literal["GET", "POST", "DELETE"]
 Reach = Literal["space", "server", "anyone"]
 
@@ -138,6 +142,21 @@ class VerbRequest:
     def now(self) -> int:
         return self.server.clock()
 
+    def given(self, asked: msgspec.Struct, **renamed: str) -> dict[str, Any]:
+        """A query or body as keywords of a verb, some under other names. Times are read, `by` is the key's name where
+        nobody is named, and what is empty is left out: the verb has its own default."""
+        found: dict[str, Any] = {}
+        for field in msgspec.structs.fields(asked):
+            value = getattr(asked, field.name)
+            if value in ("", None, ()) and value == field.default and field.name != "by":
+                continue
+            if field.name in _TIMES:
+                value = time_of(value, self.now)
+            elif field.name == "by":
+                value = value or self.key.name
+            found[renamed.get(field.name, field.name)] = value
+        return found
+
     def session(self) -> Session[Any]:
         """The session that the path names, by name, id, or the start of its id."""
         return self.space.session(self.path["session"])
@@ -187,6 +206,15 @@ def all_routes() -> tuple[Route, ...]:
     import wakelog.http.verbs  # noqa: F401 - fills it
 
     return tuple(ROUTES)
+
+
+def time_of(text: str, now: int) -> int | None:
+    """A time in a query: microseconds, or as in selectors: "2h", "today", ISO 8601. Empty: none."""
+    if not text:
+        return None
+    if text.isdecimal() and len(text) <= 16:
+        return int(text)
+    return parse_time(text, now)
 
 
 class RouteTree:

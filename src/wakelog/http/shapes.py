@@ -22,7 +22,6 @@ from wakelog.model.events import Trust
 from wakelog.model.payloads import as_ref, without_bytes
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import INT_MAX, Value
-from wakelog.timeline.selectors import parse_time
 from wakelog.timeline.slices import tool_of
 
 Position = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
@@ -55,11 +54,6 @@ class ChosenSessions(Query, frozen=True):
     text: str | None = None
     """A part of the name, the id, the goal or an input."""
     since: str = ""
-
-    def chosen(self, now: int) -> dict[str, Any]:
-        """The same as the index takes it."""
-        given = {field: getattr(self, field) for field in ChosenSessions.__struct_fields__}
-        return given | {"name_glob": given.pop("name"), "since": time_of(self.since, now)}
 
 
 class At(Query, frozen=True):
@@ -235,12 +229,3 @@ def _from_base64(value: Value) -> Value:
         return base64.b64decode(value["$base64"], validate=True)
     except (binascii.Error, TypeError, ValueError) as exc:
         raise InvalidInputError(f"$base64 does not hold base64: {exc}", kind="bad-event") from exc
-
-
-def time_of(text: str, now: int) -> int | None:
-    """A time in a query: microseconds, or as in selectors: "2h", "today", ISO 8601. Empty: none."""
-    if not text:
-        return None
-    if text.isdecimal() and len(text) <= 16:
-        return int(text)
-    return parse_time(text, now)

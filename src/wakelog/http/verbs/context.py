@@ -93,28 +93,19 @@ class Compactions(msgspec.Struct, frozen=True):
 @route("GET", "/sessions/{session}/brief", by_head=True)
 def brief(call: VerbRequest, query: BriefQuery) -> Brief:
     """Writes the handoff for the next run: goal, facts, decisions, dead ends, pending calls, files."""
-    return call.session().brief(query.budget, at=query.at or None)
+    return call.session().brief(**call.given(query))
 
 
 @route("GET", "/sessions/{session}/context", by_head=True)
 def context(call: VerbRequest, query: ContextQuery) -> ContextAnswer:
     """Shows what a model would see now, or at a point. Nothing is recorded."""
-    made = call.session().context.window(
-        query.budget,
-        shape=query.shape,
-        pinned=query.pinned,
-        headroom=query.headroom,
-        record=False,
-        at=query.at or None,
-    )
-    return ContextAnswer.of(made)
+    return ContextAnswer.of(call.session().context.window(record=False, **call.given(query)))
 
 
 @route("POST", "/sessions/{session}/context", scope="write")
 def make_context(call: VerbRequest, body: MakeContext) -> ContextAnswer:
     """Builds the messages to send to a model. What is evicted is recorded, and stays out until it is restored."""
-    made = call.session().context.window(body.budget, shape=body.shape, pinned=body.pinned, headroom=body.headroom)
-    return ContextAnswer.of(made)
+    return ContextAnswer.of(call.session().context.window(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/evict", scope="write")
@@ -144,10 +135,10 @@ def compactions(call: VerbRequest, query: At) -> Compactions:
 @route("POST", "/sessions/{session}/compact", scope="write")
 def compact(call: VerbRequest, body: Compact) -> Recorded:
     """Replaces a part of the conversation by a summary, in the view only; the log keeps everything."""
-    return Recorded(call.session().context.compact(body.first, body.last, body.summary, why=body.why))
+    return Recorded(call.session().context.compact(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/expand", scope="write")
 def expand(call: VerbRequest, body: Expand) -> Recorded:
     """Undoes a compaction."""
-    return Recorded(call.session().context.expand(body.compaction, why=body.why))
+    return Recorded(call.session().context.expand(**call.given(body)))

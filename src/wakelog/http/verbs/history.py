@@ -11,7 +11,7 @@ from wakelog.diff.turn_diff import TurnDiff
 from wakelog.diff.writers import Blame
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import CorruptLogError, InvalidInputError
-from wakelog.http.routes import Raw, VerbRequest, route
+from wakelog.http.routes import Raw, VerbRequest, route, time_of
 from wakelog.http.shapes import (
     At,
     EventRecord,
@@ -19,7 +19,6 @@ from wakelog.http.shapes import (
     Query,
     is_fixed,
     record_of,
-    time_of,
 )
 from wakelog.insight.items import Insight
 from wakelog.log.damage import Hole
@@ -265,19 +264,19 @@ def diff(call: VerbRequest, query: DiffQuery) -> TurnDiff:
 def insight(call: VerbRequest, query: InsightQuery) -> Insight:
     """What the agent decided, changed and gave up in some turns, derived from its own words by rules; by default of the
     last turn. Each item quotes the log and is `derived`, never recorded."""
-    return call.session().insight(query.where or None, all=query.all)
+    return call.session().insight(**call.given(query))
 
 
 @route("GET", "/sessions/{session}/blame", by_head=True)
 def blame(call: VerbRequest, query: BlameQuery) -> BlameAnswer:
     """Shows who last wrote each key at and below a pointer."""
-    return BlameAnswer(tuple(call.session().history.blame(query.pointer, query.at or None)))
+    return BlameAnswer(tuple(call.session().history.blame(**call.given(query))))
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
 def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
     """Lists the files changed in the last turns in view, with turns, tool, event and count."""
-    return call.session().files.modified(query.last, at=query.at or None)
+    return call.session().files.modified(**call.given(query))
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)

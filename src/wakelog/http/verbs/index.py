@@ -11,7 +11,7 @@ import msgspec
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import ChosenSessions, NotEmpty, Query, time_of
+from wakelog.http.shapes import ChosenSessions, NotEmpty, Query
 from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import (
     DecisionInfo,
@@ -73,32 +73,22 @@ class ListQuery(AboutQuery, frozen=True):
     limit: Limit = 100
 
 
-def _about(call: VerbRequest, query: AboutQuery) -> dict[str, Any]:
-    """Questions to the index, as the library sends them."""
-    return {
-        "session": call.space.head(query.session).session if query.session else None,
-        "last_turns": query.last_turns,
-        "since": time_of(query.since, call.now),
-        "rewound": query.rewound,
-    }
+def _about(call: VerbRequest, query: SearchQuery | AboutQuery, **renamed: str) -> dict[str, Any]:
+    """A question to the index, as the library asks it."""
+    asked = call.given(query, **renamed)
+    return {**asked, "session": call.space.head(query.session).session} if query.session else asked
 
 
 @route("GET", "/search")
 def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
     """Finds events that contain all the words, the best match first."""
-    return call.space.store.index.search(
-        query.q,
-        session=call.space.head(query.session).session if query.session else None,
-        kind=query.kind,
-        since=time_of(query.since, call.now),
-        limit=query.limit,
-    )
+    return call.space.store.index.search(**_about(call, query, q="text"))
 
 
 @route("GET", "/session-counts")
 def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
     """Counts sessions by status, outcome, agent, need and label: the facets of a list of sessions."""
-    return call.space.store.index.session_counts(**query.chosen(call.now))
+    return call.space.store.index.session_counts(**call.given(query, name="name_glob"))
 
 
 @route("POST", "/query")
@@ -157,13 +147,13 @@ def files(call: VerbRequest, query: AboutQuery) -> Page[ModifiedFile]:
 @route("GET", "/decisions")
 def decisions(call: VerbRequest, query: ListQuery) -> Page[DecisionInfo]:
     """Lists decisions, the newest first."""
-    return call.space.store.index.decisions(**_about(call, query), after=query.after, limit=query.limit)
+    return call.space.store.index.decisions(**_about(call, query))
 
 
 @route("GET", "/errors")
 def errors(call: VerbRequest, query: ListQuery) -> Page[ErrorInfo]:
     """Lists failed calls and turns, the newest first."""
-    return call.space.store.index.errors(**_about(call, query), after=query.after, limit=query.limit)
+    return call.space.store.index.errors(**_about(call, query))
 
 
 @route("GET", "/tools")

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import NotEmpty, Query, time_of
+from wakelog.http.routes import VerbRequest, route, time_of
+from wakelog.http.shapes import NotEmpty, Query
 from wakelog.knowledge.connections import ThingPath
 from wakelog.knowledge.likeness import LikeSessions
 from wakelog.knowledge.lines import KnownThing
@@ -75,37 +75,23 @@ def known_thing(call: VerbRequest, query: KnownQuery) -> KnownThing:
 @route("GET", "/known/facts")
 def known_facts(call: VerbRequest, query: FactsQuery) -> KnownThing:
     """Lists the facts that hold across sessions; with `conflicts`, those that contradict each other."""
-    return call.space.store.known.facts(
-        query.key,
-        project=query.project,
-        conflicts=query.conflicts,
-        as_of=time_of(query.as_of, call.now) or None,
-        known_at=time_of(query.known_at, call.now) or None,
-        limit=query.limit,
-    )
+    return call.space.store.known.facts(**call.given(query))
 
 
 @route("GET", "/known/connections")
 def known_connections(call: VerbRequest, query: ConnectionsQuery) -> ThingPath:
     """Tells how two things are connected, the shortest way."""
-    return call.space.store.known.path(query.a, query.b, project=query.project)
+    return call.space.store.known.path(**call.given(query))
 
 
 @route("GET", "/known/like")
 def known_like(call: VerbRequest, query: LikeQuery) -> LikeSessions:
     """Finds past sessions that are like some words, and why."""
-    return call.space.store.known.like(query.q, project=query.project, limit=query.limit)
+    return call.space.store.known.like(**call.given(query, q="text"))
 
 
 @route("POST", "/sessions/{session}/recall", scope="write")
 def recall(call: VerbRequest, body: RecallBody) -> PastLines:
     """Tells a session the few lines of the past that belong to what is at hand, and records in its log which they
     were."""
-    return call.space.store.known.recall(
-        files=body.files,
-        error=body.error,
-        goal=body.goal,
-        project=body.project,
-        session=call.session(),
-        tokens=body.tokens,
-    )
+    return call.space.store.known.recall(session=call.session(), **call.given(body))

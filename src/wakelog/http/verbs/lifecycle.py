@@ -89,7 +89,7 @@ class ReleaseLease(Question, frozen=True):
 @route("POST", "/sessions/{session}/rewind", scope="write")
 def rewind(call: VerbRequest, body: Rewind) -> HeadAnswer:
     """Goes back to an earlier point, by an event; nothing is removed, and undo reverts it."""
-    return HeadAnswer.of(call.session().rewind(body.to, why=body.why))
+    return HeadAnswer.of(call.session().rewind(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/undo", scope="write")
@@ -110,26 +110,25 @@ def redo(call: VerbRequest) -> UndoAnswer:
 @route("POST", "/sessions/{session}/fork", scope="write", status=201)
 def fork(call: VerbRequest, body: Fork) -> HeadAnswer:
     """Creates a new session that shares the history up to a point. The cost does not depend on its length."""
-    session = call.session()
-    return HeadAnswer.of(session.fork(body.at or None, name=body.name, why=body.why).head)
+    return HeadAnswer.of(call.session().fork(**call.given(body)).head)
 
 
 @route("POST", "/sessions/{session}/pause", scope="write")
 def pause(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Pauses a session: no new call runs until it is resumed. Outcomes of running calls are still accepted."""
-    return HeadAnswer.of(call.session().life.pause(why=body.why))
+    return HeadAnswer.of(call.session().life.pause(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/resume", scope="write")
 def resume(call: VerbRequest, body: Resume) -> HeadAnswer:
     """Continues a paused session."""
-    return HeadAnswer.of(call.session().life.unpause(host=body.host, why=body.why))
+    return HeadAnswer.of(call.session().life.unpause(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/close", scope="write")
 def close(call: VerbRequest, body: Close) -> HeadAnswer:
     """Ends a session; open calls are settled first."""
-    return HeadAnswer.of(call.session().life.end(body.outcome, why=body.why))
+    return HeadAnswer.of(call.session().life.end(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/cancel", scope="write")
@@ -143,19 +142,19 @@ def cancel(call: VerbRequest, body: Cancel) -> CancelAnswer:
 @route("POST", "/sessions/{session}/reopen", scope="write")
 def reopen(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Reopens a closed or archived session."""
-    return HeadAnswer.of(call.session().life.reopen(why=body.why))
+    return HeadAnswer.of(call.session().life.reopen(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/archive", scope="write")
 def archive(call: VerbRequest, body: Reason) -> HeadAnswer:
     """Archives a closed session."""
-    return HeadAnswer.of(call.session().life.archive(why=body.why))
+    return HeadAnswer.of(call.session().life.archive(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/lease", scope="write")
 def take_lease(call: VerbRequest, body: TakeLease) -> LeaseAnswer:
     """Claims a session for one writer. Appends guarded by an older epoch are refused from now on."""
-    return LeaseAnswer(call.session().life.take_lease(body.holder, ttl_s=body.ttl_s, force=body.force))
+    return LeaseAnswer(call.session().life.take_lease(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/lease/beat", scope="write")
@@ -168,4 +167,4 @@ def beat_lease(call: VerbRequest, body: BeatLease) -> Acknowledged:
 @route("POST", "/sessions/{session}/lease/release", scope="write")
 def release_lease(call: VerbRequest, body: ReleaseLease) -> HeadAnswer:
     """Releases a lease."""
-    return HeadAnswer.of(call.session().life.release_lease(body.epoch))
+    return HeadAnswer.of(call.session().life.release_lease(**call.given(body)))

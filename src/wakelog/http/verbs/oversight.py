@@ -7,8 +7,8 @@ from typing import Any, Literal
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, record_of, time_of
+from wakelog.http.routes import VerbRequest, route, time_of
+from wakelog.http.shapes import EventRecord, Limits, NotEmpty, Position, Query, record_of
 from wakelog.http.verbs.records import Recorded
 from wakelog.index.results import Costs
 from wakelog.model.events import Severity
@@ -104,13 +104,13 @@ def flags(call: VerbRequest) -> FlagsAnswer:
 @route("POST", "/sessions/{session}/flag", scope="write")
 def flag(call: VerbRequest, body: Flag) -> Recorded:
     """Raises a flag."""
-    return Recorded(call.session().monitors.flag(body.name, body.message, severity=body.severity, on=body.on or None))
+    return Recorded(call.session().monitors.flag(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/clear-flag", scope="write")
 def clear_flag(call: VerbRequest, body: ClearFlag) -> Recorded:
     """Clears a flag; its history stays in the log."""
-    return Recorded(call.session().monitors.clear_flag(body.name, why=body.why))
+    return Recorded(call.session().monitors.clear_flag(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/budget", scope="write")
@@ -131,39 +131,31 @@ def cost(call: VerbRequest, query: CostQuery) -> Costs:
 @route("GET", "/cost")
 def cost_of_all(call: VerbRequest, query: CostAllQuery) -> Costs:
     """Sums up what was spent in the namespace. Each amount counts once."""
-    return call.space.store.cost(
-        query.session or None,
-        by=query.by,
-        since=time_of(query.since, call.now),
-        until=time_of(query.until, call.now),
-    )
+    return call.space.store.cost(**call.given(query, session="sessions"))
 
 
 @route("POST", "/sessions/{session}/approve", scope="write")
 def approve(call: VerbRequest, body: Decide) -> Recorded:
     """Approves a call that waits for approval."""
-    return Recorded(call.session().calls.approve(body.action, by=body.by or call.key.name, why=body.why))
+    return Recorded(call.session().calls.approve(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/deny", scope="write")
 def deny(call: VerbRequest, body: Decide) -> Recorded:
     """Refuses a call that waits for approval."""
-    return Recorded(call.session().calls.deny(body.action, by=body.by or call.key.name, why=body.why))
+    return Recorded(call.session().calls.deny(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/reconcile", scope="write")
 def reconcile(call: VerbRequest, body: Reconcile) -> Recorded:
     """Records the outcome of an uncertain call."""
-    session = call.session()
-    by = body.by or call.key.name
-    return Recorded(session.calls.reconcile(body.action, body.outcome, output=body.output, by=by, why=body.why))
+    return Recorded(call.session().calls.reconcile(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/answer", scope="write")
 def answer(call: VerbRequest, body: GiveAnswer) -> Recorded:
     """Answers a question that an agent asked a person."""
-    by = body.by or call.key.name
-    return Recorded(call.session().calls.answer(body.request, body.answer, by=by, why=body.why))
+    return Recorded(call.session().calls.answer(**call.given(body, answer="given")))
 
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
@@ -184,4 +176,4 @@ def evidence(call: VerbRequest) -> Evidence:
 def recover(call: VerbRequest, body: Recover) -> Uncertain:
     """Settles the calls that a dead process left open, by each call's own policy. Use it only when no other process
     works on the session."""
-    return Uncertain(tuple(call.session().calls.recover(why=body.why, force=body.force)))
+    return Uncertain(tuple(call.session().calls.recover(**call.given(body))))

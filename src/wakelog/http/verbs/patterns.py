@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import Query, time_of
+from wakelog.http.routes import VerbRequest, route, time_of
+from wakelog.http.shapes import Query
 from wakelog.patterns.cohorts import Cohort, CohortComparison
 from wakelog.patterns.findings import PER_KIND, FoundPatterns, PatternKind, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
@@ -56,16 +56,16 @@ def patterns(call: VerbRequest, query: PatternsQuery) -> FoundPatterns:
 @route("GET", "/patterns/{id}")
 def pattern(call: VerbRequest, query: PatternQuery) -> WorkPattern:
     """Shows one pattern with the places where it was seen."""
-    return call.space.store.patterns.show(call.path["id"], project=query.project)
+    return call.space.store.patterns.show(call.path["id"], **call.given(query))
 
 
 @route("GET", "/steps-map")
 def steps_map(call: VerbRequest, query: MapQuery) -> FollowsMap:
     """Tells what follows what, as a graph."""
-    return call.space.store.patterns.map(project=query.project, since=time_of(query.since, call.now))
+    return call.space.store.patterns.map(**call.given(query))
 
 
 @route("POST", "/cohorts")
 def cohorts(call: VerbRequest, body: CohortsBody) -> CohortComparison:
     """Compares two sets of sessions within tasks."""
-    return call.space.store.patterns.compare(body.a, body.b, project=body.project)
+    return call.space.store.patterns.compare(**call.given(body))

@@ -54,13 +54,13 @@ def plan(call: VerbRequest) -> PromotedPlan:
 @route("POST", "/plans", scope="write")
 def promote(call: VerbRequest, body: PromoteBody) -> PromotedPlan:
     """Makes a plan from a chain that three independent sessions carried through, or says why it cannot be one."""
-    return call.space.store.plans.promote(body.pattern, body.name, project=body.project, why=body.why)
+    return call.space.store.plans.promote(**call.given(body))
 
 
 @route("POST", "/plans/{name}/endorse", scope="write")
 def endorse_plan(call: VerbRequest, body: EndorsePlan) -> PromotedPlan:
     """Records that a person stands for a plan: agents are offered it from now on."""
-    return call.space.store.plans.endorse(call.path["name"], by=body.by or call.key.name, why=body.why)
+    return call.space.store.plans.endorse(call.path["name"], **call.given(body))
 
 
 @route("DELETE", "/plans/{name}", scope="write")

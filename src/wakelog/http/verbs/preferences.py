@@ -50,19 +50,19 @@ class PossibleList(msgspec.Struct, frozen=True):
 @route("GET", "/preferences")
 def preferences(call: VerbRequest, query: PreferencesQuery) -> PreferenceList:
     """Lists what people want, each with its source."""
-    return PreferenceList(call.space.store.preferences.all(project=query.project, person=query.person))
+    return PreferenceList(call.space.store.preferences.all(**call.given(query)))
 
 
 @route("POST", "/preferences", scope="write")
 def add_preference(call: VerbRequest, body: AddPreference) -> Preference:
     """Keeps a preference; briefs show it from now on."""
-    return call.space.store.preferences.add(body.text, project=body.project, person=body.person, why=body.why)
+    return call.space.store.preferences.add(**call.given(body))
 
 
 @route("GET", "/preferences/derived")
 def possible_preferences(call: VerbRequest, query: PossibleQuery) -> PossibleList:
     """Lists what users said in the newest sessions that may hold beyond them."""
-    return PossibleList(call.space.store.preferences.derived(project=query.project))
+    return PossibleList(call.space.store.preferences.derived(**call.given(query)))
 
 
 @route("POST", "/preferences/accept", scope="write")

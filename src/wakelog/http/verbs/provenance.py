@@ -88,71 +88,54 @@ class Judge(Question, frozen=True):
 @route("GET", "/sessions/{session}/why", by_head=True)
 def why(call: VerbRequest, query: WhyQuery) -> Why:
     """Shows where something came from. Every edge says how it is known, and the origins are listed."""
-    return call.session().why(query.what, at=query.at or None, depth=query.depth, steps=query.steps, wide=query.wide)
+    return call.session().why(**call.given(query))
 
 
 @route("GET", "/sessions/{session}/picture", by_head=True)
 def picture(call: VerbRequest, query: PictureQuery) -> InfluenceGraph:
     """Draws what led to something, or what it touched: events with a line of what each says, and the edges between
     them, each with how it is known."""
-    return call.session().trust.picture(
-        query.what,
-        effects=query.effects,
-        at=query.at or None,
-        hops=query.hops,
-        boxes=query.boxes,
-        wide=query.wide,
-    )
+    return call.session().trust.picture(**call.given(query))
 
 
 @route("GET", "/sessions/{session}/taint", by_head=True)
 def taint(call: VerbRequest, query: TaintQuery) -> Taint:
     """Shows everything influenced by a source: decisions, facts, data, files, and calls with effects."""
-    return call.session().trust.taint(
-        query.source, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
-    )
+    return call.session().trust.taint(**call.given(query, part="parts"))
 
 
 @route("GET", "/sessions/{session}/resting-on", by_head=True)
 def resting_on(call: VerbRequest, query: RestingQuery) -> Taint:
     """Shows everything influenced by input of at most this trust."""
-    return call.session().trust.taint(
-        trust=query.trust, at=query.at or None, parts=query.part or None, items=query.items, wide=query.wide
-    )
+    return call.session().trust.taint(**call.given(query, part="parts"))
 
 
 @route("GET", "/sessions/{session}/taint-across")
 def taint_across(call: VerbRequest, query: AcrossQuery) -> TaintAcross:
     """Shows everything influenced by a source, or without one by input of at most this trust, here and in the sessions
     it went on to: forks, adopting sessions, sub-agents."""
-    return call.session().trust.taint_across(
-        query.source or None, trust=query.trust, parts=query.part or None, wide=query.wide
-    )
+    return call.session().trust.taint_across(**call.given(query, part="parts"))
 
 
 @route("GET", "/taint")
 def taint_everywhere(call: VerbRequest, query: EverywhereQuery) -> TaintAcross:
     """Shows everything influenced by a source, or without one by input of at most this trust, in all sessions."""
-    return call.space.store.taint(
-        query.source, trust=query.trust, parts=query.part or None, sessions=query.sessions, wide=query.wide
-    )
+    return call.space.store.taint(**call.given(query, part="parts"))
 
 
 @route("GET", "/sessions/{session}/why-across")
 def why_across(call: VerbRequest, query: WhyAcrossQuery) -> WhyAcross:
     """Shows where something came from, here and in the sessions it came from."""
-    return call.session().trust.why_across(query.what, wide=query.wide)
+    return call.session().trust.why_across(**call.given(query))
 
 
 @route("POST", "/sessions/{session}/endorse", scope="write")
 def endorse(call: VerbRequest, body: Judge) -> Endorsed:
     """Marks events as trusted, and with them everything that depends only on them."""
-    return call.session().trust.endorse(body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run)
+    return call.session().trust.endorse(**call.given(body))
 
 
 @route("POST", "/sessions/{session}/invalidate", scope="write")
 def invalidate(call: VerbRequest, body: Judge) -> Blast:
     """Marks events as wrong, and lists everything they influenced. Nothing is undone."""
-    return call.session().trust.invalidate(
-        body.targets, by=body.by or call.key.name, why=body.why, dry_run=body.dry_run
-    )
+    return call.session().trust.invalidate(**call.given(body))

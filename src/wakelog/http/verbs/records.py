@@ -86,22 +86,22 @@ def end_turn(call: VerbRequest, body: EndTurn) -> HeadAnswer:
 @route("POST", "/sessions/{session}/checkpoint", scope="write")
 def checkpoint(call: VerbRequest, body: Checkpoint) -> Recorded:
     """Gives a point a name, or removes the name."""
-    return Recorded(call.session().checkpoint(body.name, body.at or None, remove=body.remove))
+    return Recorded(call.session().checkpoint(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/note", scope="write")
 def note(call: VerbRequest, body: Note) -> Recorded:
     """Adds a remark."""
-    return Recorded(call.session().note(body.text, body.on or 0))
+    return Recorded(call.session().note(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/accept", scope="write")
 def accept(call: VerbRequest, body: Accept) -> Recorded:
     """Records a derived item as a real decision, dead end or goal, with its evidence."""
-    return Recorded(call.session().accept(body.item, kind=body.kind))
+    return Recorded(call.session().accept(**call.given(body)))
 
 
 @route("POST", "/sessions/{session}/patch", scope="write")
 def patch(call: VerbRequest, body: Patch) -> Recorded:
     """Changes the session's own data. It is a conflict if another writer changed the session meanwhile."""
-    return Recorded(call.session().patch(body.patch, why=body.why, expect=body.expect))
+    return Recorded(call.session().patch(**call.given(body)))

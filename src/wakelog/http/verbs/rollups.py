@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from wakelog.http.routes import Raw, VerbRequest, route
-from wakelog.http.shapes import Query, time_of
+from wakelog.http.shapes import Query
 from wakelog.index.rollups import Rollup
 
 Level = Literal["turn", "phase", "session", "project", "day"]
@@ -42,10 +42,6 @@ def rollup_picture(call: VerbRequest, query: RollupPictureQuery) -> Raw:
 
 
 def _rolled(call: VerbRequest, query: RollupQuery) -> Rollup:
-    return call.space.store.rollup(
-        query.by,
-        sessions=query.session or None,
-        project=query.project,
-        since=time_of(query.since, call.now) or None,
-        until=time_of(query.until, call.now) or None,
-    )
+    asked = call.given(query, session="sessions")
+    asked.pop("measure", None)
+    return call.space.store.rollup(**asked)

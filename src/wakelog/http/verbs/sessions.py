@@ -108,7 +108,7 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 @route("GET", "/sessions")
 def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
     """Lists the sessions of the namespace, the last active first."""
-    return call.space.store.index.sessions(**query.chosen(call.now), after=query.after, limit=query.limit)
+    return call.space.store.index.sessions(**call.given(query, name="name_glob"))
 
 
 @route("POST", "/sessions", scope="write")
