@@ -75,7 +75,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "flag": ("watch", "List, raise and clear flags."),
         "pause": ("life", "Pause a session until it is resumed."),
         "close": ("life", "End a session, and settle its open calls."),
-        "cancel": ("life", "Stop a session that must not go on, for a reason."),
+        "cancel": ("life", "Stop a session, and its sub-agents, for a reason."),
         "reopen": ("life", "Reopen a closed or archived session."),
         "archive": ("archive", "Archive a closed session, or sessions as Parquet."),
         "delete": ("life", "Delete a session permanently; a tombstone stays."),
@@ -108,7 +108,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "mcp": ("mcp", "Serve this store to an agent over MCP."),
         "proxy": ("mcp", "Record the tool calls of any MCP server."),
         "record": ("record", "Run a command, and record its model calls."),
-        "webhooks": ("webhooks", "Tell other programs of flags, approvals and failures."),
+        "webhooks": ("webhooks", "Send flags, approvals and failures to other programs."),
         "otel": ("otel", "Send sessions to OpenTelemetry, and receive them."),
     },
     "meta": {

@@ -148,7 +148,7 @@ def _said(log: AnchorLog, done: AnchorRound | None) -> str:
 @common
 def anchor_key_command(ctx: CommandContext, name: str, out: Path | None, source: str) -> None:
     """Make a key that signs anchors, and print its public half. Give that to those who will verify. Keep the private
-    half away from the store: who has both can make a false history and sign it.
+    half away from the store: anybody who has both can fake a history and sign it.
 
     The name says who signs: a host, a team, a service. Use one key for one log of anchors.
 

@@ -31,7 +31,7 @@ def archive_command(
 
     With --to, no session changes: the events of a session, or of all, are added to an archive in Parquet, a row each,
     in folders by day and project. A second run adds what is new. What was written is read back and compared before it
-    counts. `wakelog query --archive` asks it, and `wakelog store restore` brings sessions back, verified.
+    counts. `wakelog query --archive` queries it, and `wakelog store restore` restores sessions from it, verified.
 
     \b
     Examples:

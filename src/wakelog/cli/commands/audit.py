@@ -31,7 +31,7 @@ from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_repor
 @click.option(
     "--bundle", type=click.Path(path_type=Path), help="Write the sessions, and the report, to this new folder."
 )
-@click.option("--against", default="", metavar="LOG", help="Hold this log of anchors against the sessions.")
+@click.option("--against", default="", metavar="LOG", help="Check the sessions against this log of anchors.")
 @click.option("--signer", "signers", multiple=True, metavar="KEY", help="Whose signatures count: key or file (repeat).")
 @click.option("--kept", multiple=True, metavar="FILE", help="A receipt kept elsewhere: file or git:FOLDER (repeat).")
 @common
@@ -48,7 +48,8 @@ def audit_command(
     kept: tuple[str, ...],
 ) -> int:
     """Write a report about a session, or about the sessions of a case: what happened, who approved it, which effects
-    rest on untrusted input, what was removed by whom and why, whether the record is sound, and what it does not prove.
+    depend on untrusted input, what was removed by whom and why, whether the record is intact, and what it does not
+    prove.
 
     The exit code is 4 when a check fails. --bundle also writes each session as a file that can be verified without
     wakelog. A case is a TOML file with sessions = [...], and title, question and by.

@@ -29,8 +29,8 @@ _WITH_EFFECTS = ("write", "external")
 def calls_command(
     ctx: CommandContext, where: str, tools: tuple[str, ...], failed: bool, effects: bool, reverse: bool, limit: int
 ) -> None:
-    """List the calls of a session, one row each, newest first: when, which tool, the hash of its input, what came of
-    it, how long it took, what it cost, and how many keys of the state it changed.
+    """List the calls of a session, one row each, newest first: when, which tool, the hash of its input, its outcome,
+    how long it took, what it cost, and which keys of the state it changed.
 
     \b
     Examples:

@@ -40,7 +40,7 @@ def demo_command(
     crash       killed in the middle of a call, resumed; no effect is repeated
     tampered    one altered byte, and the proof
     transcript  a session of Claude Code, imported; nothing in it was declared
-    learning    a dead end and a recipe that the next session is told; a plan that runs on new inputs
+    learning    a dead end and a recipe that the next session gets; a plan that runs on new inputs
     fleet       40 sessions: working, waiting, stuck, over budget, paused, done
     big         one session of 100,000 events
     all         all of them

@@ -44,9 +44,9 @@ def enable_command(
     unless you choose --project or --local.
 
     The hook only writes down what the agent tells it. It prints nothing, never stops a call, and takes a few
-    milliseconds besides Python's own start. What it wrote is taken into the store by the next wakelog command.
+    milliseconds besides Python's own start. The next wakelog command imports what it wrote.
 
-    `wakelog disable AGENT` takes the change out again. `wakelog doctor` shows whether recording works.
+    `wakelog disable AGENT` reverts the change. `wakelog doctor` shows whether recording works.
 
     \b
     Examples:
@@ -130,7 +130,7 @@ def _outcome(verb: str, agents: list[HookedAgent], real: list[FileChange], dry_r
         return ["Nothing was written."]
     if verb == "disable":
         return [f"{titles}: no longer recorded. What was recorded stays in the store."]
-    lines = [f"{titles}: recorded from the next session on. Take it out again with: wakelog disable {agents[0].name}"]
+    lines = [f"{titles}: recorded from the next session on. To undo: wakelog disable {agents[0].name}"]
     if own_command() != ("wakelog",):
         lines.append(f"The command is {own_command()[0]}, because wakelog is not on your PATH; keep it there.")
     return lines

@@ -86,7 +86,7 @@ def export_command(
     imported by anybody, and read by whoever has the key.
 
     With --redact, secrets are looked for once more, and home folders and user names in paths are masked. What was
-    masked, and in which events, is said on stderr: look the file through before you share it.
+    masked, and in which events, is said on stderr: read the file before you share it.
 
     \b
     Examples:
@@ -362,4 +362,4 @@ def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> Non
         shown = " ".join(f"e{seq}" for seq in sorted(found)[:EVENTS])
         more = f" and {len(found) - EVENTS} more" if len(found) > EVENTS else ""
         click.echo(f"  {_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}{more}", err=True)
-    ctx.suggest("look the file through before you share it: rules know forms, not meanings")
+    ctx.suggest("read the file before you share it: rules recognise formats, not meanings")

@@ -37,7 +37,7 @@ SKIPS_SHOWN = 10
 @click.option(
     "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
 )
-@click.option("--keep-totals", is_flag=True, help="Keep what deleted sessions came to, in numbers only.")
+@click.option("--keep-totals", is_flag=True, help="Keep the totals of deleted sessions, as numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
@@ -47,10 +47,9 @@ def gc_command(
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
     everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
 
-    Prune drops the content and keeps headers, hashes, the last state and the totals that `rollup` tells, so that the
-    session still verifies. With
-    --archive-to, a session is removed only after its archive is complete and verified; an existing archive is never
-    replaced.
+    Prune drops the content and keeps headers, hashes, the last state and the totals for `rollup`, so that the session
+    still verifies. With --archive-to, a session is removed only after its archive is complete and verified; an existing
+    archive is never replaced.
 
     \b
     Examples:

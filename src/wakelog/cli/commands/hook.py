@@ -20,10 +20,10 @@ from wakelog.hooks import spool
 @click.option("--brief", is_flag=True, help="At the start of a session, print a short brief of earlier work.")
 @common
 def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], drain: bool, brief: bool) -> int:
-    """Write down what a coding agent tells its hooks. Agents run this; `wakelog enable` sets it up. It reads JSON from
+    """Record what a coding agent reports to its hooks. Agents run this; `wakelog enable` sets it up. It reads JSON from
     stdin, prints nothing, and always succeeds.
 
-    What hooks write waits in a spool, and the next wakelog command takes it into the store; --drain does only that.
+    What hooks write waits in a spool, and the next wakelog command imports it; --drain does only that.
 
     \b
     Examples:

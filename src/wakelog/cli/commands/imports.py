@@ -79,12 +79,12 @@ def import_command(
     """Import transcripts of coding agents, and bundles made by `wakelog export`.
 
     Without a file, look for the transcripts of Claude Code, Codex, Gemini CLI and others on this machine, and offer to
-    import them. They are only read. What was imported before is passed over, so a second import adds what is new;
-    sessions that you deleted stay deleted without --again. They go to the store that was chosen for this folder, else
-    to your own (`--store user`).
+    import them. They are only read. What was imported before is skipped, so a second import adds what is new; sessions
+    that you deleted stay deleted without --again. They go to the store that was chosen for this folder, else to your
+    own (`--store user`).
 
-    Databases of LangGraph and Google ADK are taken over, where the framework is installed: its programs go on in the
-    store. Elsewhere they are imported for reading.
+    If the framework is installed, databases of LangGraph and Google ADK are imported so that its programs continue in
+    the store. Otherwise they are imported for reading.
 
     A bundle is verified before anything is written, and imported completely or not at all.
 

@@ -51,7 +51,7 @@ def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: s
 
 @click.group("known")
 def known_command() -> None:
-    """Ask what earlier sessions knew. Each line names the event it comes from; ~ marks what nobody recorded as such.
+    """Ask what earlier sessions knew. Each line names the event it comes from; ~ marks what was derived, not recorded.
 
     The project is the repository of this folder, with all its worktrees; -A asks across all projects. The exit code is
     1 when nothing is known.

@@ -74,11 +74,11 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
 @click.option("--alone", is_flag=True, help="Leave the sub-agents that work for it alone.")
 @common
 def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> None:
-    """Stop a session that must not go on: one that loops, or spends too much. It is closed as cancelled, with the live
+    """Stop a session, for example because it loops or spends too much. It is closed as cancelled, with the live
     sub-agents below it.
 
     Calls that never started are abandoned. Calls that run are not stopped; they become uncertain. The agent is refused
-    at its next call. `wakelog reopen` takes it back.
+    at its next call. `wakelog reopen` reverts it.
 
     \b
     Examples:
@@ -118,13 +118,14 @@ def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
 @click.command("delete")
 @session_argument
 @why_option
-@click.option("--keep-totals", is_flag=True, help="Keep what it came to, in numbers only.")
+@click.option("--keep-totals", is_flag=True, help="Keep its totals, as numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be deleted, and stop.")
 @yes_option
 @common
 def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: bool, dry_run: bool, yes: bool) -> None:
     """Delete a session permanently. Its content is removed from the files and a tombstone stays. Forks keep what they
-    share. With --keep-totals the tombstone has numbers; `wakelog rollup` sums them up once five sessions have such.
+    share. With --keep-totals the tombstone has its totals; `wakelog rollup` shows them when at least five sessions have
+    some.
 
     \b
     Examples:
@@ -185,7 +186,7 @@ def move_session(
 @session_argument
 @click.option("--last", is_flag=True, help="Continue the newest session.")
 @click.option(
-    "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Go on in this coding agent (native: its own)."
+    "--in", "agent", type=click.Choice([*AGENTS, NATIVE]), help="Continue in this coding agent (native: its own)."
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the command of the agent, and do not run it.")
 @why_option
@@ -199,9 +200,8 @@ def resume_command(
     This is refused while another process is writing the session. A pause is lifted all the same, because that process
     may be waiting for it.
 
-    With --in, a coding agent goes on with it: with its own command where the session is one of its own, else with a
-    prompt that tells where the session stands. --print alone prints the command of the agent whose session it is, and
-    changes nothing.
+    With --in, a coding agent continues it: with its own command if the session is its own, otherwise with a prompt that
+    describes the session. --print alone prints the command of the agent whose session it is, and changes nothing.
 
     \b
     Examples:

@@ -127,11 +127,11 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
 @all_projects_option
 @common
 def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everything: bool) -> None:
-    """Make a plan from a chain that at least three independent sessions carried through.
+    """Make a plan from a chain that at least three independent sessions completed.
 
-    What is the same in all of them stays, and what varies becomes a parameter, if it came from the input. A run over a
-    list becomes a step over a list. Where a value came from nowhere that the log knows, it is refused. Agents are
-    offered the plan once a person has endorsed it.
+    A value that is the same in all of them stays. A value that varies becomes a parameter, if it came from the input;
+    if the log does not know where it came from, the chain is refused. Calls over a list become one step over a list.
+    Agents are offered the plan once a person has endorsed it.
 
     \b
     Examples:

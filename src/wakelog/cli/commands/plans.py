@@ -96,7 +96,7 @@ def show_plan(ctx: CommandContext, name: str) -> None:
 @why_option
 @common
 def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
-    """Record that you have read a plan and stand for it: agents are offered it from now on.
+    """Record that you have read a plan and approve it: agents are offered it from now on.
 
     \b
     Examples:
@@ -119,7 +119,7 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
     nothing runs, and the program that would run the plan is printed.
 
     The run is a turn of the session NAME-run, or of that of -s. It stops at the first call that does not succeed. The
-    exit code is 1 when the plan was not carried through.
+    exit code is 1 when the plan was not completed.
 
     \b
     Examples:
@@ -188,7 +188,7 @@ def _program_lines(found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequ
 @why_option
 @common
 def remove_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
-    """Take a plan off the list. Its runs stay recorded.
+    """Remove a plan from the list. Its runs stay recorded.
 
     \b
     Examples:

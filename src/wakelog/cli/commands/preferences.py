@@ -20,9 +20,9 @@ shape(PossiblePreference, "session name? item kind text turn seq roots")
 
 @click.group("preferences", cls=WithList)
 def preferences_command() -> None:
-    """Show what people want: every brief of a session has those that hold for it. Without a command, `list`.
+    """Show the preferences of people: the brief of a session has those that apply to it. Without a command, `list`.
 
-    A session is a person's when its label `person` says so.
+    The label `person` says whose session it is.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def preferences_command() -> None:
 @all_projects_option
 @common
 def list_preferences(ctx: CommandContext, everything: bool) -> int:
-    """List the preferences that hold in this folder's project, each with its source. The exit code is 1 when there is
+    """List the preferences that apply in this folder's project, each with its source. The exit code is 1 when there is
     none.
 
     \b
@@ -83,7 +83,7 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
 @limit_option(20, "Show at most N.", least=1, most=200)
 @common
 def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> int:
-    """List what users said in the newest sessions that may hold beyond them. Nothing of it is kept until you accept it.
+    """List what users said in the newest sessions that may apply to others too. Nothing is kept until you accept it.
 
     \b
     Examples:
@@ -115,7 +115,7 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
 @why_option
 @common
 def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: bool, why: str) -> None:
-    """Keep what `derived` listed, by its place: when its source is erased, it is gone too.
+    """Keep what `derived` listed. Only its position is stored: when its source is erased, it is gone too.
 
     \b
     Examples:

@@ -50,7 +50,7 @@ def rollup_command(
     limit: int,
     everything: bool,
 ) -> None:
-    """Sum up what work came to: turns, calls, errors, time in calls, tokens and money.
+    """Sum up the work done: turns, calls, errors, time in calls, tokens and money.
 
     Without sessions: those of this folder's repository, or of all projects with -A. Each session counts its own work,
     rewound work too. A phase is a run of calls that explore, change files, check, or run something else; a user's

@@ -200,7 +200,7 @@ def restore(ctx: CommandContext, source: str, name: str) -> int:
         here = ctx.new_store()
         with Progress(ctx, "restored events") as progress:
             done = restore_parquet(here, source, progress)
-        return show_archive(ctx, done, source, "brought back")
+        return show_archive(ctx, done, source, "restored")
     if is_url(source) and not source.startswith("sqlite://"):
         from wakelog.maintenance import archive as archiving
 
@@ -208,7 +208,7 @@ def restore(ctx: CommandContext, source: str, name: str) -> int:
         here = ctx.new_store()
         with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
             done = archiving.restore(here, source, name, progress)
-        return show_archive(ctx, done, source, "brought back")
+        return show_archive(ctx, done, source, "restored")
     with open_store(source, create=False) as there:
         return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
 

@@ -1,4 +1,4 @@
-"""`wakelog webhooks`: tell other programs of flags, approvals, failures and budgets."""
+"""`wakelog webhooks`: send flags, approvals, failures and budgets to other programs."""
 
 from __future__ import annotations
 
@@ -64,10 +64,8 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
     metavar="SOURCE",
     help="Its secret: a file, env:NAME, keyring:S/NAME or command:CMD.",
 )
-@click.option(
-    "--on", "topics", multiple=True, type=click.Choice(TOPICS), help="Tell it of these (repeat; default all)."
-)
-@click.option("--severity", default="warning", help="Tell of flags from this severity on (default: warning).")
+@click.option("--on", "topics", multiple=True, type=click.Choice(TOPICS), help="Send these (repeat; default: all).")
+@click.option("--severity", default="warning", help="Send flags of this severity and above (default: warning).")
 @click.option("--content", is_flag=True, help="Include what flags, questions and errors say.")
 @_FILE
 @common
@@ -81,7 +79,7 @@ def add(
     content: bool,
     file: Path | None,
 ) -> None:
-    """Add a webhook, or change the one of that name. It is told of what happens after it first ran.
+    """Add a webhook, or change the one of that name. It gets messages about what happens after its first run.
 
     \b
     Example:
@@ -90,7 +88,7 @@ def add(
     hook = Webhook(name, url, source, topics or TOPICS, severity, content)
     secret_of(source)  # says now what would be wrong later
     add_hook(_file(ctx, file), hook)
-    ctx.answer("webhook", _plain(hook), f"{inert_line(name)} is told of {', '.join(hook.on)} at {hook.host}")
+    ctx.answer("webhook", _plain(hook), f"{inert_line(name)} gets {', '.join(hook.on)} at {hook.host}")
     ctx.suggest(f"wakelog webhooks test {name}", "wakelog webhooks run")
 
 
@@ -99,7 +97,7 @@ def add(
 @_FILE
 @common
 def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
-    """Remove a webhook, and forget how far it was.
+    """Remove a webhook, and forget its position.
 
     \b
     Example:
@@ -171,7 +169,7 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
 @_FILE
 @common
 def test(ctx: CommandContext, name: str, file: Path | None) -> None:
-    """Send one message of type `test` to a webhook, now, and say what came of it.
+    """Send one message of type `test` to a webhook now, and show the result.
 
     \b
     Example:
@@ -191,10 +189,10 @@ def test(ctx: CommandContext, name: str, file: Path | None) -> None:
 @_FILE
 @common
 def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
-    """Send messages until stopped. A receiver that is away gets everything later, in the order of each session.
+    """Send messages until stopped. A receiver that is down gets everything later, in order within each session.
 
-    One process a store. How far each webhook is, is kept on disk: after a crash, messages may come twice, with the same
-    `webhook-id`, and none is missing.
+    Run one process for each store. The position of each webhook is kept on disk: after a crash, messages may come
+    twice, with the same `webhook-id`, and none is missing.
 
     \b
     Examples:
@@ -212,14 +210,14 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
         senders = [WebhookSender(ctx.store, hook, positions, told=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
-                ctx.say(f"Telling {counted(len(hooks), 'webhook')}; stop with Ctrl-C")
+                ctx.say(f"Sending to {counted(len(hooks), 'webhook')}; stop with Ctrl-C")
                 ctx.flush()
             WebhookSenders(senders, ctx.store, lambda why: ctx.warn(inert_line(why))).run()
             return 0
         for sender in senders:
             sender.step()
     failed = [sent for sent in done if not sent.ok]
-    ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to tell."])
+    ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to send."])
     return UNDELIVERED if failed or any(sender.waiting for sender in senders) else 0
 
 

@@ -47,7 +47,7 @@ SHOWN_ENDORSE = 20
 )
 @limit_option(STEPS, "Show at most N events; 0 shows all.", name="steps")
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
-@click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, adopted forks.")
+@click.option("-A", "--all", "across", is_flag=True, help="Continue in other sessions: sub-agents, adopted forks.")
 @common
 def why_command(
     ctx: CommandContext, words: tuple[str, ...], at: str, depth: int, steps: int, wide: bool, across: bool
@@ -133,7 +133,7 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 @at_option
 @limit_option(ITEMS, name="items")
 @click.option("--wide", is_flag=True, help="Assume that unrecorded windows held earlier turns too.")
-@click.option("-A", "--all", "across", is_flag=True, help="Go on in other sessions: sub-agents, forks, adoptions.")
+@click.option("-A", "--all", "across", is_flag=True, help="Continue in other sessions: sub-agents, forks, adoptions.")
 @click.option("--everywhere", is_flag=True, help="Look in all sessions of the store, the newest first.")
 @common
 def taint_command(

@@ -33,7 +33,7 @@ def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
         if step.path not in left_out:
             yield pad(step.path, column, middle=True) + ctx.style(inert_line(_words(step, rescue)), fg=_COLORS[step.do])
     if left_out:
-        yield f"and {len(left_out):,} more to be brought back (--json lists them)"
+        yield f"and {len(left_out):,} more to be restored (--json lists them)"
     yield from _unseen_lines(ctx, plan)
 
 
