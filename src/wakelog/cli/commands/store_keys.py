@@ -81,9 +81,9 @@ def list_keys(ctx: CommandContext) -> None:
 def rotate(ctx: CommandContext, key: str) -> None:
     """Replace the store's key by another one: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.
 
-    The key ring is encrypted again. No byte of the store changes, and the old key no longer opens it. Programs that have
-    the store open look for the new key where they found the old one: put it there. Old copies of the key ring still
-    open with the old key: delete them.
+    The key ring is encrypted again. No byte of the store changes, and the old key no longer opens it. Programs that
+    have the store open look for the new key where they found the old one: put it there. Old copies of the key ring
+    still open with the old key: delete them.
 
     \b
     Example:
