@@ -234,6 +234,8 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "audit_report": _session(),
     "spans": _session(),
     "calls": _session(),
+    "webhooks": lambda w: Example(),
+    "skip_webhook": lambda w: Example(path={"name": "ops"}, body={"session": w.session.name}, status=404),
     "cancel": _session(body={"why": "it must stop"}),
     "holds": lambda w: Example(before=lambda w: place_hold(w.session, w.mark)),
     "store_info": lambda w: Example(),

@@ -16,6 +16,8 @@ from standardwebhooks.webhooks import Webhook as Verifier
 import wakelog
 from tests.receiver import Got, Reaction, Receiver, receiving
 from wakelog import events as ev
+from wakelog.errors import NotFoundError
+from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.webhooks import sender as sending
@@ -191,6 +193,41 @@ def test_a_message_that_is_refused_holds_up_its_session_alone(bench: Bench) -> N
         "tokens",
         "money",
     ]
+
+
+def test_a_message_that_is_never_taken_is_skipped_by_a_person_and_the_next_one_is_sent(bench: Bench) -> None:
+    def answer(got: Got) -> Reaction:
+        return Reaction(422 if b'"tokens"' in got.body else 204)
+
+    with receiving(answer) as receiver:
+        sender = bench.sender(receiver.url, on=("budget",))
+        session = bench.store.session("bad")
+        session.append(ev.BudgetReached(limit="tokens"), ev.BudgetReached(limit="money"))
+        sender.step()
+        (refused,) = bench.positions.refused("ops")
+        assert (refused.session, refused.event, refused.type) == (session.id, 2, "budget.reached")
+        assert "422" in refused.problem
+        assert "hunter2" not in refused.problem
+        bench.clock.now += 1
+        sender.step()
+        assert bench.positions.refused("ops")[0].since == refused.since, "the first time counts"
+        for wrong in (("ops", SessionId("s_other")), ("other", session.id)):
+            with pytest.raises(NotFoundError) as told:
+                bench.positions.skip(*wrong, at=7)
+            assert told.value.kind == "nothing-refused"
+        beside = Positions(bench.folder / "positions.db", writes=False)  # as another process, while this one sends
+        assert beside.skip("ops", session.id, at=7).event == 2
+        beside.close()
+        bench.clock.now += 10
+        sender.step()
+        assert sender.waiting == 0
+        session.append(ev.BudgetReached(limit="time"))
+        sender.step()
+    limits = [json.loads(got.body)["data"]["limit"] for got in receiver.got]
+    assert limits == ["tokens", "tokens", "money", "time"]
+    assert [(each.event, each.since) for each in bench.positions.skipped("ops")] == [(2, 7)]
+    assert bench.positions.refused("ops") == ()
+    assert bench.positions.status("ops").problem == ""
 
 
 def test_a_receiver_that_is_gone_is_left_alone(bench: Bench) -> None:

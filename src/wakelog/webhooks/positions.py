@@ -1,7 +1,8 @@
 """How far each hook is in each session: an SQLite file, so that a sender that dies goes on where it was.
 
 A position is written after the receiver has said yes. A sender that dies in between sends that message again, with the
-same id: at least once, and never out of order.
+same id: at least once, and never out of order. A message that the receiver refuses is noted; only a person moves a
+position over one (`skip`), and that is noted too.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from wakelog.errors import NotAllowedError
+from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.model.ids import Seq, SessionId
 
 _SCHEMA = """
@@ -23,6 +24,10 @@ create table if not exists hook(name text primary key, sent integer not null def
     default 0, problem text not null default '', last_ok integer not null default 0) strict;
 create table if not exists position(hook text not null, session text not null, seq integer not null,
     primary key(hook, session)) strict, without rowid;
+create table if not exists refused(hook text not null, session text not null, seq integer not null, type text not null,
+    problem text not null, since integer not null, primary key(hook, session)) strict, without rowid;
+create table if not exists skipped(hook text not null, session text not null, seq integer not null, type text not null,
+    problem text not null, at integer not null, primary key(hook, session, seq)) strict, without rowid;
 """
 
 
@@ -33,6 +38,17 @@ class HookStatus(msgspec.Struct, frozen=True):
     failing_since: int = 0
     problem: str = ""
     last_ok: int = 0
+
+
+class RefusedMessage(msgspec.Struct, frozen=True):
+    """A message that a receiver does not take: it holds up its session, until the receiver does or it is skipped."""
+
+    session: SessionId
+    event: Seq
+    type: str
+    problem: str
+    since: int
+    """When it was first refused, or skipped, in microseconds."""
 
 
 class Positions:
@@ -82,6 +98,7 @@ class Positions:
         """Everything up to `seq` is done; with `sent_at` the last of it was sent."""
         with self._lock, self._db:
             self._db.execute("insert or replace into position values (?, ?, ?)", (hook, session, seq))
+            self._db.execute("delete from refused where hook = ? and session = ?", (hook, session))
             if sent_at:
                 self._db.execute(
                     "update hook set sent = sent + 1, failing_since = 0, problem = '', last_ok = ? where name = ?",
@@ -96,8 +113,69 @@ class Positions:
                 (problem, at, hook),
             ).fetchall()
 
+    def refuse(self, hook: str, refused: RefusedMessage) -> None:
+        """Notes a message that the receiver did not take; of several tries the first time, and the last answer."""
+        with self._lock:
+            self._db.execute(
+                "insert into refused values (?, ?, ?, ?, ?, ?) on conflict(hook, session) do update set "
+                "problem = excluded.problem, since = case seq when excluded.seq then since else excluded.since end, "
+                "seq = excluded.seq, type = excluded.type",
+                (hook, refused.session, refused.event, refused.type, refused.problem, refused.since),
+            ).fetchall()
+
+    def refused(self, hook: str) -> tuple[RefusedMessage, ...]:
+        """What holds up sessions now."""
+        return self._messages("refused", "since", hook)
+
+    def skipped(self, hook: str) -> tuple[RefusedMessage, ...]:
+        """What was never taken, and was given up by a person."""
+        return self._messages("skipped", "at", hook)
+
+    def _messages(self, table: str, time: str, hook: str) -> tuple[RefusedMessage, ...]:
+        with self._lock:
+            rows = self._db.execute(
+                f"select session, seq, type, problem, {time} from {table} where hook = ? order by {time}, session, seq",
+                (hook,),
+            ).fetchall()
+        names = RefusedMessage.__struct_fields__
+        return tuple(msgspec.convert(dict(zip(names, row, strict=True)), RefusedMessage) for row in rows)
+
+    def skip(self, hook: str, session: SessionId, at: int) -> RefusedMessage:
+        """Gives up the message that a session is held up by: what follows it is sent next. NotFoundError when none
+        is."""
+        found = next((each for each in self.refused(hook) if each.session == session), None)
+        if found is None:
+            raise NotFoundError(
+                f"webhook {hook!r} has no message of {session} that was refused",
+                kind="nothing-refused",
+                hint="wakelog webhooks ls shows what was",
+            )
+        given_up = msgspec.structs.replace(found, since=at)
+        with self._lock, self._db:
+            values = (hook, session, found.event)
+            self._db.execute("insert or replace into position values (?, ?, ?)", values)
+            self._db.execute("delete from refused where hook = ? and session = ?", values[:2])
+            self._db.execute(
+                "insert or replace into skipped values (?, ?, ?, ?, ?, ?)", (*values, found.type, found.problem, at)
+            )
+            self._db.execute(
+                "update hook set failing_since = 0, problem = '' where name = ? and not exists "
+                "(select 1 from refused where hook = name)",
+                (hook,),
+            )
+        return given_up
+
+    def position(self, hook: str, session: SessionId) -> Seq | None:
+        with self._lock:
+            row = self._db.execute(
+                "select seq from position where hook = ? and session = ?", (hook, session)
+            ).fetchone()
+        return int(str(row[0])) if row else None
+
     def forget(self, hook: str) -> None:
         with self._lock, self._db:
+            for table in ("refused", "skipped"):
+                self._db.execute(f"delete from {table} where hook = ?", (hook,))
             self._db.execute("delete from position where hook = ?", (hook,))
             self._db.execute("delete from hook where name = ?", (hook,))
 

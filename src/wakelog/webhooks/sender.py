@@ -2,7 +2,8 @@
 
 Each hook has a thread, so that a slow receiver holds up nobody else. A receiver that is away, slow or busy gets nothing
 for a while (1, 2, 4 … seconds, up to an hour) and then the same message again. A message that it refuses (any other
-4xx) holds up its session alone. A receiver that says 410 is not asked again until the next start.
+4xx) holds up its session alone, until it is taken or a person skips it. A receiver that says 410 is not asked again
+until the next start.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.store import Store
 from wakelog.webhooks.hooks_file import Webhook
 from wakelog.webhooks.messages import WebhookMessage, message_of
-from wakelog.webhooks.positions import Positions
+from wakelog.webhooks.positions import Positions, RefusedMessage
 from wakelog.webhooks.signature import secret_of, sign
 
 TIMEOUT_S = 10.0
@@ -145,6 +146,8 @@ class WebhookSender:
         try:
             session = self._store.resume(id)
             fork = session.head.fork
+            if id in self._tries and (skipped := self._positions.position(self._hook.name, id)) is not None:
+                self._marks[id] = max(self._marks.get(id, 0), skipped)  # a person may have given a message up
             after = self._marks.get(id, fork.at if fork else 0)
             seq = after
             for entry in session.log.entries(after=after):
@@ -177,6 +180,8 @@ class WebhookSender:
         self._positions.failed(self._hook.name, problem, self._now_us())
         self.is_gone = refusal.is_gone
         if refusal.is_session:
+            refused = RefusedMessage(id, seq, message.type, problem, self._now_us())
+            self._positions.refuse(self._hook.name, refused)
             self._due[id] = self._clock() + self._backoff(id)
         else:
             self._wait_until = self._clock() + min(WAIT_MAX_S, 2.0**self._receiver_tries)

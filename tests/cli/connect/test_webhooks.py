@@ -7,8 +7,11 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from tests.http.asking import Asker
 from tests.receiver import Reaction, receiving
 from wakelog import events as ev
+from wakelog.http.server import serving
+from wakelog.http.state import Settings
 from wakelog.webhooks.hooks_file import TOPICS
 from wakelog.webhooks.signature import make_secret
 
@@ -46,3 +49,33 @@ def test_a_person_adds_tries_runs_lists_and_removes(
         assert secret not in shown.out + shown.err
     assert cli("webhooks", "rm", "ops", "--store", store).code == 0
     assert "no webhook" in cli("webhooks", "run", "--store", store).err
+
+
+def test_a_refused_message_is_shown_and_skipped_from_the_command_line_and_over_http(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("HOOK", make_secret())
+    store = str(tmp_path / "store")
+    wakelog.open(store).close()
+    with receiving(lambda _: Reaction(400)) as receiver:
+        cli("webhooks", "add", "ops", f"{receiver.url}/x", "--secret", "env:HOOK", "--store", store)
+        cli("webhooks", "run", "--once", "--store", store)
+        with wakelog.open(store) as opened:
+            ids = [opened.session(name).id for name in ("one", "two")]
+            for name in ("one", "two"):
+                opened.session(name).append(ev.BudgetReached(limit="tokens"))
+        assert cli("webhooks", "run", "--once", "--store", store).code == 1
+    assert "does not take budget.reached" in cli("webhooks", "ls", "--store", store).out
+    skipped = cli("webhooks", "skip", "ops", "one", "--store", store)
+    assert skipped.code == 0, skipped.err
+    assert cli("webhooks", "skip", "ops", "one", "--store", store).code == 3
+    assert "no webhook 'none'" in cli("webhooks", "skip", "none", "one", "--store", store).err
+    with serving(Settings(url=store, rate=0)) as running:
+        asker = Asker(running.url, running.key)
+        listed = asker.ask("GET", "/v1/webhooks").json["hooks"]
+        assert listed == cli("webhooks", "ls", "--store", store, "--json").data
+        assert [each["session"] for each in listed[0]["refused"]] == [ids[1]]
+        assert asker.ask("POST", "/v1/webhooks/ops/skip", body={"session": "two"}).json["event"] == 2
+        assert asker.ask("POST", "/v1/webhooks/ops/skip", body={"session": "two"}).kind == "nothing-refused"
+        assert asker.ask("GET", "/v1/webhooks").json["hooks"][0]["skipped"] == 2

@@ -11,12 +11,11 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, counted, inert_line
-from wakelog.config.folders import store_folder
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
+from wakelog.webhooks.hook_states import HookState, hook_states, hooks_folder, open_positions, skip_message
 from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
 from wakelog.webhooks.messages import made
-from wakelog.webhooks.positions import Positions
 from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
 from wakelog.webhooks.signature import make_secret, secret_of
 
@@ -104,7 +103,7 @@ def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
       wakelog webhooks rm ops
     """
     hook = remove_hook(_file(ctx, file), name)
-    with closing(Positions(_folder(ctx) / "positions.db", writes=False)) as positions:
+    with closing(open_positions(_folder(ctx))) as positions:
         positions.forget(name)
     ctx.answer("webhook", _plain(hook), f"{inert_line(name)} is removed")
 
@@ -119,22 +118,10 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
     Example:
       wakelog webhooks ls
     """
-    hooks = read_hooks(_file(ctx, file))
-    with closing(Positions(_folder(ctx) / "positions.db", writes=False)) as positions:
-        rows = [(hook, positions.status(hook.name)) for hook in hooks]
-    data = [
-        {
-            **_plain(hook),
-            "sent": status.sent,
-            "last_ok": status.last_ok or None,
-            "failing_since": status.failing_since or None,
-            "problem": status.problem or None,
-        }
-        for hook, status in rows
-    ]
+    states = hook_states(_folder(ctx), file)
 
     def human() -> None:
-        if not rows:
+        if not states:
             ctx.say("There is no webhook.")
             return
         columns = [
@@ -142,26 +129,45 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
             Column("host", 12),
             Column("on"),
             Column("sent", right=True),
+            Column("skipped", right=True),
             Column("problem", 12),
         ]
-        say_table(
-            ctx,
-            columns,
-            [
-                (
-                    inert_line(hook.name),
-                    hook.host,
-                    " ".join(hook.on),
-                    f"{status.sent:,}",
-                    f"since {clock(status.failing_since, utc=ctx.utc)}: {status.problem}"
-                    if status.failing_since
-                    else "",
+        say_table(ctx, columns, [_row(ctx, state) for state in states])
+        for state in states:
+            for each in state.refused:
+                since = clock(each.since, utc=ctx.utc)
+                ctx.say(
+                    f"{inert_line(state.name)} does not take {each.type} of {each.session}@e{each.event}"
+                    f" since {since}: {each.problem}"
                 )
-                for hook, status in rows
-            ],
-        )
+                ctx.suggest(f"wakelog webhooks skip {state.name} {each.session}")
 
-    ctx.answer("webhooks", data, human)
+    ctx.answer("webhooks", states, human)
+
+
+def _row(ctx: CommandContext, state: HookState) -> tuple[str, ...]:
+    since = f"since {clock(state.failing_since, utc=ctx.utc)}: {state.problem}" if state.failing_since else ""
+    skipped = f"{state.skipped:,}" if state.skipped else ""
+    return inert_line(state.name), state.host, " ".join(state.on), f"{state.sent:,}", skipped, since
+
+
+@webhooks_command.command("skip")
+@click.argument("name")
+@click.argument("session", metavar="SESSION")
+@_FILE
+@common
+def skip(ctx: CommandContext, name: str, session: str, file: Path | None) -> None:
+    """Give up the one message that a webhook refuses and that holds up a session. The receiver never gets it; the
+    session's next message is sent instead. This is counted in `wakelog webhooks ls`. A sender that runs goes on by
+    itself.
+
+    \b
+    Example:
+      wakelog webhooks skip ops fix-bug
+    """
+    given_up = skip_message(ctx.store, _folder(ctx), name, session, file)
+    place = f"{session}@e{given_up.event}"
+    ctx.answer("webhook-skipped", given_up, f"{inert_line(name)} never gets {given_up.type} of {inert_line(place)}")
 
 
 @webhooks_command.command("test")
@@ -205,7 +211,7 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
             "there is no webhook", kind="webhook-not-found", hint="wakelog webhooks add NAME URL --secret SOURCE"
         )
     done: list[WebhookSent] = []
-    with closing(Positions(_folder(ctx) / "positions.db")) as positions:
+    with closing(open_positions(_folder(ctx), writes=True)) as positions:
         told = done.append if once else lambda sent: _tell(ctx, sent)
         senders = [WebhookSender(ctx.store, hook, positions, told=told) for hook in hooks]
         if not once:
@@ -246,7 +252,7 @@ def _plain(hook: Webhook) -> dict[str, Any]:
 
 
 def _folder(ctx: CommandContext) -> Path:
-    return store_folder("webhooks", ctx.identity(ctx.store))
+    return hooks_folder(ctx.store, ctx.url)
 
 
 def _file(ctx: CommandContext, file: Path | None) -> Path:

@@ -11,6 +11,7 @@ from wakelog.http.verbs import (  # noqa: F401, I001 - the order is the page's
     oversight,
     maintenance,
     telemetry,
+    webhooks,
     index,
     knowledge,
     patterns,
