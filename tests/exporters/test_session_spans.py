@@ -11,6 +11,7 @@ from wakelog import events as ev
 from wakelog import otlp
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError
+from wakelog.exporters import session_spans
 from wakelog.exporters.session_spans import SCHEMA_URL, session_document, span_id, trace_id
 from wakelog.session import Session
 from wakelog.store import Store
@@ -163,6 +164,35 @@ def test_what_is_imported_again_has_the_same_turns_calls_and_words(store: Store,
     ]
     assert (calls["c1"]["input"], calls["c1"]["output"]) == ({"lamp": SECRET}, f"on, says {SECRET}")
     assert found.replies[0]["cost"]["tokens_in"] == 50
+
+
+def test_a_long_session_is_several_documents_and_is_never_held_whole(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = worked(store)
+    monkeypatch.setattr(session_spans, "SPANS_MAX", 2)
+    documents = session_spans.session_documents(session, content=True)
+    path = tmp_path / "spans.jsonl"
+    path.write_bytes(b"".join(otlp.as_json(document) + b"\n" for document in documents))
+    whole = list(otlp.spans_in(session_document(session, content=True)))
+    parts = [list(otlp.spans_in(document)) for document in session_spans.session_documents(session, content=True)]
+    assert [len(part) for part in parts] == [2, 2, 2]
+    assert [span for part in parts for span in part] == whole
+    _, (found,) = bring_in(Store(MemoryEngine()), path)
+    assert [call["tool"] for call in found.calls] == ["read_lamp", "switch", "inner"]
+    monkeypatch.setattr(session_spans, "SIZE_MAX", 1)  # less than any span has: then each goes alone
+    assert len(list(session_spans.session_documents(session))) == 6
+    seen: list[int] = []
+    read = session.log.entry
+
+    def noted(seq: int) -> Any:
+        seen.append(seq)
+        return read(seq)
+
+    monkeypatch.setattr(session.log, "entry", noted)
+    parts_one_by_one = session_spans.session_documents(session, content=True)
+    next(parts_one_by_one)
+    assert len(seen) <= 1, "content is read when its span is given out"
 
 
 def test_the_same_event_is_the_same_span_in_every_export(store: Store) -> None:

@@ -7,6 +7,9 @@ fork inherited is its parent's: the fork's root links there.
 
 Every span names the events it was made from (`wakelog.selector`, `wakelog.event.hash`). What was said and done is left
 out unless it is asked for; see span_content.py.
+
+A session is read twice, so that it need not be held: first what the spans are, a few numbers each, and then, for each
+span that is given out, the content of its events. A long session is several documents of one trace.
 """
 
 from __future__ import annotations
@@ -47,17 +50,36 @@ _PROVIDERS = {
 """Whose model it is, by how its name begins, where nothing else tells."""
 _COUNTS = ("tokens_in", "tokens_out", "usd_micros", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _PRICED = {"google": "gcp.gemini"}
+SPANS_MAX, SIZE_MAX = 500, 4 << 20
+"""What one document of several holds at most, and how many characters; a single span may have more."""
 
 
 def session_document(session: Session[Any], where: str = "", *, content: bool = False) -> dict[str, Any]:
     """A session, or a range of it, as one document of OTLP. A range has no root span, but the same trace."""
+    return _document(session, list(session_spans(session, where, content=content)))
+
+
+def session_documents(session: Session[Any], where: str = "", *, content: bool = False) -> Iterator[dict[str, Any]]:
+    """The same in documents of a size that collectors take, one at a time."""
+    spans: list[dict[str, Any]] = []
+    size = 0
+    for span in session_spans(session, where, content=content):
+        more = sum(len(about["value"].get("stringValue", "")) for about in span["attributes"])
+        if spans and (len(spans) >= SPANS_MAX or size + more > SIZE_MAX):
+            yield _document(session, spans)
+            spans, size = [], 0
+        spans.append(span)
+        size += more
+    yield _document(session, spans)
+
+
+def _document(session: Session[Any], spans: list[dict[str, Any]]) -> dict[str, Any]:
     labels = session.log.part("labels")
     resource = {
         "service.name": labels.get("service") or labels.get("agent") or "wakelog",
         "wakelog.version": wakelog.__version__,
     }
     scope = {"name": "wakelog", "version": wakelog.__version__}
-    spans = list(session_spans(session, where, content=content))
     return {
         "resourceSpans": [
             {
@@ -91,11 +113,26 @@ def span_id(session: SessionId, seq: Seq) -> str:
     return hashlib.sha256(f"wakelog span {session} {seq}".encode()).hexdigest()[:16]
 
 
+class _Told(msgspec.Struct, frozen=True, gc=False):
+    """An event that a span is made from: where it is and when it happened. Its content is read again when needed."""
+
+    seq: Seq
+    hash: bytes
+    at: int
+    turn: int
+    attempt: int
+
+    @classmethod
+    def by(cls, entry: Entry) -> _Told:
+        header = entry.header
+        return cls(entry.seq, entry.hash, entry.happened_at, header.turn, header.attempt)
+
+
 class _SpanCall(Call):
     """A call with what its span needs."""
 
-    request_entry: Entry | None = None
-    end_entry: Entry | None = None
+    asked_by: _Told | None = None
+    ended_by: _Told | None = None
     began_at: int = 0
     duration_us: int = 0
     params: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -104,17 +141,19 @@ class _SpanCall(Call):
     stop_reason: str = ""
     error: dict[str, Any] = msgspec.field(default_factory=dict)
     inside: str = ""
-    moments: list[Entry] = msgspec.field(default_factory=list)
+    moments: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 class _Turn:
     """One attempt at a turn."""
 
-    def __init__(self, started: Entry) -> None:
+    def __init__(self, started: _Told) -> None:
         self.started = started
         self.last = started
-        self.ended: Entry | None = None
-        self.moments: list[Entry] = []
+        self.ended: _Told | None = None
+        self.outcome = ""
+        self.error: dict[str, Any] = {}
+        self.moments: list[dict[str, Any]] = []
 
 
 class _Tree:
@@ -127,43 +166,46 @@ class _Tree:
         self._calls: Calls[_SpanCall] = Calls(_SpanCall)
         self._turns: dict[tuple[int, int], _Turn] = {}
         self._tools: dict[str, str] = {}
-        self._first: Entry | None = None
-        self._last: Entry | None = None
-        self._moments: list[Entry] = []
+        self._first: _Told | None = None
+        self._last: _Told | None = None
+        self._moments: list[dict[str, Any]] = []
         self._children: list[SessionId] = []
         self._forked_from: SessionId | None = None
 
     def take(self, entry: Entry) -> None:
-        self._first = self._first or entry
-        self._last = entry
+        told = _Told.by(entry)
+        self._first = self._first or told
+        self._last = told
         header, body = entry.header, entry.body
         turn = self._turns.get((header.turn, header.attempt))
         if entry.kind == "turn.started":
-            turn = self._turns[header.turn, header.attempt] = _Turn(entry)
+            turn = self._turns[header.turn, header.attempt] = _Turn(told)
         elif entry.kind == "turn.ended" and turn is not None:
-            turn.ended = entry
+            turn.ended = told
+            turn.outcome, turn.error = text_in(body, "outcome") or "completed", as_dict(body.get("error"))
         if turn is not None:
-            turn.last = entry
+            turn.last = told
         call = self._calls.take(entry.seq, entry.kind, header, body)
         if call is not None:
-            self._note(call, entry)
+            self._note(call, entry, told)
         if entry.kind in _MOMENTS:
-            (call.moments if call is not None else turn.moments if turn is not None else self._moments).append(entry)
+            moments = call.moments if call is not None else turn.moments if turn is not None else self._moments
+            moments.append(_moment(entry))
         if entry.kind == "subagent.spawned" and text_in(body, "session"):
             self._children.append(SessionId(text_in(body, "session")))
         if entry.kind == "session.forked":
             self._forked_from = SessionId(text_in(body, "parent")) if text_in(body, "parent") else None
 
-    def _note(self, call: _SpanCall, entry: Entry) -> None:
+    def _note(self, call: _SpanCall, entry: Entry, told: _Told) -> None:
         body = entry.body
         if call.request == entry.seq:
-            call.request_entry, call.began_at = entry, entry.happened_at
+            call.asked_by, call.began_at = told, told.at
             call.tool = call.tool or tool_of(self._log, entry, self._tools)
             call.params, call.inside = as_dict(body.get("params")), text_in(body, "inside")
         if entry.kind == "action.started":
-            call.began_at = entry.happened_at
+            call.began_at = told.at
         if call.settled == entry.seq or entry.kind == "action.uncertain":
-            call.end_entry = entry
+            call.ended_by = told
         cost = as_dict(body.get("cost"))
         for name in _COUNTS:
             call.costs[name] = call.costs.get(name, 0) + count_in(cost, name)
@@ -184,14 +226,14 @@ class _Tree:
         for call in self._calls.by_request.values():
             yield self._call(call)
 
-    def _root(self, first: Entry, last: Entry) -> dict[str, Any]:
+    def _root(self, first: _Told, last: _Told) -> dict[str, Any]:
         head = self._session.head
         about = {"wakelog.session.status": self._session.status, "wakelog.event.count": head.seq}
         linked = [*self._children, *([self._forked_from] if self._forked_from else [])]
         return self._span(
             0,
             f"session {self._name}",
-            (first.happened_at, last.happened_at),
+            (first.at, last.at),
             about | self._evidence(first, last) | {"wakelog.selector": self._name},
             moments=self._moments,
             links=[{"traceId": trace_id(id), "spanId": span_id(id, 0)} for id in linked],
@@ -199,32 +241,30 @@ class _Tree:
 
     def _turn(self, turn: _Turn) -> dict[str, Any]:
         started, end = turn.started, turn.ended or turn.last
-        body = turn.ended.body if turn.ended is not None else {}
         about = {
             "gen_ai.operation.name": "invoke_agent",
             "gen_ai.agent.name": self._agent,
-            "wakelog.turn": started.header.turn,
-            "wakelog.attempt": started.header.attempt,
-            "wakelog.outcome": (text_in(body, "outcome") or "completed") if turn.ended else "open",
-            **self._evidence(started, end, f"@{started.header.turn}.{started.header.attempt}"),
+            "wakelog.turn": started.turn,
+            "wakelog.attempt": started.attempt,
+            "wakelog.outcome": turn.outcome if turn.ended else "open",
+            **self._evidence(started, end, f"@{started.turn}.{started.attempt}"),
         }
         if self._content:
-            about |= turn_content(self._log, started)
-        failed = text_in(body, "outcome") in ("failed", "interrupted")
-        error = as_dict(body.get("error")) or ({"type": text_in(body, "outcome")} if failed else {})
+            about |= turn_content(self._log, self._log.entry(started.seq))
+        failed = turn.outcome in ("failed", "interrupted")
+        error = turn.error or ({"type": turn.outcome} if failed else {})
         name = f"invoke_agent {self._agent}".rstrip()
-        times = (started.happened_at, end.happened_at)
-        return self._span(started.seq, name, times, about, parent=0, error=error, moments=turn.moments)
+        return self._span(started.seq, name, (started.at, end.at), about, parent=0, error=error, moments=turn.moments)
 
     def _call(self, call: _SpanCall) -> dict[str, Any]:
-        asked = call.request_entry
+        asked = call.asked_by
         assert asked is not None, "a call begins with the event that asked for it"
-        end = call.end_entry or asked
+        end = call.ended_by or asked
         turn = self._turns.get((call.turn, call.attempt))
-        began, ended = call.began_at, end.happened_at
+        began, ended = call.began_at, end.at
         if end is asked and call.status == "done":
             # A call that was recorded when it was over: it began as long before as it took.
-            began = max(ended - call.duration_us, turn.started.happened_at if turn else 0)
+            began = max(ended - call.duration_us, turn.started.at if turn else 0)
         inside = self._calls.by_action.get(call.inside) if call.inside else None
         above = inside if inside is not None and inside is not call else None
         about = {
@@ -236,7 +276,8 @@ class _Tree:
             **self._evidence(asked, end),
         }
         if self._content:
-            about |= call_content(self._log, call, asked, call.end_entry)
+            done = self._log.entry(call.ended_by.seq) if call.ended_by is not None else None
+            about |= call_content(self._log, call, self._log.entry(asked.seq), done)
         error = call.error or {"type": call.outcome}
         model = str(about.get("gen_ai.request.model") or "")
         return self._span(
@@ -276,7 +317,7 @@ class _Tree:
             "gen_ai.tool.call.id": call.action,
         }
 
-    def _evidence(self, first: Entry, last: Entry, place: str = "") -> dict[str, Any]:
+    def _evidence(self, first: _Told, last: _Told, place: str = "") -> dict[str, Any]:
         """The events that a span was made from: where they are, and the hash that proves the last."""
         events = f"@e{first.seq}" if first.seq == last.seq else f"@e{first.seq}..e{last.seq}"
         return {
@@ -296,7 +337,7 @@ class _Tree:
         parent: Seq | None = None,
         kind: int = INTERNAL,
         error: dict[str, Any] | None = None,
-        moments: list[Entry] | None = None,
+        moments: list[dict[str, Any]] | None = None,
         links: list[dict[str, str]] | None = None,
     ) -> dict[str, Any]:
         id = self._session.id
@@ -312,7 +353,7 @@ class _Tree:
             "startTimeUnixNano": str(times[0] * 1000),
             "endTimeUnixNano": str(max(times) * 1000),
             "attributes": otlp.attributes(about),
-            "events": [self._moment(entry) for entry in moments or ()],
+            "events": moments or [],
             "links": links or [],
             "status": {},
         }
@@ -322,17 +363,18 @@ class _Tree:
             out["status"] = {"code": _FAILED, "message": told or about["error.type"]}
         return out
 
-    def _moment(self, entry: Entry) -> dict[str, Any]:
-        body = entry.body
-        about = {"wakelog.event.first": entry.seq} | {
-            f"wakelog.{name}": text_in(body, name) for name in ("rule", "severity", "by", "limit", "reason")
-        }
-        return {
-            "timeUnixNano": str(entry.happened_at * 1000),
-            "name": entry.kind,
-            "attributes": otlp.attributes(about),
-        }
-
 
 def _number(given: Any) -> float | None:
     return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
+
+
+def _moment(entry: Entry) -> dict[str, Any]:
+    body = entry.body
+    about = {"wakelog.event.first": entry.seq} | {
+        f"wakelog.{name}": text_in(body, name) for name in ("rule", "severity", "by", "limit", "reason")
+    }
+    return {
+        "timeUnixNano": str(entry.happened_at * 1000),
+        "name": entry.kind,
+        "attributes": otlp.attributes(about),
+    }

@@ -146,7 +146,7 @@ class Positions:
         found = next((each for each in self.refused(hook) if each.session == session), None)
         if found is None:
             raise NotFoundError(
-                f"webhook {hook!r} has no message of {session} that was refused",
+                f"no message of {session} is refused by webhook {hook!r}",
                 kind="nothing-refused",
                 hint="wakelog webhooks ls shows what was",
             )

@@ -19,7 +19,7 @@ from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.text import counted, inert_line
 from wakelog.config.folders import store_folder
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, UnsupportedError
-from wakelog.exporters.session_spans import session_document
+from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.session import Session
@@ -126,19 +126,18 @@ def _documents(
     if not everything:
         place = ctx.place(where)
         done.sessions = 1
-        yield session_document(place.session, place.text, content=content)
+        yield from session_documents(place.session, place.text, content=content)
         return
     for head in ctx.store.sessions():
         try:
             session: Session[Any] = ctx.store.resume(head.session)
-            document = session_document(session, content=content)
+            yield from session_documents(session, content=content)
         except NotFoundError:
             continue  # deleted while we looked
         except CorruptLogError as exc:
             done.problems[head.name or head.session] = exc.message
             continue
         done.sessions += 1
-        yield document
 
 
 @otel_command.command("serve")
