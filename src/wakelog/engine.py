@@ -322,6 +322,38 @@ class Shards(Protocol):
         ...
 
 
+class ShardChange(msgspec.Struct, frozen=True):
+    """A session that has something new, and where its shard tells so."""
+
+    session: SessionId
+    seq: Seq
+    place: int
+
+
+class ShardFeeds(Protocol):
+    """The feed of each shard by itself. A fork tree is in one shard, so each can be followed by somebody else."""
+
+    def ends(self) -> Sequence[int]:
+        """A place after everything that is stored now, for each shard."""
+        ...
+
+    def shard_changes(self, shard: int, after: int, limit: int = 100) -> Sequence[ShardChange]:
+        """Sessions of a shard with commits since a place, in the order they were stored."""
+        ...
+
+    def cursor_at(self, places: dict[int, int]) -> str:
+        """The cursor of the whole feed for a place in each shard."""
+        ...
+
+
+class IndexDatabase(msgspec.Struct, frozen=True):
+    """A database beside the engine that keeps the index, for everybody."""
+
+    url: str
+    key: str
+    """Which rows in it are those of this engine."""
+
+
 class Encryption(msgspec.Struct, frozen=True):
     """That the store is encrypted (encryption/engine.py)."""
 
@@ -347,6 +379,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     inspection: Inspection | None = None
     damage: DamageReport | None = None
     shards: Shards | None = None
+    shard_feeds: ShardFeeds | None = None
     encryption: Encryption | None = None
     path: Path | None = None
     """The database file, for an engine that keeps its store in one."""
@@ -360,6 +393,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """Reading takes round trips: it pays to read ahead."""
     keeps_index: bool = False
     """The index is kept in this engine's database too."""
+    index: IndexDatabase | None = None
+    """The index is kept in another database."""
 
 
 def require(ability: T | None, otherwise: UnsupportedError) -> T:

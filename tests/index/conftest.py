@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.engines.nats_server import NatsServer
 from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
+from tests.engines.postgres_server import Server
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.postgres import PostgresEngine
@@ -18,6 +20,7 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.index import Index, Table, sql
 from wakelog.index.database import Database
 from wakelog.index.dialect import TABLES
+from wakelog.index.sharded import ShardedIndex
 from wakelog.index.shared import SharedIndex
 from wakelog.store.url import open_engine
 
@@ -27,7 +30,7 @@ ENGINES: dict[str, Callable[[Path], Engine]] = {
 }
 
 
-class Viewed(SharedIndex):
+class _Viewed(SharedIndex):
     """A shared index whose SQL reads the shared rows, so that tests which look at every row look at those."""
 
     def query_sql(
@@ -55,10 +58,32 @@ class Viewed(SharedIndex):
         return copy
 
 
-@pytest.fixture(params=[*ENGINES, ON_POSTGRES, ON_NATS])
+class Viewed(_Viewed):
+    """In the log's own database."""
+
+
+class ViewedShards(_Viewed, ShardedIndex):
+    """In a database beside the log, shard by shard."""
+
+
+SHARDED = pytest.param("sharded", marks=pytest.mark.slow)
+
+
+def sharded_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store with three shards that nobody has used, and an index in PostgreSQL."""
+    server: NatsServer = request.getfixturevalue("nats")
+    database: Server = request.getfixturevalue("postgres")
+    store = f"sharded-{tmp_path.name}-{uuid.uuid4().hex[:8]}"
+    return f"{server.url.replace('/wakelog?', f'/{store}?')}&shards=3&index={database.url}"
+
+
+@pytest.fixture(params=[*ENGINES, ON_POSTGRES, ON_NATS, SHARDED])
 def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
-    if request.param == "postgres":
-        made: Engine = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=uuid.uuid4().hex)
+    made: Engine
+    if request.param == "sharded":
+        made = open_engine(sharded_url(request, tmp_path), create=True)
+    elif request.param == "postgres":
+        made = PostgresEngine(postgres_url(request, tmp_path).partition("?")[0], ns=uuid.uuid4().hex)
     elif request.param == "nats":
         made = open_engine(nats_url(request, tmp_path), create=True)
     else:
@@ -77,6 +102,8 @@ def made_for(engine: Engine, folder: Path) -> Index:
     """The index that belongs to an engine."""
     if isinstance(engine, PostgresEngine):
         return Viewed(engine, None)
+    if engine.abilities.index is not None:
+        return ViewedShards(engine, None)
     return Index(engine, None if isinstance(engine, MemoryEngine) else folder / "index.db")
 
 

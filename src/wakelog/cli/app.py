@@ -103,6 +103,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "hook": ("hook", "Record what a coding agent reports (run by its hooks)."),
         "ui": ("ui", "Open the web page on this store."),
         "serve": ("serve", "Serve this store over HTTP."),
+        "project": ("project", "Keep the index up to date, alone or with others."),
         "key": ("serve", "Manage the keys of the server."),
         "conformance": ("conformance", "Check a server against the protocol."),
         "mcp": ("mcp", "Serve this store to an agent over MCP."),

@@ -55,7 +55,7 @@ _PARTS = {
 def differences(index: Index, engine: Engine) -> Iterator[tuple[str, str]]:
     """(session, what of it) for everything in an index that is not what the log says. One that is kept in memory, or
     that nobody has asked yet, is not looked at."""
-    if index.path is None and not (engine.abilities.keeps_index and _is_in_use(index)):
+    if index.path is None and not ((engine.abilities.keeps_index or engine.abilities.index) and _is_in_use(index)):
         return
     beside = index.path.parent if index.path is not None else None
     with (

@@ -85,12 +85,12 @@ class Index(Queries):
     def ask(self, question: Callable[[IndexMoment], A]) -> A:
         def answer() -> A:
             with self._database.reading() as db:
-                now = _moment(db)
+                now = self._moment(db)
                 if self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1):
                     return question(IndexMoment(db, now.as_of))
             self._catch_up()
             with self._database.reading() as db:
-                return question(IndexMoment(db, _moment(db).as_of))
+                return question(IndexMoment(db, self._moment(db).as_of))
 
         return self._cured(answer)
 
@@ -161,9 +161,12 @@ class Index(Queries):
                 self._database.scrub()
             return moment.as_of
 
-    def _now(self) -> _Moment:
+    def _moment(self, db: Connection) -> ReadSoFar:
+        return read_so_far(db)
+
+    def _now(self) -> ReadSoFar:
         with self._database.reading() as db:
-            return _moment(db)
+            return self._moment(db)
 
     def _recognise(self) -> None:
         """Looks whether the index is of this log."""
@@ -202,7 +205,9 @@ class Index(Queries):
             if len(page) < FEED_PAGE:
                 return news, end
 
-    def _project(self, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None) -> bool:
+    def _project(
+        self, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
+    ) -> bool:
         """Brings all sessions with news forward; False when another process did so, or rebuilt the index."""
         if self.engine.abilities.is_far and len(news) > 1:
             with Ahead(self.engine) as engine:
@@ -210,7 +215,7 @@ class Index(Queries):
         return self._project_from(self.engine, since, news, end, progress)
 
     def _project_from(
-        self, engine: Any, since: _Moment, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
+        self, engine: Any, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
         todo = list(news.items())[::-1]
         total = len(todo)
@@ -256,7 +261,7 @@ class Index(Queries):
             )
 
 
-class _Moment(msgspec.Struct, frozen=True):
+class ReadSoFar(msgspec.Struct, frozen=True):
     """How far the index has read, which index it is, and whether its files hold nothing that was removed."""
 
     as_of: AsOf
@@ -264,12 +269,12 @@ class _Moment(msgspec.Struct, frozen=True):
     is_clean: bool
 
 
-def _moment(db: Connection) -> _Moment:
+def read_so_far(db: Connection) -> ReadSoFar:
     row: Any = db.execute(_MOMENT).fetchone()
     if row is None:
         raise Damaged("wl_meta is empty")
     cursor, at, damaged, made, is_dirty = row
-    return _Moment(AsOf(cursor, at, damaged), made, not is_dirty)
+    return ReadSoFar(AsOf(cursor, at, damaged), made, not is_dirty)
 
 
 FAR = 100

@@ -20,6 +20,7 @@ sessions are not affected.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wakelog.codec.envelope import DELETED, NOT_AT_HAND
@@ -47,10 +48,10 @@ _TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s
 class Projector:
     """Brings sessions forward, inside one transaction of the index."""
 
-    def __init__(self, engine: Engine | Ahead, db: Connection) -> None:
+    def __init__(self, engine: Engine | Ahead, db: Connection, numbers: Callable[[], int] | None = None) -> None:
         self.engine: Any = engine
         self.db = db
-        self.batch = Batch(db)
+        self.batch = Batch(db, numbers)
         self.newest = 0
         """The time of the newest event taken in."""
 

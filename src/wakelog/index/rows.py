@@ -7,7 +7,7 @@ because full-text search starts a new segment whenever an id is smaller than the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -205,8 +205,10 @@ class Batch:
     """Rows on their way into the index, inside one transaction. What is loaded from here is a copy of what the index
     holds or will hold; only tables that are read in other ways need a `flush` before."""
 
-    def __init__(self, db: Connection) -> None:
+    def __init__(self, db: Connection, numbers: Callable[[], int] | None = None) -> None:
+        """`numbers` gives the numbers of new sessions, where several write at once; else the next ones are used."""
         self.db = db
+        self._numbers = numbers
         self.added: dict[str, list[Row]] = {table: [] for table in ADDED}
         self.texts: list[tuple[int, str]] = []
         self.turns: dict[tuple[int, int, int], TurnRow] = {}
@@ -285,6 +287,8 @@ class Batch:
         return msgspec.structs.replace(row) if row is not None else None
 
     def next_number(self) -> int:
+        if self._numbers is not None:
+            return self._numbers()
         self._last_number = self._highest() + 1
         return self._last_number
 

@@ -95,6 +95,11 @@ class SharedConnection:
         text, bound = dialect.bound(sql, values, self._place.ns)
         return Rows(self._place.run(self._db.fetch(text, *bound)))
 
+    def fetch(self, sql: str, *values: Any) -> list[Any]:
+        """Runs a statement that is PostgreSQL's own; $1, if it has one, is the namespace."""
+        bound = (self._place.ns, *values) if "$1" in sql else ()
+        return list(self._place.run(self._db.fetch(sql, *bound)))
+
     def executemany(self, sql: str, rows: Sequence[Sequence[Any]], /) -> None:
         ns = self._place.ns
         if rows and sql.startswith("insert"):
@@ -143,14 +148,25 @@ class SharedDatabase:
         with self._writing, self._translated_errors(), self._transaction() as db:
             yield db
 
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[SharedConnection]:
+        """A short transaction of its own, also while this process writes."""
+        self._check()
+        with self._translated_errors(), self._transaction() as db:
+            yield db
+
     def reset(self) -> None:
         self._check()
         self._prepare()
         with self.writing() as db:
+            self._stop_others(db)
             db.execute(_NEW_META, _fresh())
             for table in dialect.TABLES:
                 if table != "wl_meta":
                     db.execute(f"delete from {table} where 1 = 1")
+
+    def _stop_others(self, db: SharedConnection) -> None:
+        """Who writes has touched wl_meta, which is touched next: nothing to do."""
 
     def scrub(self) -> None:
         """Has the server give the space of removed rows free, to be written over. Its archives are its keeper's."""
@@ -243,13 +259,16 @@ class SharedDatabase:
         if found is not None and found < SCHEMA_VERSION:
             for table in dialect.TABLES:
                 await db.execute(f"drop table if exists {dialect.here(table)}")
-        for statement in (_VERSION_TABLE, *dialect.schema()):
-            with contextlib.suppress(*_CAME_FIRST):  # `if not exists` is no guard against another's create
-                await db.execute(statement)
+        await self._made(db, (_VERSION_TABLE, *dialect.schema()))
         if await distribution.is_distributed(db):
             first, *others = sorted(map(dialect.here, dialect.TABLES), key="wi_meta".__ne__)
             await distribution.distribute(db, ("wi_version", first, *others))
         await db.execute(_SET_VERSION, SCHEMA_VERSION)
+
+    async def _made(self, db: Any, statements: Sequence[str]) -> None:
+        for statement in statements:
+            with contextlib.suppress(*_CAME_FIRST):  # `if not exists` is no guard against another's create
+                await db.execute(statement)
 
     def _open(self) -> None:
         """Looks whether the tables are there and of this version, and has a row for this namespace in them."""
@@ -289,9 +308,11 @@ async def _version(db: Any) -> int | None:
 class SharedIndex(Index):
     """The index of a namespace of a PostgreSQL database, in that database."""
 
-    def __init__(self, engine: Engine, path: Path | None) -> None:
-        assert isinstance(engine, PostgresEngine)
-        super().__init__(engine, path, SharedDatabase(engine.url, engine.ns))
+    def __init__(self, engine: Engine, path: Path | None, place: SharedDatabase | None = None) -> None:
+        if place is None:
+            assert isinstance(engine, PostgresEngine)
+            place = SharedDatabase(engine.url, engine.ns)
+        super().__init__(engine, path, place)
         self._local_path = path
         self._local: Index | None = None
 

@@ -1,4 +1,5 @@
-"""Where the index of a store is, and how it is opened: beside the log, in the log's own database, or in memory."""
+"""Where the index of a store is, and how it is opened: beside the log, in the log's own database, in another one, or in
+memory."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from wakelog.codec.envelope import no_key
 from wakelog.config.folders import cached_index
+from wakelog.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,13 +32,22 @@ def open_index(engine: Engine) -> Index:
         from wakelog.index.shared import SharedIndex
 
         return SharedIndex(engine, index_path(engine))
+    if engine.abilities.index is not None and encryption is None:
+        try:
+            from wakelog.index.sharded import ShardedIndex
+        except ImportError as exc:
+            raise UnsupportedError(
+                "an index in PostgreSQL needs asyncpg", kind="missing-extra", hint="pip install 'wakelog[postgres]'"
+            ) from exc
+        return ShardedIndex(engine, index_path(engine))
     return Index(engine, index_path(engine))
 
 
 def has_index(engine: Engine) -> bool:
     """Whether an index was ever made for these sessions."""
     path = index_path(engine)
-    return engine.abilities.keeps_index or (path is not None and path.exists())
+    abilities = engine.abilities
+    return abilities.keeps_index or abilities.index is not None or (path is not None and path.exists())
 
 
 def index_path(engine: Engine) -> Path | None:

@@ -23,6 +23,7 @@ PARAMETERS = {
     "sync": "`always`: you vouch that every server has sync_interval: always, and it is not asked",
     "patience": "how many seconds a cluster without an answer is waited for",
     "creds": "the path of a credentials file",
+    "index": "`postgresql://…`: the database that keeps the index for all; `local`, if it is not said: each machine",
 }
 _LIMITS = {"replicas": (1, 5), "shards": (1, 1024)}
 
@@ -45,7 +46,10 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
     if sync not in ("", "always"):
         raise _bad(f"sync cannot be {sync!r}", "sync=always says that every server syncs each message")
     options: dict[str, Any] = {"user_credentials": query["creds"]} if "creds" in query else {}
-    return NatsEngine(
+    index = query.get("index", "local")
+    if index != "local" and not index.startswith(("postgresql://", "postgres://")):
+        raise _bad(f"the index cannot be {index!r}", "index=postgresql://user@host/database, or index=local")
+    engine = NatsEngine(
         _servers(parts.scheme, parts.netloc),
         store=unquote(parts.path.strip("/")) or "wakelog",
         ns=query.get("namespace", "default"),
@@ -57,6 +61,8 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
         patience_s=_seconds(query, PATIENCE_S),
         options=options,
     )
+    engine.index_url = "" if index == "local" else index
+    return engine
 
 
 def _servers(scheme: str, netloc: str) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from wakelog.engine import FeedChange
+from wakelog.engine import FeedChange, ShardChange
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
 from wakelog.engines.nats.layout import LayoutKeeper
@@ -35,6 +35,11 @@ def read_cursor(cursor: str) -> Places:
         return _decode(cursor)
     except msgspec.DecodeError as exc:
         raise InvalidInputError(f"{cursor[:40]!r} is not a cursor of this store", kind="bad-cursor") from exc
+
+
+def cursor_at(places: dict[int, int]) -> str:
+    """The cursor for a place in each shard."""
+    return _encode({str(shard): place for shard, place in places.items()}).decode()
 
 
 class ShardFeed:
@@ -60,6 +65,12 @@ class ShardFeed:
                     changes.append(FeedChange(session, last, _encode(places).decode()))
         return changes
 
+    async def shard_changes(self, shard: int, after: int, limit: int) -> list[ShardChange]:
+        return [
+            ShardChange(self._subjects.session_of(m.subject), messages.decode_commits(m.data)[-1].last, m.seq)
+            for m in await self._after(shard, after, limit)
+        ]
+
     async def _after(self, shard: int, seq: int, limit: int) -> list[StreamMessage]:
         stream, subject = self._subjects.stream(shard), self._subjects.kind(shard, "c")
         found: list[StreamMessage] = []
@@ -73,11 +84,11 @@ class ShardFeed:
                 found += await self._connection.run(stream, subject, one.seq + 1, min(RUN_MAX, limit - len(found)))
         return found
 
-    async def end(self) -> str:
-        """A cursor after everything that is stored now."""
+    async def ends(self) -> list[int]:
+        """The place of the newest message of each shard."""
         shards = range(self._layout.layout.shards)
         found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in shards))
-        return _encode({str(s): each["state"]["last_seq"] for s, each in zip(shards, found, strict=True)}).decode()
+        return [each["state"]["last_seq"] for each in found]
 
 
 class NewsBells:

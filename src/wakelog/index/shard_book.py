@@ -1,0 +1,161 @@
+"""Who projects which shard, and how far it is: a row for each shard in the database of the index.
+
+The place in a row is the watermark. It is moved in the transaction that writes what was read up to there, and that
+transaction begins by touching the row, on the condition that owner, place and index are those that the reader knew. So
+whoever was overtaken writes nothing, and a process that is killed leaves nothing half done.
+
+A lease only spreads the work: a row has an owner for some seconds, by the clock of the database. Projectors that run
+all the time are listed, and each takes every n-th shard. Others take a shard only while nobody has it.
+
+Numbers for new sessions come in blocks from a row of their own (shard -1), because several give them out at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from wakelog.index.shared import SharedConnection, SharedDatabase
+from wakelog.model.ids import Seq, SessionId
+
+LEASE_MS = 10_000
+NUMBERS = 64
+"""How many numbers of sessions a process takes at a time."""
+
+_SHARD_TABLE = """
+create table if not exists wi_shard (
+    ns text not null, shard bigint not null, made bytea not null, place bigint not null, session text not null,
+    seq bigint not null, hash bytea not null, at bigint not null, owner text not null, until bigint not null,
+    primary key (ns, shard)
+)
+"""
+_PROJECTOR_TABLE = """
+create table if not exists wi_projector (
+    ns text not null, id text not null, until bigint not null, primary key (ns, id)
+)
+"""
+_NOW = "(extract(epoch from clock_timestamp()) * 1000)::bigint"
+_ROWS = f"""
+select s.shard, s.place, s.session, s.seq, s.hash, s.at, s.made, case when s.until > {_NOW} then s.owner else '' end
+from wi_shard s join wi_meta m on m.ns = s.ns and m.made = s.made
+where s.ns = $1::text and s.shard >= 0 order by s.shard
+"""
+# A row of another index, made before this one, counts as one that has read nothing.
+_TAKE = f"""
+insert into wi_shard
+select m.ns, $2::bigint, m.made, 0, '', 0, ''::bytea, 0, $3::text, {_NOW} + $4::bigint from wi_meta m
+where m.ns = $1::text
+on conflict (ns, shard) do update set
+    place = case when wi_shard.made = excluded.made then wi_shard.place else 0 end,
+    session = case when wi_shard.made = excluded.made then wi_shard.session else '' end,
+    made = excluded.made, owner = excluded.owner, until = excluded.until
+where wi_shard.owner = excluded.owner or wi_shard.until <= {_NOW}
+returning shard, place, session, seq, hash, at, made, owner
+"""
+_BEGIN = f"""
+update wi_shard set until = case when until > {_NOW} + $6::bigint then until else {_NOW} + $6::bigint end
+where ns = $1::text and shard = $2::bigint and owner = $3::text and place = $4::bigint and made = $5::bytea
+returning shard
+"""
+_NEWEST = """
+update wi_shard set at = case when at < $3::bigint then $3::bigint else at end{0}
+where ns = $1::text and shard = $2::bigint
+"""
+_MOVE = _NEWEST.format(", place = $4::bigint, session = $5::text, seq = $6::bigint, hash = $7::bytea")
+_GIVE_BACK = "update wi_shard set until = 0 where ns = $1::text and shard = any($2::bigint[]) and owner = $3::text"
+_NUMBER = """
+insert into wi_shard values ($1::text, -1, ''::bytea, $2::bigint, '', 0, ''::bytea, 0, '', 0)
+on conflict (ns, shard) do update set place = wi_shard.place + excluded.place returning place
+"""
+_BEAT = f"""
+insert into wi_projector values ($1::text, $2::text, {_NOW} + $3::bigint)
+on conflict (ns, id) do update set until = excluded.until
+"""
+_GONE = f"delete from wi_projector where ns = $1::text and (until <= {_NOW} or id = $2::text)"
+_LIVE = f"select id from wi_projector where ns = $1::text and until > {_NOW} order by id"
+
+
+class ShardRow(msgspec.Struct, frozen=True):
+    """How far a shard was projected, the newest commit taken in, and who holds it; empty when nobody does."""
+
+    shard: int
+    place: int
+    session: SessionId
+    seq: Seq
+    hash: bytes
+    at: int
+    made: bytes
+    owner: str
+
+
+class ShardedDatabase(SharedDatabase):
+    """The database of an index that several processes write at once, each other shards."""
+
+    async def _make(self, db: Any) -> None:
+        await super()._make(db)
+        await self._made(db, (_SHARD_TABLE, _PROJECTOR_TABLE))
+
+    def _open(self) -> None:
+        super()._open()
+        with self._translated_errors(), self._connection() as db:
+            self.run(self._made(db, (_SHARD_TABLE, _PROJECTOR_TABLE)))
+
+    def _stop_others(self, db: SharedConnection) -> None:
+        """Waits until nobody writes, and lets nobody begin before the index is emptied."""
+        db.fetch("lock table wi_shard in exclusive mode")
+        db.fetch("delete from wi_shard where ns = $1::text and shard >= 0")
+
+
+def rows(db: SharedConnection) -> dict[int, ShardRow]:
+    return {row[0]: ShardRow(*row) for row in db.fetch(_ROWS)}
+
+
+def take(db: SharedConnection, shard: int, owner: str) -> ShardRow | None:
+    """Makes `owner` the holder of a shard; None when somebody else is. Looks first: to take a row one waits for whoever
+    is writing it."""
+    held = rows(db).get(shard)
+    if held is not None and held.owner not in ("", owner):
+        return None
+    found = db.fetch(_TAKE, shard, owner, LEASE_MS)
+    return ShardRow(*found[0]) if found else None
+
+
+def begin(db: SharedConnection, row: ShardRow) -> bool:
+    """First in a transaction that writes: whether the shard still is where it was, and nobody else's."""
+    return bool(db.fetch(_BEGIN, row.shard, row.owner, row.place, row.made, LEASE_MS))
+
+
+def note_newest(db: SharedConnection, row: ShardRow, at: int) -> None:
+    db.fetch(_NEWEST.format(""), row.shard, at)
+
+
+def move(db: SharedConnection, row: ShardRow, at: int, place: int, mark: tuple[SessionId, Seq, bytes]) -> None:
+    db.fetch(_MOVE, row.shard, at, place, *mark)
+
+
+def give_back(db: SharedConnection, shards: Iterable[int], owner: str) -> None:
+    db.fetch(_GIVE_BACK, list(shards), owner)
+
+
+def next_numbers(db: SharedConnection) -> range:
+    """Numbers for new sessions that nobody else gets."""
+    last: int = db.fetch(_NUMBER, NUMBERS)[0][0]
+    return range(last - NUMBERS + 1, last + 1)
+
+
+def beat(db: SharedConnection, owner: str) -> list[str]:
+    """Notes that a projector is alive; all that are."""
+    db.fetch(_BEAT, owner, LEASE_MS)
+    return live(db)
+
+
+def live(db: SharedConnection) -> list[str]:
+    """The projectors that run."""
+    return [row[0] for row in db.fetch(_LIVE)]
+
+
+def leave(db: SharedConnection, owner: str) -> None:
+    """Takes a projector, and those that are dead, off the list."""
+    db.fetch(_GONE, owner)

@@ -1,0 +1,174 @@
+"""Keeping the index up to date while sessions are written: what `wakelog project` does.
+
+Where the index is kept for all who ask and the store has shards, several projectors share the shards: each takes every
+n-th. They find out about each other in the index itself, so nobody has to be told. One that is killed is missed after
+some seconds, and the others take its shards. Anywhere else a projector reads what is new for the one index there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from wakelog.engine import require
+from wakelog.errors import UnavailableError, UnsupportedError
+
+if TYPE_CHECKING:
+    from wakelog.index.sharded import ShardedIndex
+    from wakelog.store import Store
+
+BEAT_S = 2.0
+NEWS_S = 0.5
+"""How long it waits for news before it looks by itself."""
+RETRY_S = 1.0
+
+
+class ShardProgress(msgspec.Struct, frozen=True):
+    """How far one shard was projected."""
+
+    shard: int
+    place: int
+    end: int
+    behind: int
+    """How many messages of the shard lie between, about: a commit may have several."""
+    owner: str
+    """The projector that has it; empty when nobody does."""
+
+
+def progress_of(store: Store) -> Sequence[ShardProgress]:
+    """How far each shard is in the index that is kept for all; UnsupportedError where there is none."""
+    index = require(
+        _sharded(store),
+        UnsupportedError(
+            "the index of this store is not filled shard by shard",
+            kind="no-projection",
+            hint="a store on a NATS cluster can have one: nats://host,host,host/store?index=postgresql://…",
+        ),
+    )
+    feeds = store.engine.abilities.shard_feeds
+    assert feeds is not None
+    rows = index.shard_rows()
+    found = []
+    for shard, end in enumerate(feeds.ends()):
+        row = rows.get(shard)
+        place = row.place if row is not None else 0
+        behind = end - place if feeds.shard_changes(shard, place, 1) else 0
+        found.append(ShardProgress(shard, place, end, behind, row.owner if row is not None else ""))
+    return found
+
+
+class Projection:
+    """A projector at work. Close it, so that others take over at once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._sharded = _sharded(store)
+        self._stop = threading.Event()
+        self._beating: threading.Thread | None = None
+        self.shards: tuple[int, ...] = ()
+        """Those that this projector has, of `of`."""
+        self.of = 0
+        self.projectors = 1
+        """How many there are."""
+        self.changes = 0
+        """How many commits it was told of."""
+
+    @property
+    def name(self) -> str:
+        return self._sharded.owner if self._sharded is not None else ""
+
+    def stop(self) -> None:
+        """Lets `run` end soon; may be called by any thread or signal."""
+        self._stop.set()
+
+    def run(self, told: Callable[[Projection], None] = lambda _: None, trouble: Callable[[str], None] = print) -> None:
+        """Until it is stopped. What cannot be reached is told, and tried again."""
+        while not self._stop.is_set():
+            try:
+                if not self.step():
+                    told(self)
+                    self._store.engine.wait(None, after=0, timeout_s=NEWS_S)
+                told(self)
+            except UnavailableError as exc:
+                trouble(exc.message)
+                self._stop.wait(RETRY_S)
+
+    def step(self) -> int:
+        """Takes in some of what is new; how many changes that were."""
+        if self._sharded is None:
+            return self._catch_up()
+        self._share(self._sharded)
+        done = 0
+        for shard in self.shards:
+            row = self._sharded.take(shard)
+            done += self._sharded.project(row) if row is not None else 0
+        self.changes += done
+        return done
+
+    def _catch_up(self) -> int:
+        index = self._store.index
+        done = len(index.peek())
+        if done:
+            index.catch_up()
+        self.changes += done
+        return done
+
+    def _share(self, index: ShardedIndex) -> None:
+        """Takes every n-th shard, by the place among those that run, and gives back what is another's."""
+        if self._beating is None:
+            self._names = index.beat()
+            self._beating = threading.Thread(target=self._beat, args=(index,), name="wakelog beat", daemon=True)
+            self._beating.start()
+        feeds = self._store.engine.abilities.shard_feeds
+        assert feeds is not None
+        names = self._names
+        self.of, self.projectors = len(feeds.ends()), max(1, len(names))
+        place = names.index(index.owner) if index.owner in names else 0
+        wanted = tuple(range(place, self.of, self.projectors))
+        if others := [shard for shard in self.shards if shard not in wanted]:
+            index.give_back(others)
+        self.shards = wanted
+
+    def _beat(self, index: ShardedIndex) -> None:
+        while not self._stop.wait(BEAT_S):
+            with contextlib.suppress(UnavailableError):  # what is wrong is told by the next step
+                self._names = index.beat()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._beating is not None and self._sharded is not None:
+            self._beating.join(10 * BEAT_S)
+            with contextlib.suppress(UnavailableError):
+                self._sharded.leave()
+
+    def __enter__(self) -> Projection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _sharded(store: Store) -> ShardedIndex | None:
+    abilities = store.engine.abilities
+    if abilities.index is None or abilities.encryption is not None:
+        return None
+    from wakelog.index.sharded import ShardedIndex
+
+    index = store.index
+    assert isinstance(index, ShardedIndex)
+    return index
+
+
+def catch_up(store: Store) -> float:
+    """Takes in everything that is stored now; the seconds it took."""
+    began = time.monotonic()
+    store.index.catch_up()
+    return time.monotonic() - began
