@@ -14,20 +14,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
 from wakelog.engine import (
     Abilities,
     FeedChange,
+    IndexDatabase,
     Known,
+    ShardChange,
     ShardPlacement,
     Surgery,
     payload_of,
     refuse_place_in_no_session,
 )
 from wakelog.engines.loop_thread import LoopThread
-from wakelog.engines.nats import feed, messages
+from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
 from wakelog.engines.nats.errors import translated
@@ -53,6 +55,8 @@ class NatsEngine:
     """A namespace of a store on a NATS cluster."""
 
     durability = "synced"
+    index_url = ""
+    """The PostgreSQL database that keeps the index of all who ask; empty: each machine keeps its own."""
 
     def __init__(
         self,
@@ -139,7 +143,14 @@ class NatsEngine:
     def abilities(self) -> Abilities:
         identity = f"{self._place}#{self.ns}"
         return Abilities(
-            feed_end=self.end_of_feed, marks=self, shards=self, identity=identity, place=identity, is_far=True
+            feed_end=self.end_of_feed,
+            marks=self,
+            shards=self,
+            shard_feeds=self,
+            identity=identity,
+            place=identity,
+            is_far=True,
+            index=IndexDatabase(self.index_url, f"nats {self.store} {self.ns}") if self.index_url else None,
         )
 
     # Appending
@@ -156,32 +167,34 @@ class NatsEngine:
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        tail = self._run(lambda: self._settled(session))
-        return self._pages(session, tail, after, upto, payloads)
+        async def begin() -> AsyncIterator[Commit]:
+            before = self._tails.cached(session)
+            tail, rewritten = await asyncio.gather(self._settled(session), self._reader.rewritten_now(session))
+            if before is None or before.seq != tail.seq:
+                # What says that something was erased must not be told together with what it erased.
+                rewritten = await self._reader.rewritten(tail)
+            return self._reader.commits(tail, after, upto, rewritten, payloads=payloads)
+
+        return self._pages(self._run(begin))
 
     async def _settled(self, session: SessionId) -> SessionTail:
         """The tail of a session that has no removal to finish."""
         tail, _ = await asyncio.gather(self._tails.get(session, named=False), self._removal.finish(session))
         return tail
 
-    def _pages(
-        self, session: SessionId, tail: SessionTail, after: Seq, upto: Seq | None, payloads: bool
-    ) -> Iterator[Commit]:
-        source = self._reader.commits(tail, after, upto, payloads=payloads)
-
-        async def page() -> list[messages.StoredCommit]:
-            found: list[messages.StoredCommit] = []
-            async for stored in source:
-                found.append(stored)
+    def _pages(self, source: AsyncIterator[Commit]) -> Iterator[Commit]:
+        async def page() -> list[Commit]:
+            found: list[Commit] = []
+            async for commit in source:
+                found.append(commit)
                 if len(found) == PAGE:
                     break
             return found
 
         while True:
-            stored = self._run(page)
-            for each in stored:
-                yield messages.to_commit(session, each, payloads=payloads)
-            if len(stored) < PAGE:
+            commits = self._run(page)
+            yield from commits
+            if len(commits) < PAGE:
                 return
 
     def head(self, session: SessionId) -> Head:
@@ -259,7 +272,16 @@ class NatsEngine:
         return self._run(lambda: self._layout.followed(lambda: self._feed.changes(cursor, limit)))
 
     def end_of_feed(self) -> str:
-        return self._run(lambda: self._layout.followed(self._feed.end))
+        return self.cursor_at(dict(enumerate(self.ends())))
+
+    def ends(self) -> Sequence[int]:
+        return self._run(lambda: self._layout.followed(self._feed.ends))
+
+    def shard_changes(self, shard: int, after: int, limit: int = 100) -> Sequence[ShardChange]:
+        return self._run(lambda: self._feed.shard_changes(shard, after, limit))
+
+    def cursor_at(self, places: dict[int, int]) -> str:
+        return feed.cursor_at(places)
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)

@@ -13,12 +13,13 @@ from collections.abc import AsyncIterator
 from wakelog.engine import Known
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
+from wakelog.engines.nats.message_cache import KeptMessage, MessageCache
 from wakelog.engines.nats.messages import StoredCommit
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.model.ids import Seq, SessionId
-from wakelog.model.records import Snapshot
+from wakelog.model.records import Commit, Snapshot
 
 NEAR = 400
 """Events that are read over rather than searched over."""
@@ -30,6 +31,7 @@ class SessionReader:
 
     def __init__(self, connection: NatsConnection, subjects: Subjects, tails: SessionTails) -> None:
         self._connection, self._subjects, self._tails = connection, subjects, tails
+        self.cache = MessageCache()
 
     # Messages
 
@@ -93,30 +95,58 @@ class SessionReader:
                 high_seq, high = commits[0].first, middle
         return low + 1 if low else 1
 
+    async def _kept_messages(self, tail: SessionTail, after: Seq, upto: Seq | None) -> AsyncIterator[KeptMessage]:
+        """The same, the big ones from the cache where it has them."""
+        session = tail.head.session
+        end = tail.head.seq if upto is None else min(upto, tail.head.seq)
+        if tail.head.status != "deleted":
+            while (kept := self.cache.find(session, after + 1)) and kept.message.seq <= tail.seq:
+                if kept.commits[0].first > end:
+                    return
+                yield kept
+                after = kept.commits[-1].last
+                if after >= end:
+                    return
+        async for message, commits in self.messages(tail, after, upto):
+            yield self.cache.keep(session, message, commits)
+
     # Commits
 
     async def commits(
-        self, tail: SessionTail, after: Seq, upto: Seq | None, *, payloads: bool
-    ) -> AsyncIterator[StoredCommit]:
-        """The commits that touch a range, in order, whole."""
+        self, tail: SessionTail, after: Seq, upto: Seq | None, rewritten: dict[Seq, StoredCommit], *, payloads: bool
+    ) -> AsyncIterator[Commit]:
+        """The commits that touch a range, in order, whole. `rewritten` are those of the session that are, as of now."""
+        session = tail.head.session
         end = tail.head.seq if upto is None else min(upto, tail.head.seq)
-        rewritten = await self.rewritten(tail)
+        if rewritten:
+            self.cache.forget(session)
+
+        async def built(commit: StoredCommit, kept: KeptMessage | None = None) -> Commit:
+            whole = kept.whole.get(commit.first) if kept is not None else None
+            if whole is None:
+                whole = await self._whole(tail, commit, payloads)
+                if kept is not None and commit.apart and not whole.apart:
+                    self.cache.complete(kept, whole)
+            if kept is None:
+                return messages.to_commit(session, whole, payloads=payloads)
+            return kept.build(session, whole, payloads=payloads)
+
         waiting = sorted((c for c in rewritten.values() if c.last > after and c.first <= end), key=lambda c: c.first)
         before: Seq = 0
-        async for _, commits in self.messages(tail, after, upto):
-            for commit in commits:
+        async for kept in self._kept_messages(tail, after, upto):
+            for commit in kept.commits:
                 if commit.last <= after or commit.first > end or commit.last in rewritten:
                     continue
                 while waiting and waiting[0].first < commit.first:
                     before = waiting[0].last
-                    yield await self._whole(tail, waiting.pop(0), payloads)
+                    yield await built(waiting.pop(0))
                 if before and commit.first > before + 1:
                     for missing in await self._fetch_gap(tail, before, commit.first):
-                        yield await self._whole(tail, missing, payloads)
+                        yield await built(missing)
                 before = commit.last
-                yield await self._whole(tail, commit, payloads)
+                yield await built(commit, kept)
         for commit in waiting:
-            yield await self._whole(tail, commit, payloads)
+            yield await built(commit)
 
     async def _fetch_gap(self, tail: SessionTail, before: Seq, first: Seq) -> list[StoredCommit]:
         """What was there when the read began, and was removed or rewritten since."""
@@ -140,13 +170,18 @@ class SessionReader:
 
     async def rewritten(self, tail: SessionTail) -> dict[Seq, StoredCommit]:
         """The commits that are kept rewritten, by their last event."""
-        found = await self.rewritten_messages(tail)
-        return {c.last: c for message in found for c in messages.decode_commits(message.data)}
+        return _by_last(await self._rewritten_in(tail.shard, tail.head.session))
+
+    async def rewritten_now(self, session: SessionId) -> dict[Seq, StoredCommit]:
+        """The same, of a session whose tail is being asked for."""
+        return _by_last(await self._rewritten_in(await self._tails.shard_of(session), session))
 
     async def rewritten_messages(self, tail: SessionTail) -> list[StreamMessage]:
         """The newest wins, so that what an interrupted removal left behind does no harm."""
-        stream = self._subjects.stream(tail.shard)
-        return await self._connection.all(stream, self._subjects.of(tail.shard, "r", tail.head.session))
+        return await self._rewritten_in(tail.shard, tail.head.session)
+
+    async def _rewritten_in(self, shard: int, session: SessionId) -> list[StreamMessage]:
+        return await self._connection.all(self._subjects.stream(shard), self._subjects.of(shard, "r", session))
 
     async def _whole(self, tail: SessionTail, commit: StoredCommit, payloads: bool) -> StoredCommit:
         if not commit.apart or (not payloads and commit.records):
@@ -197,3 +232,7 @@ class SessionReader:
         opened = await self._connection.subjects(self._subjects.stream(shard), self._subjects.forks(shard, session))
         ids = sorted(self._subjects.session_of(subject) for subject in opened)
         return list(await asyncio.gather(*(self._tails.get(each) for each in ids)))
+
+
+def _by_last(found: list[StreamMessage]) -> dict[Seq, StoredCommit]:
+    return {c.last: c for message in found for c in messages.decode_commits(message.data)}
