@@ -31,6 +31,7 @@ import msgspec
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+from wakelog.model.shards import IndexDatabase, ShardChange, ShardPlacement
 
 T = TypeVar("T")
 
@@ -294,22 +295,6 @@ class DamageReport(Protocol):
         ...
 
 
-class ShardPlacement(msgspec.Struct, frozen=True):
-    """Where one shard of a store is kept."""
-
-    shard: int
-    leader: str
-    """The server that takes its writes; empty while one is being elected."""
-    replicas: tuple[str, ...]
-    """All servers that keep it."""
-    lag: dict[str, int]
-    """How many messages each of the others is behind."""
-    away: tuple[str, ...]
-    """Those that do not follow."""
-    messages: int
-    bytes: int
-
-
 class Shards(Protocol):
     """Spreads a store over several logs."""
 
@@ -320,14 +305,6 @@ class Shards(Protocol):
     def add_shards(self, count: int) -> None:
         """Lets sessions that are opened from now on use so many shards. No session moves."""
         ...
-
-
-class ShardChange(msgspec.Struct, frozen=True):
-    """A session that has something new, and where its shard tells so."""
-
-    session: SessionId
-    seq: Seq
-    place: int
 
 
 class ShardFeeds(Protocol):
@@ -344,14 +321,6 @@ class ShardFeeds(Protocol):
     def cursor_at(self, places: dict[int, int]) -> str:
         """The cursor of the whole feed for a place in each shard."""
         ...
-
-
-class IndexDatabase(msgspec.Struct, frozen=True):
-    """A database beside the engine that keeps the index, for everybody."""
-
-    url: str
-    key: str
-    """Which rows in it are those of this engine."""
 
 
 class Encryption(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import Engine, FeedChange, ShardChange
+from wakelog.engine import Engine, FeedChange
 from wakelog.errors import UnavailableError
 from wakelog.index import shard_book
 from wakelog.index.connection import Connection, Overtaken
@@ -32,6 +32,7 @@ from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf
 from wakelog.index.shard_book import ShardedDatabase, ShardRow
 from wakelog.index.shared import SharedConnection, SharedIndex
+from wakelog.model.shards import ShardChange
 
 ANSWER_S = 1.0
 """How long a question waits for projectors."""

@@ -7,8 +7,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from wakelog.encryption.key_ring import MasterKey
-from wakelog.engine import Engine, ShardPlacement, Shards, require
+from wakelog.engine import Engine, Shards, require
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError
+from wakelog.model.shards import ShardPlacement
 from wakelog.store.encryption import with_encryption
 from wakelog.store.url import POSTGRES, open_engine, open_postgres
 

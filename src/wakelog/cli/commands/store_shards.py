@@ -11,8 +11,8 @@ import msgspec
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import inert_line, size
-from wakelog.engine import ShardPlacement
 from wakelog.maintenance.shards import add_shards, create_store, placement, require_shards
+from wakelog.model.shards import ShardPlacement
 
 
 @click.command("create")

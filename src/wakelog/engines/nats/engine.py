@@ -17,17 +17,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
-from wakelog.engine import (
-    Abilities,
-    FeedChange,
-    IndexDatabase,
-    Known,
-    ShardChange,
-    ShardPlacement,
-    Surgery,
-    payload_of,
-    refuse_place_in_no_session,
-)
+from wakelog.engine import Abilities, FeedChange, Known, Surgery, payload_of, refuse_place_in_no_session
 from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
@@ -45,6 +35,7 @@ from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
+from wakelog.model.shards import IndexDatabase, ShardChange, ShardPlacement
 
 PAGE = 200
 T = TypeVar("T")

@@ -13,13 +13,14 @@ from collections.abc import Callable
 
 import msgspec
 
-from wakelog.engine import FeedChange, ShardChange
+from wakelog.engine import FeedChange
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
+from wakelog.model.shards import ShardChange
 
 LOOK_AGAIN_S = 5.0
 Places = dict[str, int]

@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from wakelog.engine import ShardPlacement
 from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import NO_STREAM, JetStreamRefusal
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import UnsupportedError
+from wakelog.model.shards import ShardPlacement
 
 OLDEST = (2, 12)
 API_LEVEL = 2
