@@ -18,7 +18,7 @@ import pytest
 from tests.crash.workload import Journal, append, check_whole, logs_of, named, opened
 from wakelog.engine import Surgery
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.engines.sqlite.rows import Packed
+from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import (
     ConflictError,
     InvalidInputError,
@@ -75,7 +75,7 @@ def test_an_interrupted_leader_acknowledges_nothing_for_anybody(
     pendings = [engine.submit(commit) for commit in commits]
     store = engine._store
 
-    def interrupted(db: apsw.Connection, given: tuple[Packed, ...]) -> Head:
+    def interrupted(db: apsw.Connection, given: tuple[PackedCommit, ...]) -> Head:
         if when == "before" and given[0].commit == commits[at]:
             raise KeyboardInterrupt
         head = store(db, given)

@@ -8,7 +8,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.namespaces import Spaces
+from wakelog.http.namespaces import NamespaceStores
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def url(nats: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_what_one_server_knows_all_know(url: str, serve: Serve) -> None:
     a, b = serve(url, rate=0), serve(url, rate=0)
     key, token = make_key("agents", "write", (ANY,), now=1)
-    keys = Spaces(url).keys()
+    keys = NamespaceStores(url).keys()
     keys.add(key)
     with (
         wakelog.open(f"{a.url}/ns/team", key=token) as through_a,
@@ -38,7 +38,7 @@ def test_what_one_server_knows_all_know(url: str, serve: Serve) -> None:
 
 
 def test_a_key_is_added_once_changed_as_it_was_and_dropped(url: str) -> None:
-    first, second = Spaces(url), Spaces(url)
+    first, second = NamespaceStores(url), NamespaceStores(url)
     with pytest.raises(NotFoundError):
         first.keys().revoke("nobody")
     key, _ = make_key("agents", "read", ("team",), now=1)
@@ -57,13 +57,13 @@ def test_a_key_is_added_once_changed_as_it_was_and_dropped(url: str) -> None:
 
 
 def test_namespaces_are_those_that_were_made_or_used(url: str) -> None:
-    spaces = Spaces(url)
+    spaces = NamespaceStores(url)
     with pytest.raises(NotFoundError):
         spaces.get("team")
     spaces.get("team", create=True)
     with wakelog.open(f"{url}&namespace=beside") as store:
         store.session("s")
-    other = Spaces(url)
+    other = NamespaceStores(url)
     assert other.names() == ["beside", "default", "team"]
     assert next(iter(other.get("beside").store.sessions())).name == "s"
     for each in (spaces, other):

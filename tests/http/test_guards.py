@@ -10,7 +10,7 @@ import pytest
 from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import NotAllowedError
-from wakelog.http.guards import Doors, Rates
+from wakelog.http.guards import HostGuard, Rates
 from wakelog.http.keys import make_key
 from wakelog.http.server import RunningServer
 
@@ -34,10 +34,10 @@ from wakelog.http.server import RunningServer
 )
 def test_only_the_names_it_goes_by_are_answered(host: str, let_in: bool) -> None:
     if let_in:
-        Doors().check(host, "")
+        HostGuard().check(host, "")
     else:
         with pytest.raises(NotAllowedError) as refused:
-            Doors().check(host, "")
+            HostGuard().check(host, "")
         assert refused.value.kind == "wrong-host"
 
 
@@ -56,7 +56,7 @@ def test_only_the_names_it_goes_by_are_answered(host: str, let_in: bool) -> None
     ],
 )
 def test_only_pages_of_its_own_or_of_trusted_origins_are_answered(origin: str, let_in: bool) -> None:
-    doors = Doors(origins=["https://trusted.example/"])
+    doors = HostGuard(origins=["https://trusted.example/"])
     if let_in:
         doors.check("localhost:8425", origin)
     else:

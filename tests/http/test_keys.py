@@ -13,7 +13,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.http.keys import ANY, SCOPES, Keys, check_namespace, make_key
-from wakelog.http.namespaces import Spaces
+from wakelog.http.namespaces import NamespaceStores
 from wakelog.http.server import RunningServer
 from wakelog.http.shared import SharedKeys
 from wakelog.testing.contract.base import in_parallel
@@ -144,7 +144,7 @@ def test_some_names_are_no_namespaces(name: str) -> None:
 
 
 def test_a_key_made_while_the_server_runs_is_let_in_and_a_revoked_one_refused_at_once(running: RunningServer) -> None:
-    mine = Spaces(running.server.settings.url).keys()  # another process would do it so
+    mine = NamespaceStores(running.server.settings.url).keys()  # another process would do it so
     for n in range(3):
         key, token = make_key(f"ci{n}", "read", ("default",), now=running.server.clock())
         assert Asker(running.url, token).get("/v1/info").kind == "key-refused"

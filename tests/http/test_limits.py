@@ -24,7 +24,7 @@ from wakelog.http.guards import LOOPBACK_TIMES, ConnectionCount
 from wakelog.http.keys import Scope, make_key
 from wakelog.http.protocol import HEAD_MAX, HEADERS_MAX
 from wakelog.http.server import RunningServer
-from wakelog.http.shares import Queue, Share, Who
+from wakelog.http.shares import Requester, Share, ThreadQueue
 from wakelog.http.state import Server
 
 JSON = {"Content-Type": "application/json"}
@@ -238,7 +238,7 @@ def test_connections_are_counted_for_each_address_and_more_generously_on_this_ma
 
 def test_a_share_leaves_something_for_others() -> None:
     share = Share(8, "slots")
-    first, second, third = Who("a", "x"), Who("b", "x"), Who("c", "y")
+    first, second, third = Requester("a", "x"), Requester("b", "x"), Requester("c", "y")
     holds = [share.hold(first) for _ in range(4)]
     for hold in holds:
         hold.add(1)
@@ -259,7 +259,7 @@ def test_a_share_leaves_something_for_others() -> None:
 
 @pytest.mark.anyio
 async def test_who_waits_for_a_thread_is_passed_over_while_their_share_is_used() -> None:
-    queue, a, b = Queue(4), Who("a", ""), Who("b", "")
+    queue, a, b = ThreadQueue(4), Requester("a", ""), Requester("b", "")
     for _ in range(2):
         await queue.enter(a)
     waiting = [asyncio.ensure_future(queue.enter(a)) for _ in range(2)]
@@ -363,7 +363,7 @@ def test_a_thread_that_comes_too_late_does_nothing(serve: Serve, monkeypatch: py
     running = serve(rate=0, answer_s=0.1)
     late: list[Callable[[], Any]] = []
 
-    async def never(self: Server, who: Who, function: Callable[[], Any], *args: object) -> None:
+    async def never(self: Server, who: Requester, function: Callable[[], Any], *args: object) -> None:
         late.append(function)
         await asyncio.Event().wait()
 

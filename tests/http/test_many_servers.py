@@ -19,7 +19,7 @@ from tests.http.processes import ROOT, ServerProcess
 from tests.http.tailing import Event, Tail
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.namespaces import Spaces
+from wakelog.http.namespaces import NamespaceStores
 from wakelog.log.removal import erase
 from wakelog.testing.contract.base import in_parallel
 
@@ -32,7 +32,7 @@ class Servers:
     def __init__(self, database: Database) -> None:
         self.url = URL.format(database.url)
         key, self.token = make_key(f"tests-{secrets.token_hex(4)}", "admin", (ANY,), now=1)
-        with closing(Spaces(self.url).keys()) as keys:
+        with closing(NamespaceStores(self.url).keys()) as keys:
             keys.add(key)
         self.a, self.b = (ServerProcess(self.url, "--no-launch-key") for _ in range(2))
 

@@ -18,7 +18,7 @@ from tests.http.tailing import Tail
 from tests.seeds import SEED
 from wakelog.errors import UnavailableError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.namespaces import Spaces
+from wakelog.http.namespaces import NamespaceStores
 from wakelog.session import Session
 from wakelog.testing.contract.base import in_parallel
 
@@ -137,7 +137,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
         stack.callback(pair.stop)
         url = f"{pair.url}&namespace=served"
         key, token = make_key("clients", "write", (ANY,), now=1)
-        with closing(Spaces(url).keys()) as keys:
+        with closing(NamespaceStores(url).keys()) as keys:
             keys.add(key)
         # A short time limit, so that callers are told before the servers have given up.
         processes = [ServerProcess(url, "--time-limit", "1") for _ in range(servers)]

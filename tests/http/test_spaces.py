@@ -11,7 +11,7 @@ from tests.http.asking import Asker
 from tests.http.conftest import Serve
 from tests.http.tailing import Tail
 from wakelog.errors import NotFoundError, UnsupportedError
-from wakelog.http.namespaces import LOGS_MAX, Space, Spaces
+from wakelog.http.namespaces import LOGS_MAX, Namespace, NamespaceStores
 from wakelog.store import open as open_store
 
 
@@ -43,7 +43,7 @@ def test_other_stores_have_namespaces_too(kind: str, serve: Serve, request: pyte
 
 
 def test_a_single_file_has_no_namespaces(tmp_path: Path) -> None:
-    spaces = Spaces(str(tmp_path / "one.db"))
+    spaces = NamespaceStores(str(tmp_path / "one.db"))
     spaces.get("default").store.session("s")
     with pytest.raises(UnsupportedError):
         spaces.get("other", create=True)
@@ -52,7 +52,7 @@ def test_a_single_file_has_no_namespaces(tmp_path: Path) -> None:
 
 
 def test_one_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
-    spaces = Spaces(str(tmp_path))
+    spaces = NamespaceStores(str(tmp_path))
     with pytest.raises(NotFoundError):
         spaces.get("other")
     assert spaces.names() == ["default"]
@@ -64,7 +64,7 @@ def test_one_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> None:
 def test_a_space_keeps_one_log_a_session_and_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wakelog.http.namespaces.LOGS_MAX", 3)
     assert LOGS_MAX > 3
-    space = Space("x", open_store("memory:"))
+    space = Namespace("x", open_store("memory:"))
     ids = [space.store.session(f"s{n}").id for n in range(5)]
     logs = [space.log(each) for each in ids]
     assert space.log(ids[-1]) is logs[-1]
@@ -97,7 +97,7 @@ def test_the_feed_of_a_database_goes_on_where_it_was(serve: Serve, postgres: Pos
 
 def test_a_session_asked_for_by_name_again_is_one_look_at_its_head(monkeypatch: pytest.MonkeyPatch) -> None:
     with open_store("memory:") as store:
-        space = Space("default", store)
+        space = Namespace("default", store)
         first = store.session("s").id
         assert space.session("s").id == first
         asked: list[str] = []
@@ -119,7 +119,7 @@ def test_a_session_asked_for_by_name_again_is_one_look_at_its_head(monkeypatch: 
 
 def test_a_name_that_is_free_again_is_the_next_sessions() -> None:
     with open_store("memory:") as store:
-        space = Space("default", store)
+        space = Namespace("default", store)
         store.session("s")
         first = space.session("s")
         store.delete(first)

@@ -22,7 +22,7 @@ from wakelog.cli.app import run
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.http.keys import ANY, make_key
-from wakelog.http.namespaces import Spaces
+from wakelog.http.namespaces import NamespaceStores
 from wakelog.index import shard_book, sharded
 from wakelog.index.comparison import differences
 from wakelog.index.sharded import ShardedIndex
@@ -261,7 +261,7 @@ def test_servers_on_it_have_no_state_of_their_own(url: str, tmp_path: Path, monk
     monkeypatch.setenv("WAKELOG_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / "data"))
     key, token = make_key("tests", "admin", (ANY,), now=1)
-    with contextlib.closing(Spaces(url).keys()) as keys:
+    with contextlib.closing(NamespaceStores(url).keys()) as keys:
         keys.add(key)
     with ServerProcess(url, "--no-launch-key") as a, ServerProcess(url, "--no-launch-key") as b:
         fact = {"kind": "fact.recorded", "body": {"key": "k", "value": "walrus"}}

@@ -20,7 +20,7 @@ from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import (
     KEYS,
     BudgetScope,
-    Use,
+    LimitUse,
     check_budget,
     limits_of,
     plain,
@@ -77,7 +77,7 @@ def test_what_is_left_is_never_negative_and_a_limit_of_nothing_is_reached() -> N
         ("tokens", 10, 0, False),
         ("seconds", None, None, False),
     ]
-    over = Use("usd", 30, 20)
+    over = LimitUse("usd", 30, 20)
     assert (over.left, over.percent, over.is_reached) == (0, 150, True)
     assert reached({"limits": {"tokens": 0}, "spent": {}})
 

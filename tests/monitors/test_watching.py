@@ -12,9 +12,9 @@ from wakelog.errors import CorruptLogError, UnavailableError
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.monitors import store_watch as watching
-from wakelog.monitors.monitor import Raised
+from wakelog.monitors.monitor import RaisedFinding
 from wakelog.monitors.repetition_rules import RepeatedFailure
-from wakelog.monitors.store_watch import Trouble, Watcher
+from wakelog.monitors.store_watch import Watcher, WatchTrouble
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
@@ -138,8 +138,11 @@ def test_what_cannot_be_read_is_told_and_does_not_hold_up_the_others(store: Stor
     fail(c)
     watcher = Watcher(store.engine, open_log)
     found = list(watcher.look())
-    assert {each.message for each in found if isinstance(each, Trouble)} == {"the disk is busy", "event 3 was altered"}
-    assert [store.engine.head(r.session).name for r in found if isinstance(r, Raised)] == ["c"]
+    assert {each.message for each in found if isinstance(each, WatchTrouble)} == {
+        "the disk is busy",
+        "event 3 was altered",
+    }
+    assert [store.engine.head(r.session).name for r in found if isinstance(r, RaisedFinding)] == ["c"]
     troubles.clear()
     # What was only out of reach is looked at again without any news.
     assert names(store, watcher.look()) == [("a", "repeated-failure")]

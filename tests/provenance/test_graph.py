@@ -11,7 +11,7 @@ from tests.seeds import examples
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.provenance.graph import Graph
-from wakelog.provenance.range_maximum import Maxima
+from wakelog.provenance.range_maximum import RangeMaxima
 from wakelog.provenance.walk import walk_back, walk_on
 
 # Recorded
@@ -361,7 +361,7 @@ def _strengths_on(direct: dict[int, list[tuple[int, int]]], start: int) -> dict[
 @settings(max_examples=examples(50))
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=900), st.data())
 def test_maxima_are_those_of_the_list(values: list[int], data: st.DataObject) -> None:
-    run = Maxima()
+    run = RangeMaxima()
     skipped = data.draw(st.integers(0, 600))
     run.skip(skipped)
     for value in values:
@@ -380,7 +380,7 @@ def test_maxima_are_those_of_the_list(values: list[int], data: st.DataObject) ->
 
 @pytest.mark.parametrize("length", [255, 256, 257, 511, 512])
 def test_a_skip_to_the_edge_of_a_block_is_no_edge_case(length: int) -> None:
-    run = Maxima()
+    run = RangeMaxima()
     run.skip(length)
     run.append(7)
     assert run.top(1, length + 1) == 7

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.provenance.story import WEB, Story
 from tests.seeds import examples
 from wakelog.model import events as ev
-from wakelog.provenance.effective_trust import Trusts, effective_trust, exposure
+from wakelog.provenance.effective_trust import TrustByEvent, effective_trust, exposure
 from wakelog.provenance.graph import Graph
 
 
@@ -108,7 +108,7 @@ def test_the_result_of_an_invalid_call_is_invalid() -> None:
     asked = s.ask("read", effect="read")
     got = s.answer(asked, "x")
     _invalidate(s, asked)
-    trusts = Trusts(s.graph)
+    trusts = TrustByEvent(s.graph)
     assert trusts.is_invalid(got)
     assert trusts.trust(got) == "untrusted"
 
@@ -200,7 +200,7 @@ def test_trust_is_what_a_plain_recursion_says(events: list[dict[str, Any]]) -> N
         else:
             (_endorse if event["kind"] == "endorse" else _invalidate)(s, event["target"])
             marks[event["target"]] = (event["kind"], seq)
-    trusts = Trusts(s.graph)
+    trusts = TrustByEvent(s.graph)
     rank: dict[int, int] = {}
     bad: dict[int, int] = {}
     for seq in range(1, s.head + 1):

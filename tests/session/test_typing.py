@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from wakelog.session import Session
-from wakelog.session.aio import Aio, Awaited, AwaitedVerbs
+from wakelog.session.aio import Aio, AsyncVerb, AwaitedVerbs
 from wakelog.store import Store
 
 if TYPE_CHECKING:
     from typing import assert_type
 
-    from wakelog.monitors.budgets import Use
+    from wakelog.monitors.budgets import LimitUse
     from wakelog.session.turn import Turn
 
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     async def awaited_verbs_have_their_signatures(session: Session[Plan]) -> None:
         assert_type(await session.aio.fact("a", 1, why="known"), int)
-        assert_type(await session.aio.budget.spent(), tuple[Use, ...])
+        assert_type(await session.aio.budget.spent(), tuple[LimitUse, ...])
         await session.aio.fact()  # type: ignore[call-arg]
         await session.aio.calls.approve("a", bye="ada")  # type: ignore[call-arg]
         session.aio.no_such_verb  # type: ignore[attr-defined]  # noqa: B018
@@ -68,4 +68,4 @@ def test_every_verb_can_be_awaited() -> None:
     for space, verbs_of in vars(aio).items():
         if isinstance(verbs_of, AwaitedVerbs):
             names = {name for name in dir(getattr(session, space)) if not name.startswith("_")} - sync
-            assert names == {name for name, each in vars(type(verbs_of)).items() if isinstance(each, Awaited)}, space
+            assert names == {name for name, each in vars(type(verbs_of)).items() if isinstance(each, AsyncVerb)}, space

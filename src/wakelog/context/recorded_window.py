@@ -37,17 +37,17 @@ class RecordedWindow(msgspec.Struct, frozen=True):
     evicted: tuple[Evicted, ...]
 
 
-class Left(msgspec.Struct, frozen=True):
+class LeftItem(msgspec.Struct, frozen=True):
     item: Item
     how: How
 
 
-class Moved(msgspec.Struct, frozen=True):
+class WindowChange(msgspec.Struct, frozen=True):
     """What entered the window since the model call before, and what left it."""
 
     before: Seq
     entered: tuple[Item, ...]
-    left: tuple[Left, ...]
+    left: tuple[LeftItem, ...]
 
 
 def seen_at(log: Log, at: Seq, since: Seq = 1) -> RecordedWindow:
@@ -86,17 +86,17 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     return None
 
 
-def moved(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> Moved:
+def moved(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> WindowChange:
     """What is different from the model call before."""
     call = model_call(log, (seen.call or seen.at + 1) - 1)
     before = seen_by(log, call, count=count).items if call is not None else ()
     now, then = {i.key for i in seen.items}, {i.key for i in before}
     # An answer that came meanwhile makes a call enter anew.
     changed = {i.key for i in seen.items for j in before if i.key == j.key and i.status != j.status}
-    return Moved(
+    return WindowChange(
         call.seq if call is not None else 0,
         tuple(i for i in seen.items if i.key not in then or i.key in changed),
-        tuple(Left(i, _how(log, seen, i)) for i in before if i.key not in now),
+        tuple(LeftItem(i, _how(log, seen, i)) for i in before if i.key not in now),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from wakelog.context.ledger import durable_part, exposure_of, make_context
-from wakelog.context.recorded_window import Moved, RecordedWindow, seen_at
+from wakelog.context.recorded_window import RecordedWindow, WindowChange, seen_at
 from wakelog.context.recorded_window import moved as moved_since
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.log import Log
@@ -30,7 +30,7 @@ class WindowLook(msgspec.Struct, frozen=True):
     trust: Trust
     """The least trust of anything in it, and `source` where that is from."""
     source: str
-    moved: Moved | None
+    moved: WindowChange | None
     messages: list[dict[str, Any]] | None
     """In the shape that was asked for; None when none was."""
     system: str

@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.diff.turn_diff import shared_event
 from wakelog.files.capture import line_counts
-from wakelog.files.file_history import Side, content_of, pasts
+from wakelog.files.file_history import FileSide, content_of, pasts
 from wakelog.files.lines import unified
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep
@@ -81,7 +81,7 @@ def step_diff(log: Log, step: FileStep) -> FileDiff | None:
     return _text_diff(step.path, change, before, after, mode, step.then.mode)
 
 
-def diff_sides(path: str, log_a: Log, old: Side, log_b: Log, new: Side) -> FileDiff | None:
+def diff_sides(path: str, log_a: Log, old: FileSide, log_b: Log, new: FileSide) -> FileDiff | None:
     """The difference between two sides of a file; None when there is none."""
     if not old.exists and not new.exists:
         return None

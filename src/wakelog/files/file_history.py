@@ -31,7 +31,7 @@ NOT_CAPTURED = "content not captured"
 ERASED = "erased"
 
 
-class Side(msgspec.Struct, frozen=True):
+class FileSide(msgspec.Struct, frozen=True):
     """A file before or after a change."""
 
     exists: bool
@@ -53,7 +53,7 @@ class Side(msgspec.Struct, frozen=True):
         return not self.missing
 
 
-GONE = Side(False)
+GONE = FileSide(False)
 
 
 class RecordedChange(msgspec.Struct, frozen=True):
@@ -61,8 +61,8 @@ class RecordedChange(msgspec.Struct, frozen=True):
 
     path: str
     change: Literal["created", "modified", "deleted"]
-    before: Side
-    after: Side
+    before: FileSide
+    after: FileSide
     seq: Seq
     turn: int
     actor: str
@@ -130,9 +130,9 @@ def _path_in_delta(entry: Entry) -> str:
     return "(erased)"
 
 
-def _side(entry: Entry, field: str) -> Side:
+def _side(entry: Entry, field: str) -> FileSide:
     if not entry.is_intact:
-        return Side(True, missing=ERASED)
+        return FileSide(True, missing=ERASED)
     body = entry.body
     missing = body.get("missing")
     why = str(missing.get(field, "")) if isinstance(missing, dict) else ""
@@ -144,10 +144,10 @@ def _side(entry: Entry, field: str) -> Side:
         # A payload's own hash is that of its bytes; text in the body is hashed here.
         ref = as_ref(value)
         digest = ref.hash if ref is not None else hashlib.sha256(str(value).encode()).hexdigest()
-    return Side(True, str(digest), str(mode), why, entry, field)
+    return FileSide(True, str(digest), str(mode), why, entry, field)
 
 
-def content_of(log: Log, side: Side) -> tuple[bytes, str]:
+def content_of(log: Log, side: FileSide) -> tuple[bytes, str]:
     """What a side held, and why that is not known where it is not. Checked against the hash that was recorded."""
     if side.missing or side.entry is None:
         return b"", side.missing or NOT_CAPTURED
@@ -159,12 +159,12 @@ def content_of(log: Log, side: Side) -> tuple[bytes, str]:
     return content, ""
 
 
-def text_as_recorded(log: Log, side: Side) -> bytes | None:
+def text_as_recorded(log: Log, side: FileSide) -> bytes | None:
     """What the log holds of a side even if that is not all of it; for comparing one redacted content with another."""
     return _bytes(log, side) if side.entry is not None else None
 
 
-def _bytes(log: Log, side: Side) -> bytes | None:
+def _bytes(log: Log, side: FileSide) -> bytes | None:
     assert side.entry is not None
     try:
         value: Value = log.value(side.entry, side.entry.body.get(side.field))
@@ -183,10 +183,10 @@ class FilePast(msgspec.Struct):
     later: list[RecordedChange]
 
     @property
-    def then(self) -> Side:
+    def then(self) -> FileSide:
         """What the file was at the point: what the next change found, else what the last one left."""
         if not self.later:
-            return self.last.after if self.last is not None else Side(True, missing=NOT_CAPTURED)
+            return self.last.after if self.last is not None else FileSide(True, missing=NOT_CAPTURED)
         found = self.later[0].before
         left = self.last.after if self.last is not None else None
         if found.missing and left is not None and left.exists and not left.missing:
@@ -196,7 +196,7 @@ class FilePast(msgspec.Struct):
         return found
 
     @property
-    def now(self) -> Side:
+    def now(self) -> FileSide:
         """What the log says the file is by now."""
         return self.later[-1].after if self.later else self.then
 

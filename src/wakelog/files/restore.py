@@ -24,10 +24,10 @@ import msgspec
 
 from wakelog.errors import NotAllowedError, UnavailableError
 from wakelog.files.capture import as_value, is_below, line_counts, mode_text, printable
-from wakelog.files.file_history import Side, content_of
+from wakelog.files.file_history import FileSide, content_of
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep, RestorePlan
-from wakelog.files.tree_writer import ChangedError, Disk, OpenRoot, Parts
+from wakelog.files.tree_writer import ChangedError, DiskEntry, OpenRoot, Parts
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -163,7 +163,7 @@ class _Doing:
         self._note(step.path, *self._replaced(step.disk, before, saved), step.then, content)
         return FileResult(step.path, "restored" if step.then.exists else "deleted", step.why, saved)
 
-    def _write(self, tree: OpenRoot, parts: Parts, then: Side, content: bytes, disk: Disk) -> None:
+    def _write(self, tree: OpenRoot, parts: Parts, then: FileSide, content: bytes, disk: DiskEntry) -> None:
         if not then.exists:
             tree.delete(parts, disk)
         elif then.is_link:
@@ -196,7 +196,7 @@ class _Doing:
             name = next(name for n in range(1, 10_000) if (name := f"{when}-{n}" if n > 1 else when) not in taken)
             if ".gitignore" not in taken:
                 # The folder itself tells git to leave it alone; git's own files are not touched.
-                tree.write((".gitignore",), b"*\n", 0o600, Disk("none"))
+                tree.write((".gitignore",), b"*\n", 0o600, DiskEntry("none"))
             self._rescue = tree, (name,)
         return self._rescue
 
@@ -205,14 +205,14 @@ class _Doing:
             return False
         return bool(self._log.redact(ev.FileChanged(path="x", before=as_value(content)))[1])
 
-    def _replaced(self, disk: Disk, before: bytes | None, saved: str) -> tuple[Side, bytes | None]:
+    def _replaced(self, disk: DiskEntry, before: bytes | None, saved: str) -> tuple[FileSide, bytes | None]:
         """What was there, as the log is to have it. A secret is not even offered to it: the copy has it whole."""
         mode = mode_text(disk.mode) if disk.exists else ""
         if not disk.exists or (before is not None and not self._is_secret(before)):
-            return Side(disk.exists, disk.hash, mode), before
+            return FileSide(disk.exists, disk.hash, mode), before
         why = "too large" if before is None else "it holds a secret"
         place = os.path.relpath(saved, self._plan.folder) if is_below(saved, self._plan.folder) else saved
-        return Side(True, disk.hash if before is None else "", mode, f"{why}; a copy is kept in {place}"), None
+        return FileSide(True, disk.hash if before is None else "", mode, f"{why}; a copy is kept in {place}"), None
 
     def _note_already(self, step: FileStep, content: bytes) -> None:
         """A file that is so already, perhaps because a restore died before it could tell."""
@@ -223,7 +223,7 @@ class _Doing:
             before, missing = content_of(self._log, now) if now.exists else (b"", "")
             self._note(step.path, now, None if missing or not now.exists else before, then, content)
 
-    def _note(self, path: str, was: Side, before: bytes | None, then: Side, content: bytes) -> None:
+    def _note(self, path: str, was: FileSide, before: bytes | None, then: FileSide, content: bytes) -> None:
         """The change as the log is to have it."""
         after = content if then.exists else None
         added, removed = line_counts(before, after)
@@ -248,7 +248,7 @@ class _Doing:
         self.drafts.append(EventDraft(event, actor="user"))
 
 
-def _mode(then: Side, disk: Disk) -> int:
+def _mode(then: FileSide, disk: DiskEntry) -> int:
     """The permissions a restored file gets: what was recorded, else those of the file it replaces."""
     with contextlib.suppress(ValueError):
         return int(then.mode, 8) & 0o777

@@ -17,9 +17,9 @@ import msgspec
 from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import NotFoundError
 from wakelog.files.capture import as_value, line_counts
-from wakelog.files.file_history import FilePast, RecordedChange, Side, content_of, pasts, text_as_recorded
+from wakelog.files.file_history import FilePast, FileSide, RecordedChange, content_of, pasts, text_as_recorded
 from wakelog.files.git import head_of, repository_of
-from wakelog.files.tree_writer import Disk, FilePlace, OpenRoot, locate
+from wakelog.files.tree_writer import DiskEntry, FilePlace, OpenRoot, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
 from wakelog.log.reader import Entry
@@ -53,10 +53,10 @@ class FileStep(msgspec.Struct, frozen=True):
     rescue: bool = False
     """What is there now is copied aside first: the log does not hold it."""
     place: FilePlace | None = None
-    then: Side | None = None
-    now: Side | None = None
+    then: FileSide | None = None
+    now: FileSide | None = None
     """What the log says it is by now."""
-    disk: Disk | None = None
+    disk: DiskEntry | None = None
 
     @property
     def writes(self) -> bool:
@@ -154,7 +154,7 @@ class _Planner:
             return step
         if FilePlace(step.place.root, step.disk.blocked) not in freed:
             return step
-        return self._judge(past, step.place, Disk("none"))
+        return self._judge(past, step.place, DiskEntry("none"))
 
     def _with_room(self, step: FileStep, freed: set[FilePlace | None]) -> FileStep:
         """A folder may stand where a file was. It makes room when all that is in it goes."""
@@ -177,13 +177,13 @@ class _Planner:
         with OpenRoot(place.root) as tree:
             disk = tree.look(place.parts)
         if disk.blocked and not past.then.exists:
-            disk = Disk("none")  # it is to be gone, and what a link leads to is another file
+            disk = DiskEntry("none")  # it is to be gone, and what a link leads to is another file
         if disk.blocked:
             step = self._unknown(past, "a folder in its path is a symbolic link")
             return msgspec.structs.replace(step, place=place, disk=disk)
         return self._judge(past, place, disk)
 
-    def _judge(self, past: FilePast, place: FilePlace, disk: Disk) -> FileStep:
+    def _judge(self, past: FilePast, place: FilePlace, disk: DiskEntry) -> FileStep:
         """The heart of it: restore only what the log knows, over only what the log knows."""
         then = past.then
         content, missing = content_of(self._log, then) if then.exists else (b"", "")
@@ -205,7 +205,7 @@ class _Planner:
         rescue = disk.exists and bool(conflict or is_vague or past.now.missing)
         return msgspec.structs.replace(step, added=added, removed=removed, rescue=rescue)
 
-    def _conflict(self, past: FilePast, disk: Disk, place: FilePlace) -> tuple[str, bool]:
+    def _conflict(self, past: FilePast, disk: DiskEntry, place: FilePlace) -> tuple[str, bool]:
         """Why a file may hold somebody's own edits; and whether that could not be told for certain."""
         last = past.later[-1]
         now = last.after
@@ -245,7 +245,7 @@ class _Planner:
         first = past.later[0]
         return FileStep(past.path, do, why, turn=first.turn, by=self._calls.words(first.action))
 
-    def _made(self, past: FilePast, do: Do, place: FilePlace, disk: Disk, why: str) -> FileStep:
+    def _made(self, past: FilePast, do: Do, place: FilePlace, disk: DiskEntry, why: str) -> FileStep:
         change = past.later[-1] if do == "conflict" else past.later[0]
         by = self._calls.words(change.action)
         step = FileStep(past.path, do, why, turn=change.turn, by=by, place=place, disk=disk)
@@ -256,7 +256,7 @@ def _point(change: RecordedChange) -> str:
     return f"@{change.turn}" if change.turn else f"e{change.seq}"
 
 
-def _is_at(disk: Disk, side: Side, *, only_executable: bool = False) -> bool:
+def _is_at(disk: DiskEntry, side: FileSide, *, only_executable: bool = False) -> bool:
     """Whether what is on disk is what a side says; of the permissions, on request, only whether it can be run: the rest
     changes with whoever copies a file."""
     if not side.exists or not disk.exists:

@@ -43,7 +43,7 @@ class FilePlace(msgspec.Struct, frozen=True):
     parts: Parts
 
 
-class Disk(msgspec.Struct, frozen=True):
+class DiskEntry(msgspec.Struct, frozen=True):
     """What is at a place. A folder counts as no file; `blocked` names the symbolic link that is in the way."""
 
     kind: Literal["file", "link", "other", "none"]
@@ -57,7 +57,7 @@ class Disk(msgspec.Struct, frozen=True):
         return self.kind != "none"
 
 
-NOTHING = Disk("none")
+NOTHING = DiskEntry("none")
 
 
 def locate(path: str, folder: str, roots: Iterable[str]) -> FilePlace | str:
@@ -101,17 +101,17 @@ class OpenRoot:
 
     # Looking
 
-    def look(self, parts: Parts) -> Disk:
+    def look(self, parts: Parts) -> DiskEntry:
         """What is there now."""
         try:
             with self._parent(parts) as parent:
                 return _look(parent, parts[-1])
         except _LinkError as exc:
-            return Disk("none", blocked=parts[: exc.depth])
+            return DiskEntry("none", blocked=parts[: exc.depth])
         except (FileNotFoundError, NotADirectoryError):
             return NOTHING
         except OSError as exc:
-            return Disk("other", missing=exc.strerror or str(exc))
+            return DiskEntry("other", missing=exc.strerror or str(exc))
 
     def read(self, parts: Parts, limit: int) -> bytes | None:
         """The content there, or where a link points to; None when it is too large or cannot be read."""
@@ -126,7 +126,7 @@ class OpenRoot:
 
     # Writing
 
-    def write(self, parts: Parts, content: bytes, mode: int, expect: Disk) -> None:
+    def write(self, parts: Parts, content: bytes, mode: int, expect: DiskEntry) -> None:
         """Puts a file there, in place of exactly what is expected to be there."""
 
         def make(parent: int, part: str) -> None:
@@ -139,11 +139,11 @@ class OpenRoot:
 
         self._put(parts, expect, make)
 
-    def link(self, parts: Parts, target: str, expect: Disk) -> None:
+    def link(self, parts: Parts, target: str, expect: DiskEntry) -> None:
         """Puts a symbolic link there."""
         self._put(parts, expect, lambda parent, part: os.symlink(target, part, dir_fd=parent))
 
-    def delete(self, parts: Parts, expect: Disk) -> None:
+    def delete(self, parts: Parts, expect: DiskEntry) -> None:
         """Takes a file away, and the folders that are empty without it, as git does."""
         with self._translated(), self._parent(parts) as parent:
             _check(parent, parts[-1], expect)
@@ -195,7 +195,7 @@ class OpenRoot:
                 if name.startswith(PART_PREFIX):
                     os.unlink(name, dir_fd=parent)
 
-    def _put(self, parts: Parts, expect: Disk, make: Callable[[int, str], None]) -> None:
+    def _put(self, parts: Parts, expect: DiskEntry, make: Callable[[int, str], None]) -> None:
         with self._translated(), self._parent(parts, make=0o777) as parent:
             part = f"{PART_PREFIX}{secrets.token_hex(6)}"
             try:
@@ -270,22 +270,22 @@ def _is_link(name: str, fd: int) -> bool:
         return False
 
 
-def _look(parent: int, name: str) -> Disk:
+def _look(parent: int, name: str) -> DiskEntry:
     found = os.stat(name, dir_fd=parent, follow_symlinks=False)
     mode = found.st_mode
     if stat.S_ISLNK(mode):
         target = os.fsencode(os.readlink(name, dir_fd=parent))
-        return Disk("link", hashlib.sha256(target).hexdigest(), mode)
+        return DiskEntry("link", hashlib.sha256(target).hexdigest(), mode)
     if stat.S_ISDIR(mode):
         return NOTHING
     if not stat.S_ISREG(mode):
-        return Disk("other", mode=mode, missing="not a file")
+        return DiskEntry("other", mode=mode, missing="not a file")
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=parent)
     with os.fdopen(handle, "rb") as file:
-        return Disk("file", hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(handle).st_mode)
+        return DiskEntry("file", hashlib.file_digest(file, "sha256").hexdigest(), os.fstat(handle).st_mode)
 
 
-def _check(parent: int, name: str, expect: Disk) -> None:
+def _check(parent: int, name: str, expect: DiskEntry) -> None:
     try:
         now = _look(parent, name)
     except FileNotFoundError:

@@ -23,7 +23,7 @@ from wakelog.engines.remote.wire import JSON, MSGPACK, PROBLEM
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http import problems
 from wakelog.http.keys import Key
-from wakelog.http.namespaces import DEFAULT, Space
+from wakelog.http.namespaces import DEFAULT, Namespace
 from wakelog.http.page import ENTER, LEAVE, PageDoor
 from wakelog.http.request import GoneError, Request, decode_query, take_body
 from wakelog.http.response import Rendered, rendered, send_answer
@@ -229,7 +229,7 @@ class App:
             raise problems.too_many(wait)
         return key
 
-    async def _space(self, route: Route, key: Key | None, name: str) -> Space | None:
+    async def _space(self, route: Route, key: Key | None, name: str) -> Namespace | None:
         if route.reach == "anyone":
             return None
         assert key is not None

@@ -34,7 +34,7 @@ class _Request(msgspec.Struct, frozen=True, eq=False):
     answer: asyncio.Future[Answers]
 
 
-class Lane:
+class CommitQueue:
     """One space's line of commits to be stored."""
 
     def __init__(self, admission: Admission, name: str, loop: asyncio.AbstractEventLoop) -> None:

@@ -26,7 +26,7 @@ LOOPBACK_TIMES = 8
 _BUCKETS_MAX = 10_000
 
 
-class Doors:
+class HostGuard:
     """The host names and origins that are let in."""
 
     def __init__(self, hosts: Iterable[str] = LOOPBACK, origins: Iterable[str] = ()) -> None:

@@ -12,7 +12,7 @@ from wakelog.errors import WakelogError
 from wakelog.maintenance.fleet_counts import FleetCounter, FleetCounts, add_up
 
 if TYPE_CHECKING:
-    from wakelog.http.namespaces import Spaces
+    from wakelog.http.namespaces import NamespaceStores
     from wakelog.log.append import Clock
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -82,7 +82,7 @@ class FleetLook:
     """Counts the sessions of all namespaces for /metrics, not more often than it is worth. A namespace that cannot be
     opened or counted leaves the old numbers, and their time: an alert on that time says so."""
 
-    def __init__(self, spaces: Spaces, clock: Clock) -> None:
+    def __init__(self, spaces: NamespaceStores, clock: Clock) -> None:
         self._spaces, self._clock = spaces, clock
         self._counters: dict[str, FleetCounter] = {}
         self._last = 0

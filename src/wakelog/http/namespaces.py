@@ -1,8 +1,8 @@
 """From a namespace to its store: each has its own, and no request can get from one into another.
 
 The namespace `default` is the store that the server was started on. Every other one is a store in the folder `ns`
-below it, or a namespace of the same database or cluster. A request gets one `Space` and nothing else, so a verb cannot
-reach another namespace.
+below it, or a namespace of the same database or cluster. A request gets one `Namespace` and nothing else, so a verb
+cannot reach another namespace.
 
 A space keeps the most recently used logs open, so that an append does not have to compute the state again. All
 requests share one log object for each session; that also lets appends of one session share a sync."""
@@ -36,7 +36,7 @@ LOGS_MAX = 512
 """How many logs a space keeps at hand."""
 
 
-class Space:
+class Namespace:
     """One namespace: its store, and the logs that are in use."""
 
     def __init__(self, name: str, store: Store) -> None:
@@ -111,13 +111,13 @@ class Space:
         return session
 
 
-class Spaces:
+class NamespaceStores:
     """All namespaces of one server, opened when they are first asked for."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self._lock = threading.Lock()
-        self._open: dict[str, Space] = {}
+        self._open: dict[str, Namespace] = {}
         self._closed = False
         self.shared = SharedNotes(url) if self._is_database else None
         """What other servers on the same database know too."""
@@ -148,11 +148,11 @@ class Spaces:
     def _is_database(self) -> bool:
         return self.url.startswith(("postgresql://", "postgres://")) or is_cluster(self.url)
 
-    def find(self, name: str) -> Space | None:
+    def find(self, name: str) -> Namespace | None:
         """The space of that name, if it was opened already."""
         return self._open.get(name)
 
-    def get(self, name: str, *, create: bool = False) -> Space:
+    def get(self, name: str, *, create: bool = False) -> Namespace:
         """The space of that name; NotFoundError when there is none and it is not to be made."""
         space = self._open.get(name)
         if space is not None:
@@ -162,7 +162,7 @@ class Spaces:
             if self._closed:
                 raise UnavailableError("the server has stopped", kind="server-stopping")
             if name not in self._open:
-                self._open[name] = Space(name, self._store(name, create))
+                self._open[name] = Namespace(name, self._store(name, create))
             return self._open[name]
 
     def _store(self, name: str, create: bool) -> Store:
@@ -193,7 +193,7 @@ class Spaces:
         """Where the key is, if the server's store is encrypted: then its namespaces are too."""
         default = self._open.get(DEFAULT)
         if default is None:
-            default = self._open[DEFAULT] = Space(DEFAULT, self._store(DEFAULT, False))
+            default = self._open[DEFAULT] = Namespace(DEFAULT, self._store(DEFAULT, False))
         return key_for_another(default.store)
 
     def names(self) -> list[str]:
@@ -204,7 +204,7 @@ class Spaces:
             found |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
         return sorted(found)
 
-    def opened(self) -> list[Space]:
+    def opened(self) -> list[Namespace]:
         return list(self._open.values())
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ import msgspec
 
 from wakelog.engine import FeedChange, end_of
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.http.namespaces import Space
+from wakelog.http.namespaces import Namespace
 from wakelog.http.shapes import record_of
 from wakelog.log.reader import open_commit
 from wakelog.model.ids import Seq, SessionId
@@ -52,7 +52,7 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
-class Told(msgspec.Struct, frozen=True, gc=False):
+class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
     """One event of a commit, encoded."""
 
     seq: Seq
@@ -65,7 +65,7 @@ class News(msgspec.Struct, frozen=True):
 
     change: FeedChange
     before: str
-    events: tuple[Told, ...] | None
+    events: tuple[EncodedEvent, ...] | None
 
 
 def frame(id: str, kind: str, data: bytes) -> Frame:
@@ -127,10 +127,10 @@ class Channel:
         bell.set()
 
 
-class Hub:
+class Notifications:
     """All that is new in one space. Used from the event loop; the thread hands over what it has read."""
 
-    def __init__(self, space: Space, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, space: Namespace, loop: asyncio.AbstractEventLoop) -> None:
         self._space = space
         self._loop = loop
         self._channels: dict[SessionId, Channel] = {}
@@ -262,13 +262,13 @@ class Hub:
             before = change.cursor
 
 
-def told_of(space: Space, change: FeedChange) -> list[Told]:
+def told_of(space: Namespace, change: FeedChange) -> list[EncodedEvent]:
     """The events of the commit that a change is about, encoded. Of what is gone, nothing."""
     try:
         log = space.log(change.session)
         tools: dict[str, str] = {}
         return [
-            Told(entry.seq, entry.kind, _encode(record_of(log, entry, tools)))
+            EncodedEvent(entry.seq, entry.kind, _encode(record_of(log, entry, tools)))
             for commit in space.engine.read(change.session, after=change.seq - 1, upto=change.seq)
             for entry in open_commit(commit)
         ]
@@ -276,7 +276,7 @@ def told_of(space: Space, change: FeedChange) -> list[Told]:
         return []
 
 
-def frames_of(events: Sequence[Told], before: str, cursor: str) -> list[Frame]:
+def frames_of(events: Sequence[EncodedEvent], before: str, cursor: str) -> list[Frame]:
     """A commit's events as frames of the feed."""
     last = len(events) - 1
     return [frame(cursor if i == last else f"{before}~{i + 1}", told.kind, told.data) for i, told in enumerate(events)]

@@ -16,7 +16,7 @@ from wakelog.codec.weight import VALUES_MAX, is_heavy_json, is_heavy_msgpack
 from wakelog.engines.remote.wire import JSON, MSGPACK
 from wakelog.errors import InvalidInputError
 from wakelog.http.routes import Route
-from wakelog.http.shares import ShareGrant, Who
+from wakelog.http.shares import Requester, ShareGrant
 from wakelog.http.state import Server, Settings
 
 NDJSON = "application/x-ndjson"
@@ -122,7 +122,7 @@ def _list_fields(wanted: type) -> frozenset[str]:
     return _lists[wanted]
 
 
-async def take_body(request: Request, route: Route, server: Server, who: Who, hold: ShareGrant) -> Any:
+async def take_body(request: Request, route: Route, server: Server, who: Requester, hold: ShareGrant) -> Any:
     """The body as a struct; or, for a route that takes bytes, as a file. The caller of such a route closes it. What is
     kept in memory is added to `hold`."""
     settings = server.settings

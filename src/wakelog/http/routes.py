@@ -22,14 +22,14 @@ from typing import IO, TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from wakelog.http.keys import Key, Scope
-from wakelog.http.shares import Who
+from wakelog.http.shares import Requester
 from wakelog.model.records import Head
 from wakelog.session import Session
 from wakelog.timeline.selectors import parse_time
 
 if TYPE_CHECKING:
-    from wakelog.http.namespaces import Space
-    from wakelog.http.notifications import Hub
+    from wakelog.http.namespaces import Namespace
+    from wakelog.http.notifications import Notifications
     from wakelog.http.state import Server
 
 T = TypeVar("T")
@@ -109,7 +109,7 @@ class VerbRequest:
         server: Server,
         route: Route,
         key: Key,
-        space: Space | None,
+        space: Namespace | None,
         path: Mapping[str, str],
         headers: Mapping[str, str],
     ) -> None:
@@ -121,18 +121,18 @@ class VerbRequest:
         self.headers = headers
 
     @property
-    def space(self) -> Space:
+    def space(self) -> Namespace:
         assert self._space is not None, "this route is not about a namespace"
         return self._space
 
     @property
-    def hub(self) -> Hub:
+    def hub(self) -> Notifications:
         return self.server.hub(self.space)
 
     @property
-    def who(self) -> Who:
+    def who(self) -> Requester:
         """In whose name threads and other things that are shared out are taken."""
-        return Who(self.key.id, self._space.name if self._space is not None else "")
+        return Requester(self.key.id, self._space.name if self._space is not None else "")
 
     def run(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
         """Runs something that blocks in a thread of the caller's share."""

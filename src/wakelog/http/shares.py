@@ -14,7 +14,7 @@ from typing import NamedTuple
 from wakelog.http.problems import busy, share_used
 
 
-class Who(NamedTuple):
+class Requester(NamedTuple):
     """In whose name something is taken. Without a key, in nobody's, who is somebody too."""
 
     key: str
@@ -33,7 +33,7 @@ class Share:
         self._keys: Counter[str] = Counter()
         self._spaces: Counter[str] = Counter()
 
-    def check(self, who: Who, amount: int = 1) -> None:
+    def check(self, who: Requester, amount: int = 1) -> None:
         """UnavailableError when there is not so much left for them."""
         if self._keys[who.key] + amount > self.of_key:
             raise share_used(self._what, "this key", self.of_key)
@@ -42,21 +42,21 @@ class Share:
         if self.used + amount > self.most:
             raise busy()
 
-    def fits(self, who: Who) -> bool:
+    def fits(self, who: Requester) -> bool:
         return (
             self.used < self.most
             and self._keys[who.key] < self.of_key
             and (not who.space or self._spaces[who.space] < self.of_space)
         )
 
-    def add(self, who: Who, amount: int) -> None:
+    def add(self, who: Requester, amount: int) -> None:
         self.used += amount
         for count, name in ((self._keys, who.key), (self._spaces, who.space)):
             count[name] += amount
             if not count[name]:
                 del count[name]
 
-    def hold(self, who: Who) -> ShareGrant:
+    def hold(self, who: Requester) -> ShareGrant:
         return ShareGrant(self, who)
 
 
@@ -65,7 +65,7 @@ class ShareGrant:
 
     __slots__ = ("_amount", "_share", "_who")
 
-    def __init__(self, share: Share, who: Who) -> None:
+    def __init__(self, share: Share, who: Requester) -> None:
         self._share, self._who, self._amount = share, who, 0
 
     def add(self, amount: int) -> None:
@@ -86,14 +86,14 @@ class ShareGrant:
         self.release()
 
 
-class Queue:
+class ThreadQueue:
     """A share that is waited for: first come first served, but those whose share is used are passed over."""
 
     def __init__(self, most: int) -> None:
         self._share = Share(most, "threads")
-        self._line: deque[tuple[Who, asyncio.Future[None]]] = deque()
+        self._line: deque[tuple[Requester, asyncio.Future[None]]] = deque()
 
-    async def enter(self, who: Who) -> None:
+    async def enter(self, who: Requester) -> None:
         if self._share.fits(who):
             self._share.add(who, 1)
             return
@@ -108,7 +108,7 @@ class Queue:
                 self.leave(who)  # it was just let in
             raise
 
-    def leave(self, who: Who) -> None:
+    def leave(self, who: Requester) -> None:
         self._share.add(who, -1)
         # One left, so one at most fits now.
         for place, (waiting, future) in enumerate(self._line):

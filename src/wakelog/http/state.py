@@ -15,13 +15,13 @@ from typing import TypeVar
 import msgspec
 
 from wakelog.errors import WakelogError
-from wakelog.http.append_queue import Lane
-from wakelog.http.guards import LOOPBACK, ConnectionCount, Doors, Rates
+from wakelog.http.append_queue import CommitQueue
+from wakelog.http.guards import LOOPBACK, ConnectionCount, HostGuard, Rates
 from wakelog.http.keys import ANY, PREFIX, Key, Scope, make_key
 from wakelog.http.metrics import FleetLook, Metrics
-from wakelog.http.namespaces import Space, Spaces
-from wakelog.http.notifications import Hub
-from wakelog.http.shares import Queue, Share, Who
+from wakelog.http.namespaces import Namespace, NamespaceStores
+from wakelog.http.notifications import Notifications
+from wakelog.http.shares import Requester, Share, ThreadQueue
 from wakelog.log.append import Clock, now_us
 from wakelog.web.entry import Tickets
 
@@ -73,12 +73,12 @@ class Server:
         """With `launch`, there is a key for this process only: `launch_token`."""
         self.settings = settings
         self.clock = clock
-        self.spaces = Spaces(settings.url)
+        self.spaces = NamespaceStores(settings.url)
         made = make_key("launch", launch_scope, (ANY,), now=clock()) if launch else None
         self.launch_token = made[1] if made else ""
         self.keys = self.spaces.keys(Path(settings.key_file) if settings.key_file else None, made)
         self._looking: asyncio.Future[None] | None = None
-        self.doors = Doors(settings.host_names, settings.trusted_origins)
+        self.doors = HostGuard(settings.host_names, settings.trusted_origins)
         self.rates = Rates(settings.rate, 2 * settings.rate)
         self.failures = Rates(FAILURES_PER_S, FAILURES_BURST)
         self.connections = ConnectionCount(settings.connections_max)
@@ -94,15 +94,15 @@ class Server:
         self.arrivals = Share(most, "requests that are still coming in")
         self.bodies = Share(max(settings.bodies_max, 2 * settings.body_max), "bytes of requests in memory")
         self.tails = Share(settings.watchers_max, "tails or waits")
-        self._threads = Queue(settings.threads)
-        self._hubs: dict[str, Hub] = {}
-        self._lanes: dict[str, Lane] = {}
+        self._threads = ThreadQueue(settings.threads)
+        self._hubs: dict[str, Notifications] = {}
+        self._lanes: dict[str, CommitQueue] = {}
 
     def run(self, function: Callable[..., T], *args: object) -> asyncio.Future[T]:
         """Runs something that blocks in a thread."""
         return asyncio.get_running_loop().run_in_executor(self.executor, functools.partial(function, *args))
 
-    async def work(self, who: Who, function: Callable[..., T], *args: object) -> T:
+    async def work(self, who: Requester, function: Callable[..., T], *args: object) -> T:
         """The same in somebody's name: nobody has more threads than their share, whoever asks for more waits. If the
         caller stops waiting, what has begun goes on, and keeps its thread until it ends."""
         await self._threads.enter(who)
@@ -118,18 +118,18 @@ class Server:
     def watchers(self) -> int:
         return self.tails.used
 
-    def lane(self, space: Space) -> Lane:
+    def lane(self, space: Namespace) -> CommitQueue:
         """The line of commits to be stored in a space. Called on the event loop."""
         lane = self._lanes.get(space.name)
         if lane is None:
-            lane = self._lanes[space.name] = Lane(space.admission, space.name, asyncio.get_running_loop())
+            lane = self._lanes[space.name] = CommitQueue(space.admission, space.name, asyncio.get_running_loop())
         return lane
 
-    def hub(self, space: Space) -> Hub:
+    def hub(self, space: Namespace) -> Notifications:
         """The news of a space. Called on the event loop."""
         hub = self._hubs.get(space.name)
         if hub is None:
-            hub = self._hubs[space.name] = Hub(space, asyncio.get_running_loop())
+            hub = self._hubs[space.name] = Notifications(space, asyncio.get_running_loop())
         return hub
 
     async def look_for_keys(self, token: str) -> None:

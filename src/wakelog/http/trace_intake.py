@@ -21,7 +21,7 @@ import uvicorn
 
 from wakelog import otlp
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError, WakelogError
-from wakelog.http.guards import LOOPBACK, Doors
+from wakelog.http.guards import LOOPBACK, HostGuard
 from wakelog.http.server import GRACE_S, in_a_thread, listen
 from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 from wakelog.importers.transcript_import import ImportReport
@@ -52,7 +52,7 @@ class TraceIntake:
 
     def __init__(self, spool: SpanSpool, *, token: str = "", host_names: tuple[str, ...] = ()) -> None:
         self._spool, self._token = spool, token
-        self._doors = Doors((*LOOPBACK, *host_names))
+        self._doors = HostGuard((*LOOPBACK, *host_names))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

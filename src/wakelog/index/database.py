@@ -25,7 +25,7 @@ from typing import Any
 import apsw
 
 from wakelog.engines.sqlite import fork_safety as forking
-from wakelog.engines.sqlite.connection import Patience, make_private, transaction, translated, use_write_ahead_log
+from wakelog.engines.sqlite.connection import BusyHandler, make_private, transaction, translated, use_write_ahead_log
 from wakelog.errors import UnavailableError, UnsupportedError
 from wakelog.index.connection import Damaged, small
 from wakelog.index.words import LiteWords
@@ -103,7 +103,7 @@ class Database:
         def connect() -> apsw.Connection:
             with self._translated_errors():
                 db = self._keep(apsw.Connection(self._uri(), flags=_READ_ONLY))
-                db.set_busy_handler(Patience())
+                db.set_busy_handler(BusyHandler())
                 prepare(db)
                 return db
 
@@ -147,7 +147,7 @@ class Database:
             try:
                 checkpoint: Any = db.execute("pragma wal_checkpoint(truncate)").fetchone()
             finally:
-                db.set_busy_handler(Patience())
+                db.set_busy_handler(BusyHandler())
             return not checkpoint[0]
 
     def close(self) -> None:
@@ -251,7 +251,7 @@ class Database:
             make_private(self.path)
         db = apsw.Connection(self._uri(), flags=_READ_WRITE)
         db.create_scalar_function("has_text", _has_text, 2, deterministic=True)
-        db.set_busy_handler(Patience())
+        db.set_busy_handler(BusyHandler())
         return self._keep(db)
 
     def _connect(self) -> apsw.Connection:
@@ -323,7 +323,7 @@ class Database:
 
 def _configure(db: apsw.Connection, *, is_file: bool) -> None:
     """Sets a connection up for a cache that several processes share."""
-    db.set_busy_handler(Patience())
+    db.set_busy_handler(BusyHandler())
     if is_file:
         use_write_ahead_log(db)
     db.pragma("synchronous", "normal")

@@ -36,7 +36,7 @@ Amount = str | int | float | decimal.Decimal | None
 """An amount as people write it: "1.00", 300; None for no limit."""
 
 
-class Use(msgspec.Struct, frozen=True):
+class LimitUse(msgspec.Struct, frozen=True):
     """What was spent of one limit; `unit` is usd, tokens or seconds, and amounts are as the state counts them."""
 
     unit: str
@@ -76,13 +76,13 @@ class Use(msgspec.Struct, frozen=True):
         return f"{spent} of {show(self.unit, self.limit)} ({self.percent} %)"
 
 
-def uses(budget: Mapping[str, Value]) -> tuple[Use, ...]:
+def uses(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
     """What a state's budget says of each unit."""
     limits, spent = budget["limits"], budget["spent"]
-    return tuple(Use(unit, spent.get(key, 0), limits.get(key)) for unit, key in KEYS.items())
+    return tuple(LimitUse(unit, spent.get(key, 0), limits.get(key)) for unit, key in KEYS.items())
 
 
-def reached(budget: Mapping[str, Value]) -> tuple[Use, ...]:
+def reached(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
     """The limits that are reached."""
     return tuple(use for use in uses(budget) if use.is_reached)
 
@@ -177,7 +177,7 @@ def limits_money(log: Log) -> bool:
     return key in log.part("budget")["limits"] or any(key in scope.limits for scope in _open_scopes(log))
 
 
-def note_reached(log: Log, spent: tuple[Use, ...], *, actor: str = "runtime") -> None:
+def note_reached(log: Log, spent: tuple[LimitUse, ...], *, actor: str = "runtime") -> None:
     """Records that limits were reached, once for each limit that was set."""
     for use in spent:
         # The id makes it once, whoever notes it: the runtime, a monitor beside it, or a watcher in another process.
@@ -189,13 +189,13 @@ def note_reached(log: Log, spent: tuple[Use, ...], *, actor: str = "runtime") ->
                 log.append(EventDraft(event, actor=actor), commit_id=commit_id)
 
 
-def how_to_go_on(log: Log, spent: tuple[Use, ...]) -> str:
+def how_to_go_on(log: Log, spent: tuple[LimitUse, ...]) -> str:
     """Why the session stops here, and what a person can do about it."""
     words = " and ".join(use.words for use in spent)
     return f"the budget is reached: {words}; {_raise_command(log, spent)} && wakelog resume {_handle(log)} goes on"
 
 
-def _raise_command(log: Log, spent: tuple[Use, ...]) -> str:
+def _raise_command(log: Log, spent: tuple[LimitUse, ...]) -> str:
     options = " ".join(f"--{use.unit} {plain(use.unit, 2 * max(use.limit or 0, use.spent, 1))}" for use in spent)
     return f"wakelog budget {_handle(log)} {options}"
 
@@ -236,7 +236,7 @@ class BudgetScope:
         self._start: dict[str, int] = {}
 
     @property
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[LimitUse, ...]:
         """What was spent inside so far, of each limit."""
         now = spent_so_far(self._log)
         spent = {key: now[key] - self._start.get(key, 0) for key in now}

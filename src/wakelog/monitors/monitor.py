@@ -44,7 +44,7 @@ def pausing(on_effect: str) -> tuple[str, ...]:
     return (*PAUSING, "untrusted-effect") if on_effect == "ask" else PAUSING
 
 
-class Raised(msgspec.Struct, frozen=True):
+class RaisedFinding(msgspec.Struct, frozen=True):
     """A finding, and what became of it. `seq` is the event that was written; 0 when the monitor only looks."""
 
     session: SessionId
@@ -92,13 +92,13 @@ class Monitor:
         """`catch_up` for those who call it before something new begins: a pause stops that."""
         self.catch_up()
 
-    def catch_up(self) -> list[Raised]:
+    def catch_up(self) -> list[RaisedFinding]:
         """Shows the rules what is new, and writes what they find. Returns what was not known before."""
         with self._lock:
             self._read()
             return self._write()
 
-    def tick(self, now: int | None = None) -> list[Raised]:
+    def tick(self, now: int | None = None) -> list[RaisedFinding]:
         """Catches up, and asks the rules that look at the clock."""
         with self._lock:
             self._read()
@@ -166,8 +166,8 @@ class Monitor:
 
     # Writing
 
-    def _write(self) -> list[Raised]:
-        raised: list[Raised] = []
+    def _write(self) -> list[RaisedFinding]:
+        raised: list[RaisedFinding] = []
         while self._found:
             done = self._settle(*self._found[0])
             self._found.popleft()
@@ -177,7 +177,7 @@ class Monitor:
             budgets.note_reached(self.log, budgets.reached(self.log.part("budget")), actor=ACTOR)
         return raised
 
-    def _settle(self, rule: str, finding: RuleFinding, cause: Seq) -> Raised | None:
+    def _settle(self, rule: str, finding: RuleFinding, cause: Seq) -> RaisedFinding | None:
         """Writes a finding; None when that was done before, or there is nothing to clear."""
         log = self.log
         commit_id = _commit_id(rule, finding, cause)
@@ -185,7 +185,7 @@ class Monitor:
             return None
         if finding.is_over and not self._stands(finding.flag, cause):
             return None
-        done = Raised(log.id, rule, finding, cause)
+        done = RaisedFinding(log.id, rule, finding, cause)
         if not self._writes:
             return done
         draft = EventDraft(_event(rule, finding), actor=ACTOR, cause=cause)

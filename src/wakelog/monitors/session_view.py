@@ -61,7 +61,7 @@ class SeenCall(Call):
         return f"{self.tool}:{self.input[:8]}" if self.input else self.tool
 
 
-class Distrusted(msgspec.Struct, frozen=True):
+class DistrustedEvent(msgspec.Struct, frozen=True):
     """An event whose content is not trusted."""
 
     seq: Seq
@@ -69,7 +69,7 @@ class Distrusted(msgspec.Struct, frozen=True):
     source: str
 
 
-class Before(msgspec.Struct, frozen=True):
+class StateBefore(msgspec.Struct, frozen=True):
     """Small parts of the state as they were before the event."""
 
     status: str = ""
@@ -91,7 +91,7 @@ class SessionView:
         """When that was."""
         self.told_to_go_on: Seq = 0
         """Where a person last said something, or resumed the session."""
-        self.before = Before()
+        self.before = StateBefore()
         self.call: SeenCall | None = None
         """The call that the newest event is about."""
         self.open: dict[str, SeenCall] = {}
@@ -108,7 +108,7 @@ class SessionView:
         """Who holds the lease and was heard of in time. Only for `tick`: it asks the store."""
         self._answers: dict[Seq, SeenCall] = {}
         self._gaps: deque[int] = deque(maxlen=GAPS_KEPT)
-        self._distrusted: list[Distrusted] = []
+        self._distrusted: list[DistrustedEvent] = []
         self._endorsed: set[Seq] = set()
         self._rewinds: dict[Seq, tuple[Seq, Seq]] = {}
         self._recall()
@@ -134,9 +134,9 @@ class SessionView:
 
     # Trust
 
-    def least(self, ranges: Ranges) -> Distrusted | None:
+    def least(self, ranges: Ranges) -> DistrustedEvent | None:
         """The least trusted event in some ranges, the newest of them; None when all are trusted."""
-        found: list[Distrusted] = []
+        found: list[DistrustedEvent] = []
         for first, last in ranges:
             low = bisect_left(self._distrusted, first, key=lambda d: d.seq)
             high = bisect_right(self._distrusted, last, key=lambda d: d.seq)
@@ -167,7 +167,7 @@ class SessionView:
         """Brings all of this forward by the next event."""
         doc, header = self.state, entry.header
         if doc:
-            self.before = Before(doc["status"], doc["turn"], doc["lease"], dict(doc["budget"]))
+            self.before = StateBefore(doc["status"], doc["turn"], doc["lease"], dict(doc["budget"]))
         was_busy = self.is_busy
         self.seq, self.call = entry.seq, None
         self._fold.apply(entry.delta)
@@ -180,7 +180,7 @@ class SessionView:
         if entry.kind in _GO_ON or (entry.kind == "message.added" and header.actor == "user"):
             self.told_to_go_on = entry.seq
         if header.trust != "trusted":
-            self._distrust(Distrusted(entry.seq, header.trust, header.source))
+            self._distrust(DistrustedEvent(entry.seq, header.trust, header.source))
         if entry.kind.startswith("action."):
             self._take_action(entry)
         elif entry.kind in _OTHERS:
@@ -202,10 +202,10 @@ class SessionView:
             asked = SeenCall(action, str(pending["tool"]), str(pending["effect"]), seq, pending["turn"], seqs=[seq])
             asked.status, asked.input = str(pending["status"]), given
             self.open[action] = asked
-        known = [Distrusted(t["seq"], t["trust"], source) for source, t in self.state["trust"].items()]
+        known = [DistrustedEvent(t["seq"], t["trust"], source) for source, t in self.state["trust"].items()]
         self._distrusted = sorted(known, key=lambda d: d.seq)
 
-    def _distrust(self, event: Distrusted) -> None:
+    def _distrust(self, event: DistrustedEvent) -> None:
         self._distrusted.append(event)
         if len(self._distrusted) > DISTRUSTED_KEPT:
             del self._distrusted[: DISTRUSTED_KEPT // 2]
@@ -285,7 +285,7 @@ class SessionView:
             end = bisect_right(self._distrusted, seq, key=lambda d: d.seq)
             sources = [former.source for former in self._distrusted[place:end] if former.source]
             source = sources[0] if sources else f"e{seq}, which was invalidated"
-            self._distrusted[place:end] = [Distrusted(seq, "untrusted", source)]
+            self._distrusted[place:end] = [DistrustedEvent(seq, "untrusted", source)]
 
     def _forked(self, entry: Entry) -> None:
         self.open.clear()  # what was open is the parent's

@@ -16,14 +16,14 @@ from wakelog.engine import Engine, end_of
 from wakelog.errors import NotFoundError, UnavailableError, WakelogError
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
-from wakelog.monitors.monitor import PAUSING, Monitor, Raised
+from wakelog.monitors.monitor import PAUSING, Monitor, RaisedFinding
 from wakelog.monitors.rules import Given
 
 FEED_PAGE, HELD = 1000, 1024
 ENDED = frozenset({"closed", "archived", "deleted"})
 
 
-class Trouble(msgspec.Struct, frozen=True):
+class WatchTrouble(msgspec.Struct, frozen=True):
     """A session that could not be looked at."""
 
     session: SessionId
@@ -57,7 +57,7 @@ class Watcher:
         self._marks: dict[SessionId, Seq] = {}
         self._again: set[SessionId] = set()
 
-    def look(self) -> Iterator[Raised | Trouble]:
+    def look(self) -> Iterator[RaisedFinding | WatchTrouble]:
         """What was found since the last look; the first time, in everything."""
         todo = dict.fromkeys(sorted(self._again))
         self._again.clear()
@@ -72,7 +72,7 @@ class Watcher:
         for session in todo:
             yield from self._look_at(session, Monitor.catch_up)
 
-    def tick(self) -> Iterator[Raised | Trouble]:
+    def tick(self) -> Iterator[RaisedFinding | WatchTrouble]:
         """What the clock says about the sessions at work."""
         for session in list(self._held):
             yield from self._look_at(session, Monitor.tick)
@@ -90,7 +90,9 @@ class Watcher:
             yield from (head.session for head in page if self._ended or head.status not in ENDED)
             after = page[-1].session
 
-    def _look_at(self, session: SessionId, look: Callable[[Monitor], list[Raised]]) -> Iterator[Raised | Trouble]:
+    def _look_at(
+        self, session: SessionId, look: Callable[[Monitor], list[RaisedFinding]]
+    ) -> Iterator[RaisedFinding | WatchTrouble]:
         try:
             monitor = self._monitor(session)
             yield from look(monitor)
@@ -101,10 +103,10 @@ class Watcher:
             self._forget(session)  # deleted meanwhile
         except UnavailableError as exc:
             self._again.add(session)
-            yield Trouble(session, exc.message)
+            yield WatchTrouble(session, exc.message)
         except WakelogError as exc:
             self._held.pop(session, None)
-            yield Trouble(session, exc.message)
+            yield WatchTrouble(session, exc.message)
 
     def _monitor(self, session: SessionId) -> Monitor:
         monitor = self._held.pop(session, None)

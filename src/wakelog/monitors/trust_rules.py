@@ -9,7 +9,7 @@ from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.monitors.carried_addresses import Addresses, only_looks, reads_here, works_here
 from wakelog.monitors.rules import Found, RuleFinding, over
-from wakelog.monitors.session_view import EFFECTS, Distrusted, SeenCall, SessionView
+from wakelog.monitors.session_view import EFFECTS, DistrustedEvent, SeenCall, SessionView
 
 _READ = {
     "message.added": "content",
@@ -136,7 +136,7 @@ class UntrustedEffect:
         self._told.add((flag, severity))
         return RuleFinding(flag, message, severity, (entry.seq, seq), pause, count)
 
-    def _exposure(self, entry: Entry, seen: SessionView) -> tuple[Distrusted | None, str, bool]:
+    def _exposure(self, entry: Entry, seen: SessionView) -> tuple[DistrustedEvent | None, str, bool]:
         """The least trusted of what the model saw, how that is known, and whether it is recorded."""
         header = entry.header
         model: SeenCall | None = seen.context_of(entry)
@@ -148,7 +148,7 @@ class UntrustedEffect:
             # The request is an event of that trust itself; what it came from says more.
             origin = seen.least([(1, entry.seq - 1)])
             where = origin.seq if origin is not None and origin.source == header.source else entry.seq
-            return Distrusted(where, header.trust, header.source), "recorded as the trust of the request", True
+            return DistrustedEvent(where, header.trust, header.source), "recorded as the trust of the request", True
         if model is not None and model.context:
             return None, "", True
         return seen.least(seen.view()), "assumed, since it is in view and no context is recorded", False

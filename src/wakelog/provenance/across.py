@@ -19,7 +19,7 @@ from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq, SessionId, is_session_id
-from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import OUTSIDE
 from wakelog.provenance.graph import WINDOW, Graph, Known
 from wakelog.provenance.taint import PARTS, Part, Touched, describe, part_of, spread
@@ -112,7 +112,7 @@ class _Spread:
 
     def run(self, log: Log, source: What | None, rank: int) -> TaintAcross:
         graph = Graph(log, None, wide=self._wide)
-        trusts = Trusts(graph)
+        trusts = TrustByEvent(graph)
         target = find_sources(graph, trusts, source) if source is not None else distrusted(graph, trusts, rank)
         queue = deque([_Arrival(log, frozenset(target.seqs), None, False)])
         counts_roots, self._by_trust = target.kind == "source", source is None
@@ -136,7 +136,7 @@ class _Spread:
     def _visit(self, arrival: _Arrival, counts_roots: bool) -> list[_Arrival]:
         log, roots, via = arrival.log, arrival.roots, arrival.via
         graph = Graph(log, None, wide=self._wide)
-        trusts = Trusts(graph)
+        trusts = TrustByEvent(graph)
         walk = spread(graph, roots, endorsed(graph, trusts) if self._by_trust else frozenset())
         reached = set(walk.reached)
         head = log.head()
@@ -189,7 +189,7 @@ class _Spread:
         return found
 
 
-def endorsed(graph: Graph, trusts: Trusts) -> frozenset[Seq]:
+def endorsed(graph: Graph, trusts: TrustByEvent) -> frozenset[Seq]:
     """Events that somebody vouched for: nothing goes on through them."""
     marks = graph.tracks.marks.items()
     return frozenset(s for s, each in marks if each[-1].mark == "endorsed" and not trusts.rank(s))

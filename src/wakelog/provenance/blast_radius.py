@@ -14,10 +14,10 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
-from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Graph, Known
-from wakelog.provenance.taint import ITEMS, Now, Touched, describe, part_of, spread
+from wakelog.provenance.taint import ITEMS, StateNow, Touched, describe, part_of, spread
 from wakelog.provenance.targets import What, find
 from wakelog.provenance.walk import Walk
 
@@ -89,14 +89,14 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
     found = [s for s in walk.reached if s not in targets and part_of(graph, s)]
     found.sort(key=lambda s: (-walk.reached[s].strength, s))
     shown = found[:items] if items else found
-    now = Now(graph)
+    now = StateNow(graph)
     resting, safe, unknown = _sorted_out(graph, walk, now)
     return Blast(
         session=log.id,
         at=graph.head,
         seq=seq,
         targets=targets,
-        rests=tuple(describe(graph, Trusts(graph), walk, shown)),
+        rests=tuple(describe(graph, TrustByEvent(graph), walk, shown)),
         resting=resting,
         safe=safe,
         unknown=unknown,
@@ -105,7 +105,7 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
     )
 
 
-def _sorted_out(graph: Graph, walk: Walk, now: Now) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
+def _sorted_out(graph: Graph, walk: Walk, now: StateNow) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
     resting, safe, unknown = [], [], []
     for part, name, seqs in _held_things(graph, now):
         kept = Kept(part, name, max(seqs), _least_known(graph, seqs))
@@ -118,7 +118,7 @@ def _sorted_out(graph: Graph, walk: Walk, now: Now) -> tuple[tuple[Kept, ...], t
     return tuple(resting), tuple(safe), tuple(unknown)
 
 
-def _held_things(graph: Graph, now: Now) -> list[tuple[Held, str, frozenset[Seq]]]:
+def _held_things(graph: Graph, now: StateNow) -> list[tuple[Held, str, frozenset[Seq]]]:
     """What the state holds, and the events each thing is made of."""
     state = now.state
     held: list[tuple[Held, str, frozenset[Seq]]] = []
@@ -149,5 +149,5 @@ def raised_by(log: Log, targets: tuple[Seq, ...]) -> tuple[Seq, ...]:
     """The events that would be trusted more if some were endorsed now."""
     graph = Graph(log)
     mark = Judgement(graph.head + 1, "endorsed", "")
-    before, after = Trusts(graph), Trusts(graph, dict.fromkeys(targets, mark))
+    before, after = TrustByEvent(graph), TrustByEvent(graph, dict.fromkeys(targets, mark))
     return tuple(s for s in range(1, graph.head + 1) if after.rank(s) < before.rank(s))

@@ -22,7 +22,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS, Trust, distrust
 from wakelog.provenance.event_index import MODEL_CALLS, Judgement, Role
 from wakelog.provenance.graph import Edge, Graph, Known
-from wakelog.provenance.range_maximum import Maxima
+from wakelog.provenance.range_maximum import RangeMaxima
 
 _UNTRUSTED = distrust("untrusted")
 _BY_MODEL = ("cause", "answers", "says", "made")
@@ -41,16 +41,16 @@ class Exposure(msgspec.Struct, frozen=True):
     """The least trusted events in the window, the newest of them; empty when all are trusted."""
 
 
-class Trusts:
+class TrustByEvent:
     """The effective trust of every event, worked out in one pass over the graph."""
 
     def __init__(self, graph: Graph, more: Mapping[Seq, Judgement] | None = None) -> None:
         """`more` are marks to be tried: they count as the last word on their events."""
         self.graph = graph
         self._more = more or {}
-        self._stamps = Maxima()
-        self._ranks = Maxima()
-        self._invalid = Maxima()
+        self._stamps = RangeMaxima()
+        self._ranks = RangeMaxima()
+        self._invalid = RangeMaxima()
         self.own = bytearray(1)
         """1 where an event's stamp is its own and not inherited."""
         if not (self._more or graph.tracks.marks or any(graph.tracks.stamps)):
@@ -129,14 +129,14 @@ class Trusts:
 
 
 def effective_trust(graph: Graph, seq: Seq) -> Trust:
-    """The trust of one event now. For many, make one `Trusts`: each is a pass over the graph."""
-    return Trusts(graph).trust(seq)
+    """The trust of one event now. For many, make one `TrustByEvent`: each is a pass over the graph."""
+    return TrustByEvent(graph).trust(seq)
 
 
-def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
+def exposure(graph: Graph, seq: Seq, trusts: TrustByEvent | None = None) -> Exposure:
     """What the model call behind an event had in its window: the call itself, or the one whose answer it is recorded to
     depend on. Where neither is recorded, everything that was in view."""
-    trusts = trusts or Trusts(graph)
+    trusts = trusts or TrustByEvent(graph)
     call = model_behind(graph, seq)
     recorded = graph.tracks.ranges.get(call)
     ranges = list(recorded or graph.tracks.view_at(call or seq))
@@ -146,7 +146,7 @@ def exposure(graph: Graph, seq: Seq, trusts: Trusts | None = None) -> Exposure:
     return Exposure(TRUSTS[rank], known, call, worst)
 
 
-def _newest(trusts: Trusts, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterator[Seq]:
+def _newest(trusts: TrustByEvent, ranges: list[tuple[Seq, Seq]], rank: int) -> Iterator[Seq]:
     left = WORST_SHOWN
     for first, last in sorted(ranges, reverse=True):
         while left and last >= first and (found := trusts.newest(first, last, rank)):

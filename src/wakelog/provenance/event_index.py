@@ -148,7 +148,7 @@ _decode = msgspec.json.Decoder(_Body).decode
 _NOTHING = _Body()
 
 
-class Tracks:
+class EventArrays:
     """The arrays, by seq; position 0 is unused."""
 
     def __init__(self) -> None:
@@ -201,7 +201,7 @@ class Tracks:
         return place < len(places) and places[place] <= last
 
 
-def read_tracks(log: Log, upto: Seq | None = None) -> Tracks:
+def read_tracks(log: Log, upto: Seq | None = None) -> EventArrays:
     """One pass over a session, its parents' part included; every byte is checked on the way."""
     walker = _Walker()
     for entry in log.entries(upto=upto):
@@ -213,7 +213,7 @@ class _Walker:
     """The pass, and what it must remember only while it lasts."""
 
     def __init__(self) -> None:
-        self.tracks = Tracks()
+        self.tracks = EventArrays()
         self._turn = -1
         self._began: Seq = 1
         self._model: Seq = 0

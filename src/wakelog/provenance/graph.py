@@ -29,8 +29,8 @@ from wakelog.provenance.event_index import (
     OUTSIDE,
     Condition,
     EdgeKind,
+    EventArrays,
     Role,
-    Tracks,
     read_tracks,
 )
 
@@ -85,7 +85,9 @@ class Graph:
     turns.
     """
 
-    def __init__(self, log: Log, at: Seq | None = None, *, wide: bool = False, tracks: Tracks | None = None) -> None:
+    def __init__(
+        self, log: Log, at: Seq | None = None, *, wide: bool = False, tracks: EventArrays | None = None
+    ) -> None:
         self.log = log
         self.wide = wide
         self._at = at
@@ -93,7 +95,7 @@ class Graph:
             self.tracks = tracks
 
     @cached_property
-    def tracks(self) -> Tracks:
+    def tracks(self) -> EventArrays:
         return read_tracks(self.log, self._at)
 
     def widened(self) -> Graph:

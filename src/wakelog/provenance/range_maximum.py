@@ -11,7 +11,7 @@ from array import array
 _BLOCK = 256
 
 
-class Maxima:
+class RangeMaxima:
     """Numbers from 0 up, by position; 0 is nothing. Position 0 is unused, as seqs begin at 1."""
 
     def __init__(self) -> None:

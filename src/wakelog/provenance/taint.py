@@ -20,7 +20,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import as_text
 from wakelog.model.trust import Trust, distrust
 from wakelog.model.values import Value
-from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Judgement, key_in_delta
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.key_writers import data_writers
@@ -128,7 +128,7 @@ def taint(
 ) -> Taint:
     """What depends on a source (`web:*`), an event, a turn, a key or a file. `items` limits what is listed (0: all)."""
     graph = Graph(log, at, wide=wide)
-    trusts = Trusts(graph)
+    trusts = TrustByEvent(graph)
     target = find_sources(graph, trusts, source)
     return _answer(graph, trusts, target, frozenset(), parts, items)
 
@@ -145,14 +145,14 @@ def taint_by_trust(
     """What depends on anything that is no more than `trust`: "unverified" is unverified and untrusted input alike.
     Nothing goes on through what was endorsed."""
     graph = Graph(log, at, wide=wide)
-    trusts = Trusts(graph)
+    trusts = TrustByEvent(graph)
     target = distrusted(graph, trusts, distrust(trust))
     endorsed = (s for s, marks in graph.tracks.marks.items() if marks[-1].mark == "endorsed" and not trusts.rank(s))
     return _answer(graph, trusts, target, frozenset(endorsed), parts, items)
 
 
 def _answer(
-    graph: Graph, trusts: Trusts, target: Target, stops: frozenset[Seq], parts: Iterable[Part] | None, items: int
+    graph: Graph, trusts: TrustByEvent, target: Target, stops: frozenset[Seq], parts: Iterable[Part] | None, items: int
 ) -> Taint:
     wanted = frozenset(PARTS if parts is None else parts)
     walk = spread(graph, target.seqs, stops)
@@ -221,13 +221,13 @@ def part_of(graph: Graph, seq: Seq) -> Part | None:
 # Describing
 
 
-def describe(graph: Graph, trusts: Trusts, walk: Walk, seqs: Iterable[Seq]) -> list[Touched]:
+def describe(graph: Graph, trusts: TrustByEvent, walk: Walk, seqs: Iterable[Seq]) -> list[Touched]:
     """The events by name, with the way to each."""
-    now = Now(graph)
+    now = StateNow(graph)
     return [_touched(graph, trusts, walk, seq, now) for seq in seqs]
 
 
-def _touched(graph: Graph, trusts: Trusts, walk: Walk, seq: Seq, now: Now) -> Touched:
+def _touched(graph: Graph, trusts: TrustByEvent, walk: Walk, seq: Seq, now: StateNow) -> Touched:
     part = part_of(graph, seq)
     assert part is not None
     entry = graph.log.entry(seq)
@@ -280,7 +280,7 @@ def name_of(graph: Graph, entry: Entry, part: Part) -> str:
     return name or ("(erased)" if entry.record.body else "(pruned)")
 
 
-class Now:
+class StateNow:
     """What the state holds at the end of the graph."""
 
     def __init__(self, graph: Graph) -> None:

@@ -11,7 +11,7 @@ from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.model.document import empty_document, told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS
-from wakelog.provenance.effective_trust import Trusts
+from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import OUTSIDE, Role
 from wakelog.provenance.graph import Graph
 from wakelog.provenance.key_writers import key_writer
@@ -140,7 +140,7 @@ def _no_file(graph: Graph, what: str) -> NotFoundError:
 # Sources
 
 
-def find_sources(graph: Graph, trusts: Trusts, source: What) -> Target:
+def find_sources(graph: Graph, trusts: TrustByEvent, source: What) -> Target:
     """Where a spread begins: everything that came in from sources of that name (`web:*`), or what `find` finds."""
     if isinstance(source, int) or is_key(source) or point_in(source):
         return find(graph, source)
@@ -155,7 +155,7 @@ def find_sources(graph: Graph, trusts: Trusts, source: What) -> Target:
     return find(graph, source)
 
 
-def distrusted(graph: Graph, trusts: Trusts, rank: int) -> Target:
+def distrusted(graph: Graph, trusts: TrustByEvent, rank: int) -> Target:
     """Everything that is not trusted of itself: stamped so where it came in, or invalidated."""
     marks = graph.tracks.marks
     seqs = [

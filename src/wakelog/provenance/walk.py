@@ -15,7 +15,7 @@ import msgspec
 from wakelog.model.ids import Seq
 from wakelog.provenance.event_index import EdgeKind
 from wakelog.provenance.graph import ALL, CARRIED, CERTAIN, TOLD, Edge, Graph
-from wakelog.provenance.range_maximum import Maxima
+from wakelog.provenance.range_maximum import RangeMaxima
 
 Extra = Mapping[Seq, tuple[Edge, ...]]
 """Edges beyond those of the graph, by the event they start from: matches."""
@@ -40,7 +40,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.reached: dict[Seq, Reach] = {}
-        self.values = [Maxima() for _ in SCOPES]
+        self.values = [RangeMaxima() for _ in SCOPES]
         """Going on, how strongly and how soon each event was reached, by scope."""
 
     def path(self, seq: Seq) -> list[Reach]:

@@ -15,7 +15,7 @@ import msgspec
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
-from wakelog.provenance.effective_trust import Exposure, Trusts, exposure
+from wakelog.provenance.effective_trust import Exposure, TrustByEvent, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.targets import Target, What, find, telling
@@ -109,7 +109,7 @@ def why(
     # A line is of the change that made it; what else stands in the file does not matter.
     without: frozenset[EdgeKind] = frozenset({"earlier"} if target.way == "lines" else ())
     walk, extra, limits = _walk(graph, target.seqs, without)
-    trusts = Trusts(graph)
+    trusts = TrustByEvent(graph)
     laid_out = _lay_out(graph, walk, extra, trusts, depth or len(walk.reached), steps)
     if len(laid_out) < len(walk.reached):
         limits.append(f"{len(laid_out)} of {len(walk.reached)} events are shown")
@@ -178,7 +178,7 @@ def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Se
 
 
 def _lay_out(
-    graph: Graph, walk: Walk, extra: dict[Seq, tuple[Edge, ...]], trusts: Trusts, depth: int, steps: int
+    graph: Graph, walk: Walk, extra: dict[Seq, tuple[Edge, ...]], trusts: TrustByEvent, depth: int, steps: int
 ) -> list[WhyStep]:
     below: dict[Seq, list[Reach]] = {}
     for reach in walk.reached.values():
@@ -221,7 +221,9 @@ def _few(children: list[Reach]) -> Iterator[Reach]:
         left -= is_one_of_many
 
 
-def _step(graph: Graph, trusts: Trusts, reach: Reach, level: int, folded: int, matches: tuple[Edge, ...]) -> WhyStep:
+def _step(
+    graph: Graph, trusts: TrustByEvent, reach: Reach, level: int, folded: int, matches: tuple[Edge, ...]
+) -> WhyStep:
     seq, edge = reach.seq, reach.edge
     return WhyStep(
         seq=seq,
@@ -240,7 +242,7 @@ def _step(graph: Graph, trusts: Trusts, reach: Reach, level: int, folded: int, m
     )
 
 
-def _origins(graph: Graph, walk: Walk, trusts: Trusts) -> Iterator[Origin]:
+def _origins(graph: Graph, walk: Walk, trusts: TrustByEvent) -> Iterator[Origin]:
     by_source: dict[str, list[Reach]] = {}
     for reach in walk.reached.values():
         if graph.is_origin(reach.seq):

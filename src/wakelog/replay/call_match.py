@@ -21,14 +21,14 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, differing, value_text
-from wakelog.replay.recording import Begun, RecordedCall, Recording
+from wakelog.replay.recording import RecordedCall, RecordedTurn, Recording
 from wakelog.replay.report import ReplayRow, Verdict
 from wakelog.state.patch import equal
 
 Order = Literal["recorded", "any"]
 
 
-class Made(msgspec.Struct):
+class ReplayedCall(msgspec.Struct):
     """A call that the replay makes."""
 
     tool: str
@@ -62,9 +62,9 @@ class Matcher:
         """Which turn the replay is in; 0 before the first."""
         self._order = order
         self._lock = threading.Lock()
-        self._made: list[Made] = []
-        self._taken: dict[int, Made] = {}
-        self._instead: dict[int, Made] = {}
+        self._made: list[ReplayedCall] = []
+        self._taken: dict[int, ReplayedCall] = {}
+        self._instead: dict[int, ReplayedCall] = {}
         self._turns: list[ReplayRow] = []
         self._same: dict[tuple[int, str, str], list[RecordedCall]] = defaultdict(list)
         self._of_turn: dict[int, list[RecordedCall]] = defaultdict(list)
@@ -77,7 +77,7 @@ class Matcher:
 
     # Turns
 
-    def open_turn(self, given: Value, *, again: bool = False) -> tuple[Begun | None, ReplayRow | None]:
+    def open_turn(self, given: Value, *, again: bool = False) -> tuple[RecordedTurn | None, ReplayRow | None]:
         """The recorded turn that now begins once more, and what is different about it."""
         if not again:
             self.place += 1
@@ -106,7 +106,7 @@ class Matcher:
 
     # Calls
 
-    def find(self, made: Made) -> RecordedCall | None:
+    def find(self, made: ReplayedCall) -> RecordedCall | None:
         """Takes the step that a call is; None when the recording has none left."""
         with self._lock:
             made.place = self.place
@@ -128,7 +128,7 @@ class Matcher:
                 other.instead = None
             return step
 
-    def forget(self, made: Made) -> None:
+    def forget(self, made: ReplayedCall) -> None:
         """The call was none of its own: it was answered by its key, which the recording does not count either."""
         with self._lock:
             self._made.remove(made)
@@ -156,14 +156,14 @@ class Matcher:
         """The steps that the agent's own code has still to make, as far as can be told."""
         return (s for s in self._free(place) if not s.inside and s.number not in self._instead)
 
-    def _exact(self, made: Made) -> RecordedCall | None:
+    def _exact(self, made: ReplayedCall) -> RecordedCall | None:
         for place in dict.fromkeys((made.place, 0)):
             steps = [s for s in self._same.get((place, made.tool, made.input_hash), ()) if s.number not in self._taken]
             if steps:
                 return next((s for s in steps if s.action == made.key), steps[0])
         return None
 
-    def _near(self, made: Made) -> RecordedCall | None:
+    def _near(self, made: ReplayedCall) -> RecordedCall | None:
         """The step that a call is but for secrets, which the record does not hold."""
         for step in self._free(made.place):
             if step.tool != made.tool or step.number < self._first_redacted or step.gone:
@@ -174,28 +174,28 @@ class Matcher:
                 return step
         return None
 
-    def _beside(self, made: Made) -> RecordedCall | None:
+    def _beside(self, made: ReplayedCall) -> RecordedCall | None:
         """The step that an unknown call stands in for: one of the same tool, and the next one where order counts."""
         if self._is_ordered(made):
             return made.next if made.next is not None and _is_alike(made.next, made) else None
         return next((s for s in self._open(made.place) if _is_alike(s, made)), None)
 
-    def _is_ordered(self, made: Made) -> bool:
+    def _is_ordered(self, made: ReplayedCall) -> bool:
         return self._order == "recorded" and made.in_line and made.place not in self.recording.parallel
 
-    def _is_early(self, made: Made, step: RecordedCall) -> bool:
+    def _is_early(self, made: ReplayedCall, step: RecordedCall) -> bool:
         if made.next is None or not self._is_ordered(made):
             return False
         return made.next.place == step.place and made.next.number < step.number
 
     # What is different
 
-    def row(self, made: Made) -> ReplayRow:
+    def row(self, made: ReplayedCall) -> ReplayRow:
         """How a call compares, as far as is known now."""
         with self._lock:
             return self._row(made)
 
-    def _row(self, made: Made) -> ReplayRow:
+    def _row(self, made: ReplayedCall) -> ReplayRow:
         step = made.step or made.instead
         kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
         if made.verdict == "moved" and made.next is not None:
@@ -233,7 +233,7 @@ class Matcher:
     def _end_of(self, place: int) -> int:
         return max((s.number for s in self.recording.steps if s.place <= place), default=0)
 
-    def _moved(self, made: Made, early: RecordedCall, kind: Literal["tool", "model"]) -> ReplayRow:
+    def _moved(self, made: ReplayedCall, early: RecordedCall, kind: Literal["tool", "model"]) -> ReplayRow:
         text, note = call_text(made.tool, made.input), made.note
         if made.step is not None:
             note = f"recorded as step {made.step.number} (e{made.step.seq})"
@@ -253,7 +253,7 @@ class Matcher:
             note,
         )
 
-    def _differs(self, made: Made, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
+    def _differs(self, made: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
         names = differing(recorded, made.input)
         if step.is_model and step.tool != made.tool:
             return ("model", *(n for n in names if n != "model"))
@@ -321,5 +321,5 @@ class Matcher:
             yield ReplayRow("turn", 0, begun.turn, begun.seq, "missing", "", value_text(begun.input), "")
 
 
-def _is_alike(step: RecordedCall, made: Made) -> bool:
+def _is_alike(step: RecordedCall, made: ReplayedCall) -> bool:
     return step.tool == made.tool or (step.is_model and made.effect == "model")

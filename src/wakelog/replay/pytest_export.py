@@ -9,7 +9,7 @@ import re
 
 from wakelog.log import Log
 from wakelog.log.reader import read_commits
-from wakelog.replay.recording import Begun, Recording
+from wakelog.replay.recording import RecordedTurn, Recording
 from wakelog.replay.scratch import scratch_log
 
 PLACEHOLDER = "module:function"
@@ -64,7 +64,7 @@ def test_{function}_does_what_it_did() -> None:
 '''
 
 
-def _described(recording: Recording, place: int, begun: Begun) -> str:
+def _described(recording: Recording, place: int, begun: RecordedTurn) -> str:
     tools = [step.tool for step in recording.steps if step.place == place and not step.inside]
     text = begun.input if isinstance(begun.input, str) else repr(begun.input)
     text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"

@@ -28,7 +28,7 @@ from wakelog.runtime.outcome import Status, status_of
 from wakelog.runtime.tools import CallRequest, Tool
 
 
-class Recalled(msgspec.Struct, frozen=True):
+class RecordedOutcome(msgspec.Struct, frozen=True):
     """What came of a recorded call."""
 
     status: Status
@@ -43,7 +43,7 @@ class Recalled(msgspec.Struct, frozen=True):
     stream: dict[str, Value]
 
 
-def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
+def recall(log: Log, step: RecordedCall, tool: Tool | None) -> RecordedOutcome:
     """Reads a step's outcome; NotFoundError when it is no longer there. `tool` knows the exceptions it raises."""
     first, last = step.seqs[0], step.seqs[-1]
     near = last - first < 4 * len(step.seqs)
@@ -58,7 +58,7 @@ def recall(log: Log, step: RecordedCall, tool: Tool | None) -> Recalled:
         raise NotFoundError(f"the output of event {told.seq} was erased", kind="result-gone")
     status, error = _status_and_error(step, entries[0], told)
     exception = _exception(error, status, tool, told.seq) if error is not None and tool is not None else None
-    return Recalled(
+    return RecordedOutcome(
         status,
         output,
         error,
@@ -103,7 +103,7 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
 
 
 def record_again(
-    log: Log, flow: Flow, given: CallRequest, step: RecordedCall, recalled: Recalled, origin: Log, *, whole: bool
+    log: Log, flow: Flow, given: CallRequest, step: RecordedCall, recalled: RecordedOutcome, origin: Log, *, whole: bool
 ) -> Seq:
     """Appends a step that was answered; returns the seq of its outcome."""
     if not whole:
@@ -140,7 +140,7 @@ def _fetched(origin: Log, entry: Entry, name: str) -> Value:
     return Payload(value) if isinstance(value, bytes) else value
 
 
-def _in_one(step: RecordedCall, recalled: Recalled, origin: Log) -> ev.ActionRecorded:
+def _in_one(step: RecordedCall, recalled: RecordedOutcome, origin: Log) -> ev.ActionRecorded:
     request = recalled.entries[0]
     outcome = recalled.status if recalled.status in ("succeeded", "timed_out") else "failed"
     name = origin.head().name or origin.id

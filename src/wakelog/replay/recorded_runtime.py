@@ -20,9 +20,9 @@ from wakelog.errors import DivergenceError, NotAllowedError, NotFoundError, Wake
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.replay.call_match import Made, Matcher
+from wakelog.replay.call_match import Matcher, ReplayedCall
 from wakelog.replay.call_text import value_text
-from wakelog.replay.recorded_outcome import Recalled, recall, record_again
+from wakelog.replay.recorded_outcome import RecordedOutcome, recall, record_again
 from wakelog.replay.recording import RecordedCall
 from wakelog.replay.report import Mode, ReplayRow, sentence
 from wakelog.runtime.ambient import current_call, inside
@@ -114,13 +114,13 @@ class ReplayRuntime(Runtime):
             yield Do(functools.partial(self._compare, made, made.step, outcome))
         return outcome
 
-    def _made(self, given: CallRequest) -> Made:
+    def _made(self, given: CallRequest) -> ReplayedCall:
         tool = given.tool
         stored = without(given.arguments, tool.policy.redact) if given.stored is None else given.stored
         in_line = caller() == self.main and current_call() is None
-        return Made(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
+        return ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
 
-    def _find(self, given: CallRequest, made: Made) -> Outcome | None:
+    def _find(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
         """The recorded outcome of a call, or None when it is to be run."""
         self._go_no_further()
         if made.key in self._by_key:
@@ -142,7 +142,7 @@ class ReplayRuntime(Runtime):
             raise self._refusal(made)
         return None
 
-    def _answer(self, given: CallRequest, made: Made, step: RecordedCall) -> Outcome:
+    def _answer(self, given: CallRequest, made: ReplayedCall, step: RecordedCall) -> Outcome:
         tool, matcher = given.tool, self.matcher
         if step.gone or not step.outcome:
             self._stop(self._gone_error(step) if step.gone else self._cut(step))
@@ -167,7 +167,7 @@ class ReplayRuntime(Runtime):
         return outcome
 
     @staticmethod
-    def _outcome(given: CallRequest, step: RecordedCall, recalled: Recalled, seq: Seq) -> Outcome:
+    def _outcome(given: CallRequest, step: RecordedCall, recalled: RecordedOutcome, seq: Seq) -> Outcome:
         outcome = Outcome(
             step.action,
             given.tool.name,
@@ -181,7 +181,7 @@ class ReplayRuntime(Runtime):
         )
         return answered_again(given.tool, outcome, recalled.output, {"stream": recalled.stream})
 
-    def _known_before(self, given: CallRequest, made: Made) -> Outcome | None:
+    def _known_before(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
         """The outcome of a call that was made under its key before the part that is replayed."""
         past = by_key(self.log, made.key)[0] if made.key else None
         if past is None or not past.is_answer:
@@ -190,7 +190,7 @@ class ReplayRuntime(Runtime):
 
     # What is different
 
-    def _compare(self, made: Made, step: RecordedCall, outcome: Outcome) -> None:
+    def _compare(self, made: ReplayedCall, step: RecordedCall, outcome: Outcome) -> None:
         """Whether a call that was run came out as recorded."""
         if not step.outcome:
             made.note = "the recording has no outcome of it"
@@ -249,7 +249,7 @@ class ReplayRuntime(Runtime):
             seq=step.seq,
         )
 
-    def _refusal(self, made: Made) -> NotAllowedError:
+    def _refusal(self, made: ReplayedCall) -> NotAllowedError:
         row = self.matcher.row(made)
         why = "a live replay runs everything" if self.mode == "live" else "the recording does not have it"
         other = '; mode="fill" answers recorded calls from the record' if self.mode == "live" else ""

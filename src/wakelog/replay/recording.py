@@ -69,7 +69,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
         return self.effect == "model"
 
 
-class Begun(msgspec.Struct, frozen=True):
+class RecordedTurn(msgspec.Struct, frozen=True):
     """A recorded turn: what it began with and how it ended."""
 
     turn: int
@@ -96,7 +96,7 @@ class Recording(msgspec.Struct, frozen=True):
     """What it is called: fix-auth@4..@7."""
     first: Seq
     last: Seq
-    turns: tuple[Begun, ...]
+    turns: tuple[RecordedTurn, ...]
     steps: tuple[RecordedCall, ...]
     parallel: frozenset[int]
     """The places of turns in which calls were made side by side."""
@@ -205,7 +205,7 @@ class _Reading:
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.turns: list[Begun] = []
+        self.turns: list[RecordedTurn] = []
         self.steps: list[_Open] = []
         self._calls = Calls(Call)
         self._of_call: dict[Seq, _Open] = {}
@@ -240,7 +240,7 @@ class _Reading:
     def _begin_turn(self, entry: Entry) -> None:
         body, header = entry.body, entry.header
         value = self.log.value(entry, body.get("input"))
-        begun = Begun(header.turn, header.attempt, entry.seq, value, bool(body.get("retry")), "open", "")
+        begun = RecordedTurn(header.turn, header.attempt, entry.seq, value, bool(body.get("retry")), "open", "")
         self.turns.append(begun)
         self._places[header.turn] = len(self.turns)
 

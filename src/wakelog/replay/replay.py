@@ -20,7 +20,7 @@ from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.replay.agent_run import drive_agent, drive_agent_async
 from wakelog.replay.recorded_runtime import ReplayRuntime
-from wakelog.replay.recording import Begun, Recording
+from wakelog.replay.recording import RecordedTurn, Recording
 from wakelog.replay.report import Report
 from wakelog.runtime.ambient import enter_replay
 from wakelog.state.diff import diff
@@ -45,7 +45,7 @@ class Replay(Generic[T]):
         self._before: list[Any] = []
 
     @property
-    def turns(self) -> tuple[Begun, ...]:
+    def turns(self) -> tuple[RecordedTurn, ...]:
         """The recorded turns: number, input, and how each ended."""
         return self.recording.turns
 

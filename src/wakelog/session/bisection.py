@@ -35,7 +35,7 @@ class BisectPoint(msgspec.Struct, frozen=True):
         return f"@{self.turn}" + (f".{self.attempt}" if self.attempt > 1 else "")
 
 
-class Judged(msgspec.Struct, frozen=True):
+class JudgedPoint(msgspec.Struct, frozen=True):
     """What was said about a point."""
 
     seq: Seq
@@ -47,7 +47,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
     session: SessionId
     points: tuple[BisectPoint, ...]
-    judged: tuple[Judged, ...] = ()
+    judged: tuple[JudgedPoint, ...] = ()
 
     @property
     def _ends(self) -> tuple[int, int]:
@@ -110,7 +110,7 @@ class Bisection(msgspec.Struct, frozen=True):
             raise InvalidInputError(
                 f"{point.place} cannot be {verdict}: {other.place} is known to be {known}", kind="bad-verdict"
             )
-        return msgspec.structs.replace(self, judged=(*self.judged, Judged(point.seq, verdict)))
+        return msgspec.structs.replace(self, judged=(*self.judged, JudgedPoint(point.seq, verdict)))
 
 
 class Bisected(msgspec.Struct, frozen=True):
@@ -119,7 +119,7 @@ class Bisected(msgspec.Struct, frozen=True):
     first_bad: BisectPoint | None
     last_good: BisectPoint
     suspects: tuple[BisectPoint, ...]
-    judged: tuple[Judged, ...]
+    judged: tuple[JudgedPoint, ...]
     change: TurnDiff | None
 
 

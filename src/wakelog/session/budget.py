@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.monitors.budgets import Amount, BudgetScope, Use, left_of, limits_of, set_limits, uses
+from wakelog.monitors.budgets import Amount, BudgetScope, LimitUse, left_of, limits_of, set_limits, uses
 from wakelog.session.base import Base, Where, check_text
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class SessionBudget:
         a limit is reached, the next call is refused with NotAllowedError, kind `budget-reached`."""
         return BudgetScope(self._session.log, limits_of(limits))
 
-    def spent(self, at: Where = None) -> tuple[Use, ...]:
+    def spent(self, at: Where = None) -> tuple[LimitUse, ...]:
         """What the session had spent at a point, or by now, in usd, tokens and seconds, beside the limit of each."""
         log = self._session.log
         return uses(log.part("budget") if at is None else log.state(self._session.seq(at))["budget"])

@@ -26,7 +26,7 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.base import GitPlace
 from wakelog.session.data import LABEL, DataType, Migrations, bring_forward, initial
-from wakelog.store.keywords import Reading, SessionKeywords
+from wakelog.store.keywords import ResumeKeywords, SessionKeywords
 from wakelog.store.new_ids import new_root_id
 from wakelog.store.questions import StoreQuestions
 from wakelog.store.url import default_url, open_engine
@@ -201,13 +201,13 @@ class Store(StoreQuestions):
             return Log(self.engine, session, clock=self.clock, redact=self.redact), False
 
     @overload
-    def resume(self, name_or_id: str, *, data: type[S], **reading: Unpack[Reading]) -> Session[S]: ...
+    def resume(self, name_or_id: str, *, data: type[S], **reading: Unpack[ResumeKeywords]) -> Session[S]: ...
     @overload
     def resume(
-        self, name_or_id: str, *, data: dict[str, Any] | None = None, **reading: Unpack[Reading]
+        self, name_or_id: str, *, data: dict[str, Any] | None = None, **reading: Unpack[ResumeKeywords]
     ) -> Session[dict[str, Any]]: ...
     @overload
-    def resume(self, name_or_id: str, *, data: S, **reading: Unpack[Reading]) -> Session[S]: ...
+    def resume(self, name_or_id: str, *, data: S, **reading: Unpack[ResumeKeywords]) -> Session[S]: ...
     def resume(
         self,
         name_or_id: str,

@@ -9,7 +9,7 @@ from wakelog.monitors.budgets import Amount
 from wakelog.session.data import Migrations
 
 
-class Reading(TypedDict, total=False):
+class ResumeKeywords(TypedDict, total=False):
     """The keywords of `Store.resume`."""
 
     version: int

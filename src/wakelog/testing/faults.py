@@ -45,7 +45,7 @@ import msgspec
 from wakelog.engine import Engine, Pending
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.engines.sqlite.group_commit import GroupedAppend
-from wakelog.engines.sqlite.rows import Packed
+from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import UnavailableError
 from wakelog.model.records import Commit, Head
 
@@ -79,7 +79,7 @@ class DyingEngine(SqliteEngine):
         super()._write(batch)
         self._reached("after-commit")
 
-    def _store(self, db: apsw.Connection, commits: tuple[Packed, ...]) -> Head:
+    def _store(self, db: apsw.Connection, commits: tuple[PackedCommit, ...]) -> Head:
         head = super()._store(db, commits)
         self._reached("after-insert")
         return head

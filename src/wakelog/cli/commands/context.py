@@ -9,7 +9,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument, why_option
-from wakelog.cli.render.results import Of, plain
+from wakelog.cli.render.results import SessionResult, plain
 from wakelog.cli.render.results import shape as shape_of
 from wakelog.cli.render.sessions import handle, identity, label, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
@@ -20,7 +20,7 @@ from wakelog.context.brief import DEFAULT_BUDGET
 from wakelog.context.compaction import Summary
 from wakelog.context.handles import Evicted
 from wakelog.context.items import Item
-from wakelog.context.recorded_window import Moved, RecordedWindow
+from wakelog.context.recorded_window import RecordedWindow, WindowChange
 from wakelog.context.shapes import Shape
 from wakelog.context.window_look import WindowLook
 from wakelog.session import Session
@@ -62,7 +62,7 @@ shape_of(
 
 shape_of(Evicted, "key handle tokens? what")
 shape_of(
-    Moved,
+    WindowChange,
     "before? entered left",
     entered=lambda moved: [item.key for item in moved.entered],
     left=lambda moved: [{"key": left.item.key, "tokens": left.item.tokens, "how": left.how} for left in moved.left],
@@ -174,7 +174,7 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
         say_look(ctx, session, look)
 
     records = ({"session": session.id, **item} for item in plain(look)["items"])
-    ctx.answer("context", Of(session, look), human, records=records)
+    ctx.answer("context", SessionResult(session, look), human, records=records)
     name = handle(session)
     more = [] if diff else [f"wakelog context {where or name} --diff"]
     ctx.suggest(*more, f"wakelog context {where or name} --shape openai", f"wakelog brief {name}")

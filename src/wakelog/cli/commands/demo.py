@@ -11,7 +11,7 @@ import msgspec
 
 from wakelog.cli.commands.ui import check_page, open_page
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.demo import DAY_US, DEMOS, Built, build, is_demo_store
+from wakelog.cli.demo import DAY_US, DEMOS, BuiltDemo, build, is_demo_store
 from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.shell_completion import complete_demo
@@ -59,7 +59,7 @@ def demo_command(
         return
     names = list(DEMOS) if name == "all" else [_known(name)]
     folder = str(into or ctx.given_url or FOLDER)
-    built: list[Built] = []
+    built: list[BuiltDemo] = []
     with open_store(folder) as store:
         if not is_demo_store(store):
             raise NotAllowedError(
@@ -89,7 +89,7 @@ def _known(name: str) -> str:
     return name
 
 
-def _show(ctx: CommandContext, built: list[Built], folder: str, names: list[str]) -> None:
+def _show(ctx: CommandContext, built: list[BuiltDemo], folder: str, names: list[str]) -> None:
     for each in built:
         what = f"{counted(len(each.sessions), 'session')}, {counted(each.events, 'event')}"
         state = what if each.is_new else "was there already"

@@ -32,7 +32,7 @@ BUNDLE = b'{"wakelog":'
 WATCH_S = 1.0
 
 
-class Taken(msgspec.Struct, frozen=True):
+class ImportedFile(msgspec.Struct, frozen=True):
     """What became of one file."""
 
     file: str
@@ -114,16 +114,16 @@ def import_command(
     return 0 if all(t.ok and not t.broken_count for t in taken) else PARTIAL
 
 
-def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | Taken]:
+def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | ImportedFile]:
     """What the files are: transcripts, bundles (by name), or, among several, what cannot be read."""
-    sources: list[FoundTranscript | str | Taken] = []
+    sources: list[FoundTranscript | str | ImportedFile] = []
     for file in files:
         try:
             sources += _source(file, form, since)
         except WakelogError as exc:
             if len(files) == 1:
                 raise
-            sources.append(Taken(file, False, problem=exc.message, format=form))
+            sources.append(ImportedFile(file, False, problem=exc.message, format=form))
     return sources
 
 
@@ -187,14 +187,18 @@ def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
 
 
 def _take_all(
-    ctx: CommandContext, store: Store, sources: Sequence[FoundTranscript | str | Taken], dry_run: bool, again: bool
-) -> list[Taken]:
+    ctx: CommandContext,
+    store: Store,
+    sources: Sequence[FoundTranscript | str | ImportedFile],
+    dry_run: bool,
+    again: bool,
+) -> list[ImportedFile]:
     """Takes them in, one after the other. One that cannot be is told, and stops the others only if it is alone."""
-    taken: list[Taken] = []
+    taken: list[ImportedFile] = []
     sizes = [each.size for each in sources if isinstance(each, FoundTranscript)]
     with seldom_collected(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
         for each in sources:
-            if isinstance(each, Taken):
+            if isinstance(each, ImportedFile):
                 taken.append(each)
                 continue
             try:
@@ -209,7 +213,7 @@ def _take_all(
                 if len(sources) == 1:
                     raise
                 file, form = (hide_password(each), "bundle") if isinstance(each, str) else (str(each.path), each.format)
-                taken.append(Taken(file, False, problem=exc.message, format=form))
+                taken.append(ImportedFile(file, False, problem=exc.message, format=form))
     if sizes and not dry_run:
         with seldom_collected(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
@@ -228,7 +232,7 @@ def seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, progress: Progress) -> Taken:
+def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, progress: Progress) -> ImportedFile:
     takeover = takeover_of(each.format) if not dry_run else None
     if takeover is not None:
         report = takeover.take_over(store, str(each.path), again=again)
@@ -244,20 +248,20 @@ def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, pro
     return told
 
 
-def _take_over(store: Store, url: str, dry_run: bool, again: bool) -> Taken:
+def _take_over(store: Store, url: str, dry_run: bool, again: bool) -> ImportedFile:
     """A database on a server, which only its framework reads."""
     format = framework_at(url)
     takeover = takeover_of(format)
     assert takeover is not None  # it has just answered
     shown = hide_password(url)
     if dry_run:
-        return Taken(shown, True, format=format, warning=f"a database of {FRAMEWORKS[format].title}")
+        return ImportedFile(shown, True, format=format, warning=f"a database of {FRAMEWORKS[format].title}")
     return msgspec.structs.replace(_taken(takeover.take_over(store, url, again=again)), file=shown)
 
 
-def _taken(report: ImportReport) -> Taken:
+def _taken(report: ImportReport) -> ImportedFile:
     first = report.sessions[0] if report.sessions else None
-    return Taken(
+    return ImportedFile(
         report.file,
         True,
         session=first.session if first else "",
@@ -299,12 +303,12 @@ def _watch(
 # Bundles
 
 
-def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> Taken:
+def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> ImportedFile:
     total = Path(file).stat().st_size if Path(file).is_file() else 0
     with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", total) as progress:
         found = store.import_bundle(cast(IO[bytes], _Counted(raw, progress)), dry_run=dry_run)
     head = found.head
-    return Taken(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
+    return ImportedFile(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
 
 
 class _Counted:
@@ -329,7 +333,7 @@ class _Counted:
 # What people see
 
 
-def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
+def _show(ctx: CommandContext, taken: list[ImportedFile], dry_run: bool) -> None:
     many = len(taken) > 12
     for each in taken:
         if not many or not each.ok or each.broken_count:
@@ -345,7 +349,7 @@ def _show(ctx: CommandContext, taken: list[Taken], dry_run: bool) -> None:
         ctx.say("This was a dry run: nothing was imported.")
 
 
-def _show_one(ctx: CommandContext, each: Taken) -> None:
+def _show_one(ctx: CommandContext, each: ImportedFile) -> None:
     file = inert_line(each.file)
     if not each.ok:
         ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert_line(each.problem)}")

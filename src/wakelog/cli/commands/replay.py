@@ -23,7 +23,7 @@ from wakelog.cli.text import fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
-from wakelog.replay.recording import Begun, RecordedCall, Recording
+from wakelog.replay.recording import RecordedCall, RecordedTurn, Recording
 from wakelog.replay.report import ReplayRow as Compared
 from wakelog.replay.report import Report
 from wakelog.session import Session
@@ -368,7 +368,7 @@ def _change(replay: Any, sets: dict[str, str]) -> None:
 
 
 shape(Recording, "session replayed=name first last turns steps", session=lambda recording: recording.log.id)
-shape(Begun, "turn attempt input outcome")
+shape(RecordedTurn, "turn attempt input outcome")
 shape(
     RecordedCall,
     "number turn? seq tool effect status? answerable",

@@ -19,7 +19,7 @@ from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
-from wakelog.http.namespaces import DEFAULT, Spaces
+from wakelog.http.namespaces import DEFAULT, NamespaceStores
 from wakelog.model.values import check_text
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
 
 
 def _keys(ctx: CommandContext, key_file: Path | None) -> Keys:
-    return Spaces(ctx.url).keys(key_file)
+    return NamespaceStores(ctx.url).keys(key_file)
 
 
 def _namespaces(key: Key) -> list[str]:

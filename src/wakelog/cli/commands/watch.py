@@ -16,9 +16,9 @@ from wakelog.cli.render.sessions import handle, identity, label
 from wakelog.cli.render.table import say_table
 from wakelog.cli.text import clock, counted, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
-from wakelog.monitors.monitor import Raised
+from wakelog.monitors.monitor import RaisedFinding
 from wakelog.monitors.rules import Given, load_rules
-from wakelog.monitors.store_watch import Trouble, Watcher
+from wakelog.monitors.store_watch import Watcher, WatchTrouble
 from wakelog.session import Session
 
 NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
@@ -133,15 +133,15 @@ def _follow(ctx: CommandContext, watcher: Watcher) -> None:
             time.sleep(PATIENCE_S)
 
 
-def _raised(ctx: CommandContext, found: Iterator[Raised | Trouble]) -> Iterator[Raised]:
+def _raised(ctx: CommandContext, found: Iterator[RaisedFinding | WatchTrouble]) -> Iterator[RaisedFinding]:
     for each in found:
-        if isinstance(each, Raised):
+        if isinstance(each, RaisedFinding):
             yield each
         else:
             ctx.warn(f"{inert_line(ctx.name_of(each.session))} cannot be watched: {inert(each.message)}")
 
 
-def _say_raised(ctx: CommandContext, each: Raised) -> None:
+def _say_raised(ctx: CommandContext, each: RaisedFinding) -> None:
     finding, name = each.finding, ctx.name_of(each.session)
     if not ctx.is_for_people:
         session = ctx.store.resume(each.session)
@@ -159,7 +159,7 @@ def _say_raised(ctx: CommandContext, each: Raised) -> None:
     ctx.flush()
 
 
-def _flag(each: Raised) -> StandingFlag:
+def _flag(each: RaisedFinding) -> StandingFlag:
     finding = each.finding
     return StandingFlag(
         finding.flag,

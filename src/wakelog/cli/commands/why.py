@@ -23,7 +23,7 @@ from wakelog.cli.render.provenance import (
     touched_lines,
     why_lines,
 )
-from wakelog.cli.render.results import Of, plain, shape, shows
+from wakelog.cli.render.results import SessionResult, plain, shape, shows
 from wakelog.cli.render.sessions import handle, title
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import fit, glyph, inert_line
@@ -182,7 +182,9 @@ def taint_command(
         ctx.answer("taint-across", plain(beyond), lambda: say_taint_across(ctx, beyond))
         return 0 if beyond else NO
     found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
-    ctx.answer("taint", Of(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items)
+    ctx.answer(
+        "taint", SessionResult(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items
+    )
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
     return 0 if found else NO
@@ -235,7 +237,7 @@ def invalidate_command(
     """
     session, targets = find_subjects(ctx, whats)
     found = session.trust.invalidate(targets, by=by, why=why, dry_run=dry_run, items=items)
-    ctx.answer("invalidate", Of(session, found))
+    ctx.answer("invalidate", SessionResult(session, found))
     if found.rests:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.rests[0].seq}", f"wakelog rewind -s {handle(session)} …")
 

@@ -112,7 +112,7 @@ DEMOS: dict[str, Demo] = {
 }
 
 
-class Built(msgspec.Struct, frozen=True):
+class BuiltDemo(msgspec.Struct, frozen=True):
     """What a demo brought into a store; `is_new` is False when it was there already."""
 
     demo: str
@@ -121,7 +121,7 @@ class Built(msgspec.Struct, frozen=True):
     is_new: bool
 
 
-def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Progress | None = None) -> Built:
+def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Progress | None = None) -> BuiltDemo:
     """Builds a demo into a store, all of it or nothing. One that is there already is left as it is."""
     demo = DEMOS[name]
     module = importlib.import_module(f"wakelog.cli.demo.{demo.module}")
@@ -129,14 +129,14 @@ def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Prog
     scene = Scene(Store(memory), name, DAY_US if at_us is None else at_us, progress)
     first = demo.first or name
     with contextlib.suppress(NotFoundError):
-        return Built(name, (first,), engine.head(scene.id_of(first)).seq, False)
+        return BuiltDemo(name, (first,), engine.head(scene.id_of(first)).seq, False)
     story = name.replace("-", "_")
     getattr(module, f"build_{story}")(scene)
     heads = transfer(memory, engine)
     if after := getattr(module, f"after_{story}", None):
         after(engine, scene)
     events = sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
-    return Built(name, tuple(str(h) for h in heads), events, True)
+    return BuiltDemo(name, tuple(str(h) for h in heads), events, True)
 
 
 def is_demo_store(store: Store) -> bool:

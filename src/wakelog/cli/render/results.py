@@ -22,7 +22,7 @@ _SHAPES: dict[type, tuple[tuple[str, Read], ...]] = {}
 _SHOWN_BY: dict[type, Callable[..., Iterable[str] | None]] = {}
 
 
-class Of(msgspec.Struct, frozen=True):
+class SessionResult(msgspec.Struct, frozen=True):
     """A result together with the session that it is about."""
 
     session: Any
@@ -47,14 +47,14 @@ def shows(kind: type) -> Callable[[Show], Show]:
 
 def show(ctx: Any, value: Any) -> Iterable[str]:
     """The lines for people; a function that says them by itself gives none."""
-    if isinstance(value, Of):
+    if isinstance(value, SessionResult):
         return _SHOWN_BY[type(value.result)](ctx, value.session, value.result) or ()
     return _SHOWN_BY[type(value)](ctx, value) or ()
 
 
 def plain(value: Any) -> Any:
     """A result as JSON can hold it: by its shape, or field by field where it has none."""
-    if isinstance(value, Of):
+    if isinstance(value, SessionResult):
         return {"session": value.session.id, "name": value.session.name or None, **plain(value.result)}
     if isinstance(value, msgspec.Struct):
         fields = _SHAPES.get(type(value))

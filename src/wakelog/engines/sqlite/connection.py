@@ -100,7 +100,7 @@ def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
 
 def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.Connection:
     try:
-        db.set_busy_handler(Patience())
+        db.set_busy_handler(BusyHandler())
         db.pragma("cell_size_check", 1)
         _identify(db, path, create=create)
         if not db.readonly("main"):
@@ -198,7 +198,7 @@ def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
         raise
 
 
-class Patience:
+class BusyHandler:
     """A busy handler: sleeps 0.2 to 1 ms at random, so that every waiting process has the same chance, up to a
     limit."""
 
@@ -213,7 +213,7 @@ class Patience:
 
 
 def _patiently(work: Callable[[], object]) -> None:
-    patience, tries = Patience(), 0
+    patience, tries = BusyHandler(), 0
     while True:
         try:
             work()

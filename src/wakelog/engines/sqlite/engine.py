@@ -40,7 +40,7 @@ from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_netw
 from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
 from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
-from wakelog.engines.sqlite.rows import Packed, from_row, pack
+from wakelog.engines.sqlite.rows import PackedCommit, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -148,7 +148,7 @@ class SqliteEngine:
                 each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
             return failed
 
-    def _store(self, db: apsw.Connection, commits: tuple[Packed, ...]) -> Head:
+    def _store(self, db: apsw.Connection, commits: tuple[PackedCommit, ...]) -> Head:
         """Stores commits that belong together, or raises having stored none of them."""
         if len(commits) == 1:
             return self._store_one(db, commits[0])
@@ -161,7 +161,7 @@ class SqliteEngine:
             raise
         return head
 
-    def _store_one(self, db: apsw.Connection, packed: Packed) -> Head:
+    def _store_one(self, db: apsw.Connection, packed: PackedCommit) -> Head:
         commit = packed.commit
         number = self._number(db, commit.session)
         head = self._last_head(db, number, commit.session) if number else None

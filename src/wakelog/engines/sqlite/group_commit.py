@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from wakelog.engines.sqlite.fork_safety import is_held
-from wakelog.engines.sqlite.rows import Packed
+from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import UnavailableError
 from wakelog.model.records import Head
 
@@ -53,7 +53,7 @@ class GroupedAppend:
 
     __slots__ = ("_group", "bell", "commits", "done", "error", "head")
 
-    def __init__(self, group: Group, commits: tuple[Packed, ...]) -> None:
+    def __init__(self, group: Group, commits: tuple[PackedCommit, ...]) -> None:
         self._group = group
         self.commits = commits
         self.head: Head | None = None
@@ -92,7 +92,7 @@ class Group:
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
-    def submit(self, commits: tuple[Packed, ...]) -> GroupedAppend:
+    def submit(self, commits: tuple[PackedCommit, ...]) -> GroupedAppend:
         pending = GroupedAppend(self, commits)
         self._queue.append(pending)
         return pending

@@ -37,7 +37,7 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(_encode_row(values))
 
 
-class Packed(NamedTuple):
+class PackedCommit(NamedTuple):
     """A commit and the row that holds it. Packing is made before the write lock is taken, by each caller's own
     thread: compressing lets others run."""
 
@@ -45,8 +45,8 @@ class Packed(NamedTuple):
     row: tuple[Any, ...]
 
 
-def pack(commit: Commit) -> Packed:
-    return Packed(commit, to_row(commit))
+def pack(commit: Commit) -> PackedCommit:
+    return PackedCommit(commit, to_row(commit))
 
 
 def to_row(commit: Commit) -> tuple[Any, ...]:

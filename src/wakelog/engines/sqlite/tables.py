@@ -12,7 +12,7 @@ import apsw
 import msgspec
 
 from wakelog.engine import Known
-from wakelog.engines.sqlite.rows import COLUMNS, HEAD_COLUMNS, Packed, check_name, checksum, head_from_row, to_row
+from wakelog.engines.sqlite.rows import COLUMNS, HEAD_COLUMNS, PackedCommit, check_name, checksum, head_from_row, to_row
 from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -218,7 +218,7 @@ def insert_session(db: apsw.Connection, commit: Commit) -> int:
     return db.last_insert_rowid()
 
 
-def insert_commit(db: apsw.Connection, number: int, packed: Packed) -> None:
+def insert_commit(db: apsw.Connection, number: int, packed: PackedCommit) -> None:
     commit = packed.commit
     db.execute(_INSERT, (number, *packed.row))
     if commit.fingerprint:

@@ -14,7 +14,7 @@ import msgspec
 
 from wakelog.engine import end_of
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.http.namespaces import Space
+from wakelog.http.namespaces import Namespace
 from wakelog.http.notifications import PAGE, Channel, Frame, frame, frames_of, told_of
 from wakelog.http.problems import problem
 from wakelog.http.response import Stream
@@ -123,7 +123,7 @@ def _is_wanted(kind: str, kinds: tuple[str, ...]) -> bool:
     return not kinds or any(kind == each or kind.startswith(each + ".") for each in kinds)
 
 
-def _session_frames(space: Space, session: SessionId, after: int) -> list[Frame]:
+def _session_frames(space: Namespace, session: SessionId, after: int) -> list[Frame]:
     """The next events of a session, from its log."""
     log = space.log(session)
     tools: dict[str, str] = {}
@@ -131,7 +131,7 @@ def _session_frames(space: Space, session: SessionId, after: int) -> list[Frame]
     return [frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in found]
 
 
-def _feed_frames(space: Space, place: str) -> list[Frame]:
+def _feed_frames(space: Namespace, place: str) -> list[Frame]:
     """The next events of the feed: those left of the commit that the place is in, or of some commits after it."""
     before, within, passed = place.partition("~")
     try:
