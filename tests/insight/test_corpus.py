@@ -75,7 +75,8 @@ _IMPORTED = ("claude-code", "entire-checkpoints", "codex-rollout", "gemini-cli")
 
 def test_an_imported_transcript_gives_the_same_decisions_as_the_labelled_one() -> None:
     """The figures are made with a reader of our own, for the positions of the labels; sessions come from importers."""
-    files = {label["file"] for label in load_labels() if label["file"].startswith(_IMPORTED)}
+    labels = [*load_labels(), *load_labels(LABELS / "fresh.json")]
+    files = {label["file"] for label in labels if label["file"].startswith(_IMPORTED)}
     wanted, found = set(), set()
     for file in files:
         transcript = read_transcript(file)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from wakelog.insight.blocks import Finding, TextSpan, TurnBlocks
+from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.cues import phrases
 from wakelog.insight.sentences import sentences_of
 from wakelog.insight.user_words import ASKED, words_of
@@ -58,11 +58,13 @@ _REJECTS: Final = phrases(
     put (?:it|that|this) back
     neither of (?:those|these|them)
     doesn't (?:make sense|seem right|look right)
+    (?:this|that|it) (?:is not|isn't) (?:great|good|ideal|nice|acceptable|enough)
     why (?:did|are|do) you
     i(?:'m| am) not (?:happy|satisfied|interested)
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
     unacceptable|i disagree
+    ^(?:but )?i(?:'m| am) (?!not )(?:\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\b)
     (?:a|some|any) (?:misunderstanding|mix-?up|confusion)
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
     """,
@@ -72,12 +74,27 @@ _REDIRECTS: Final = phrases(
     r"""
     instead(?: of)?|rather than
     ^actually
+    ^(?:yes|yeah|yep|ok|okay|sure),? but
     let's (?:only|just|not)
     but (?:leave|keep)
     i(?:'d| would) (?:rather|prefer)
     ^(?:\w+,? )?change of plans?|on second thought|changed my mind
     """
 )
+_AGAIN: Final = re.compile(
+    r"(?:(?:but|please|sorry)[, ]+)*(?:can|could|would) you (?:please )?(?:check|look|try|verify)(?: \w+){0,2} again\b",
+    re.I,
+)
+"""It does not accept the answer."""
+_CHANGES: Final = re.compile(r"actually\b.*\b(?:prefer|rather|instead)\b", re.IGNORECASE)
+"""It takes back what was agreed on, also where the agent asked."""
+_OWNS_UP: Final = re.compile(
+    r"(?:(?:ah|oh|yes|hm+|right|ok|okay|sorry|good point|great point)[,!.— ]+)*(?:you(?:['’]re| are) (?:\w+ )?right\b"
+    r"|good catch\b|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
+    r"(?:confusion|mistake|error|oversight|misunderstanding)\b|i (?:missed|misread|misunderstood|overlooked)\b)",
+    re.IGNORECASE,
+)
+_OBJECTS: Final = re.compile(r"\b(?:but|not|should|wrong|issue|problem|instead|why)\b|n['’]t\b", re.IGNORECASE)
 _PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually|^(?:\w+,? )?change of plans?")
 _NOT_REJECTED: Final = phrases(
     r"""
@@ -130,10 +147,23 @@ def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[F
             best = (score, kind, TextSpan(block.seq, block.block, start + piece.start, start + piece.end))
     if best is not None and best[0] >= _SHOWN:
         yield Finding(best[1], best[2], score=best[0])
+    elif _is_owned_up(turn) and (told := [s for s in sentences_of(block.text[start:end]) if "?" not in s.text[-3:]]):
+        first = next((s for s in told if _OBJECTS.search(s.text)), told[0])
+        span = TextSpan(block.seq, block.block, start + first.start, start + first.end)
+        yield Finding("correction", span, score=_SHOWN)
+
+
+def _is_owned_up(turn: TurnBlocks) -> bool:
+    """Whether the agent takes the user's words as a correction: it says at once that they are right, or that it was
+    wrong."""
+    said = next((b.text for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"), "")
+    return any(_OWNS_UP.match(s.text) for s in sentences_of(said)[:2])
 
 
 def _scored(text: str, place: int, *, is_answer: bool) -> Iterator[tuple[int, str]]:
     """How much speaks for each kind. A "no" to what the agent asked is an answer first."""
+    if place < 2 and _AGAIN.match(text):
+        yield 3, "correction"
     if _ASKS_HOW.match(text):
         return
     if _FAILS.search(text) and not text.lower().startswith(("if ", "in case")):
@@ -142,7 +172,8 @@ def _scored(text: str, place: int, *, is_answer: bool) -> Iterator[tuple[int, st
         is_no = bool(_NO.match(text)) or not _REJECTS.search(_WANT.sub(" ", text))
         yield (1 if is_no and (is_answer or text.count(" ") < 2) else 3), "correction"
     if _REDIRECTS.search(text) and not _IF_INSTEAD.search(text):
-        yield (1 if is_answer and _PREFERS.search(text) else 3), "redirect"
+        is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
+        yield (1 if is_answer and is_plain else 3), "redirect"
 
 
 def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ _LOOKS = (
     r"|clean ?up|continue|proceed|mark|update (?:the|my) (?:todo|plan)|execut\w+|present|report|ask|wait|compar\w+"
     r"|re-?evaluate|reproduc\w+|build|know|assume|expect|note|explain|learn|gather|identify|determine|figure|study"
     r"|debug|monitor|watch|scan|browse|query|ensure|make sure|tell|say|help|assist|answer|start|begin|finish|complete"
-    r"|consider|decide|recall|remember)"
+    r"|consider|decide|recall|remember|research\w*|clarif\w+|need (?:your|the|more|some|to know))"
 )
 
 
@@ -51,17 +51,18 @@ COMMITS: Final = phrases(
     (?:i|we)(?:'m| am|'re| are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
     (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
     (?:needs? to|must|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
-    ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)
+    ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)<goes>
     ^(?:splitting|falling back|opting|sticking)
     (?:i|we) (?:can|could) (?:just|simply|instead|safely)
     the (?:key|trick|idea|plan|goal here) is to
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
     should (?:\w+ ){1,6}?(?:instead of|rather than)
-    should (?:keep|stay|remain|continue)
+    (?<!^this )(?<!^that )should (?:keep|stay|remain|continue)
     (?:option|approach|variant|solution) [\dA-D] (?:is|seems|looks|makes|would)
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
+    .replace("<goes>", r"\b(?![^.,;]{0,80}\b(?:is|are|was|were|does|do|did|would|will|can)(?:n't| not)\b)")
 )
 """The agent commits itself to do something that is more than a look."""
 
@@ -100,7 +101,7 @@ FIX: Final = phrases(
 
 STRONG: Final = phrases(
     r"""
-    instead
+    instead(?! of (?:the |an? )?expected)
     rather than
     simpler|simplest
     better|best
@@ -129,6 +130,8 @@ STRONG: Final = phrases(
     on the other hand|trade-?off|alternative\w*
     overkill|out of scope
     as well
+    in favou?r of
+    (?:is|seems|looks) (?:a|the) (?:clean|simple|safe|good|right|minimal) (?:approach|way|solution|option|choice)
     """
 )
 """It compares, prefers or leaves something out."""
@@ -150,6 +153,7 @@ REFUSES: Final = phrases(
     r"""
     (?:i|we)(?: \w+)? (?:can't|cannot|can not|am unable to|are unable to|am not able to|are not able to)
     unable to|is not possible|not eligible|not allowed
+    ^(?:unfortunately|i'm sorry|i am sorry|i apologi[sz]e)[^.]*\b(?:cannot|can't) be \w+(?:ed|de|ne|en|t)
     (?:i|we)(?: \w+)? can only
     """
 )
@@ -238,6 +242,8 @@ DIAGNOSIS: Final = phrases(
 
 CLEANUP: Final = phrases(
     r"""
+    (?:print|debug|logging) statements?
+    (?:add|insert|put)\w* (?:\w+ ){0,3}prints?
     no longer needed
     clean(?:ing)? ?up
     temporary (?:files?|scripts?)
@@ -247,7 +253,7 @@ CLEANUP: Final = phrases(
     lint(?:er|ing)? (?:errors?|issues?|warnings?|problems?|complain\w*)
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
-    made a mistake|i forgot|but (?:i )?did(?:n't| not)
+    made (?:a|the|the same|another) mistake|i forgot|but (?:i )?did(?:n't| not)
     commit(?:ted)? (?:the|these|my|all) changes
     all (?:the )?tests pass
     """
@@ -260,6 +266,7 @@ TESTING: Final = phrases(
     test (?:cases?|files?|methods?|functions?|coverage)
     reproduc(?:e|es|ed|ing|tion)
     (?:reproduc|verif)\w*_?\w*\.py
+    scripts? (?:to|that|which) (?:check|verif|confirm|test|see|debug|print|show)\w*
     """
 )
 
@@ -268,6 +275,7 @@ DOUBTS: Final = phrases(
     ^(?:wait|hmm|maybe|perhaps|what if|or maybe|actually, wait|but wait|could it be|is it)
     ^if i
     i wonder|or maybe
+    should (?:probably )?[^.;]* or (?:just|simply|maybe|remove|use)
     """
 )
 

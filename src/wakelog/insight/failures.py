@@ -24,7 +24,7 @@ _OTHER_WAY: Final = re.compile(
     r"|\btry (?:a|an|the|using|with|to|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b"
     r"|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
     r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b|\bdirectly\b"
-    r"|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|find|recalculate|adjust)\b"
+    r"|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|recalculate|adjust)\b"
     r"|\bmaybe (?:I|we|it)\b",
     re.IGNORECASE,
 )
@@ -46,7 +46,8 @@ _DEAD: Final = re.compile(
     r"|\bnot (?:possible|feasible|an option|viable)\b|\bisn't (?:possible|feasible|an option|going to work)\b"
     r"|\bwon't work\b|\bwill not work\b|\bgiv(?:e|ing) up\b|\babandon\w*\b|\bI was wrong\b|\bI (?:can't"
     r"|cannot) (?:make|get|verify|proceed|find)\b|\btook too long\b|\btoo slow\b"
-    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bunfortunately\b|\bdidn't work\b"
+    r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bdidn't work\b"
+    r"|\bnothing (?:was |is )?(?:found|useful|there)\b|\bfound nothing\b"
     r"|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b|\bdid(?:n't| not) help\b|\btimed out\b"
     r"|\bmessed up\b"
     r"|\b(?:simply|just|only|merely) \w+ing\b[^.]{0,80}\b(?:is|was)(?: not|n['’]t) (?:enough|sufficient)\b"
@@ -62,9 +63,19 @@ _NOT_DEAD: Final = re.compile(
     re.IGNORECASE,
 )
 
+_WANTED: Final = re.compile(
+    r"\breproduc\w+ (?:was|is|were) success|\bsuccessfully reproduced\b"
+    r"|\b(?:issue|bug|error|problem) (?:is|was) reproduced\b"
+    r"|\bas (?:I |we )?(?:expected|predicted)\b|\bI (?:have |can |could )?reproduced?\b|\bthis confirms\b",
+    re.IGNORECASE,
+)
+_BACK: Final = re.compile(
+    r"\b(?:due to|because of|given|with) (?:this|that|these)\b|\bfor (?:this|that) reason\b", re.I
+)
+"""It points at the sentence before, where the reason is."""
 _DENIED: Final = re.compile(
-    r"\bnot (?:enough|sufficient|eligible|available|allowed|possible|able|permitted)\b|\bunable\b|\bcan(?:not|'t"
-    r"|’t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
+    r"\bunfortunately\b|\bnot (?:enough|sufficient|eligible|available|allowed|possible|able|permitted)\b"
+    r"|\bunable\b|\bcan(?:not|['’]t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
     re.IGNORECASE,
 )
 _CAUSE: Final = re.compile(
@@ -151,6 +162,10 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
     if sentence is not None and _REPAIR.search(sentence.text):
         score -= 2
+    if (not names_other or _WANTED.search(sentence.text if sentence else "")) and _is_wanted(
+        blocks, failure.calls[-1][0], place
+    ):
+        score -= 4
     if score < LEAST_CHANGE:
         return None
     span = (
@@ -160,6 +175,12 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     )
     reason = _cause(blocks, failure.calls[-1][0], place)
     return Finding("approach_change", span, reason, score, (new.seq, failed.seq))
+
+
+def _is_wanted(blocks: Sequence[Block], start: int, end: int) -> bool:
+    """Whether the agent says that the failure is what it was after: the bug showed itself."""
+    said = (b for b in blocks[start + 1 : end] if isinstance(b, SpokenText) and b.who != "user")
+    return any(_WANTED.search(sentence.text) for b in said for sentence in sentences_of(b.text)[:FIRST_ONES])
 
 
 def _is_outside(call: Did) -> bool:
@@ -213,7 +234,13 @@ def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
             continue
         last_words = words
         span = TextSpan(block.seq, block.block, sentence.start, sentence.end)
-        yield Finding("dead_end", span, reason=span, score=3, calls=(calls[-1].seq,))
+        why = _before(block.text, sentence) if _BACK.search(sentence.text) else None
+        reason = TextSpan(block.seq, block.block, why.start, why.end) if why else span
+        yield Finding("dead_end", span, reason=reason, score=3, calls=(calls[-1].seq,))
+
+
+def _before(text: str, sentence: Sentence) -> Sentence | None:
+    return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
 def _dead(text: str, *, is_refused: bool) -> Sentence | None:

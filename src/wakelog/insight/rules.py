@@ -20,7 +20,7 @@ from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal
 
-RULES_VERSION: Final = 5
+RULES_VERSION: Final = 6
 
 
 class Carry(msgspec.Struct):

@@ -47,7 +47,7 @@ _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
     r"|thank you"
     r"|please|lgtm|sounds good|looks good|that works|agreed|absolutely|of course|got it|no problem|hi|hello"
-    r"|hey|understood|i see|i understand)\b[\s,.!]*)+",
+    r"|hey|understood|i (?:see|understand)(?=\s*(?:[,.!]|$)))\b[\s,.!]*)+",
     re.IGNORECASE,
 )
 _COURTESY: Final = re.compile(
@@ -80,7 +80,10 @@ _INSISTS: Final = re.compile(
     r" ?(?:again|once more|if there|whether there|for me)?\b|are you (?:absolutely )?sure"
     r"|is(?:n['’]t| not)? there (?:really |truly |absolutely )*(?:any|no|some)\w*(?: \w+){0,2}"
     r" (?:way|exception|possibility|option|chance|workaround|(?:you|we) (?:can|could))"
-    r"|i(?:['’]m| am) sure|that can['’]t be)",
+    r"|i(?:['’]m| am) sure|that can['’]t be"
+    r"|(?:in that case,? )?(?:can|could) (?:anything|something)(?: else)? be done\b"
+    r"|if there(?:['’]s| is) (?:any|some|anything)\b|is there anything else (?:i|we) (?:should|need|can|could|might)\b"
+    r"|(?:(?:can|could) you (?:please )?tell me )?what (?:are )?(?:my|the) (?:other )?(?:options|alternatives)\b)",
     re.IGNORECASE,
 )
 """A sentence that wants the same again."""
@@ -146,10 +149,19 @@ _TURNS: Final = re.compile(
     r"|\bone more\b|\banother (?:thing|question)\b|\bi think\b|\bwe should\b",
     re.IGNORECASE,
 )
+_OWN_WISH: Final = re.compile(
+    r"\bi(?:['’]d| would)? (?:also )?(?:like|want|need|wish) to (?!know|confirm|proceed|ask|make sure)\w+|\bhelp me\b"
+    r"|\b(?:one|another) (?:more|other)\b|\bnew\b|\binstead\b|\bneither\b",
+    re.IGNORECASE,
+)
+"""It wants something of its own, beside what was agreed on."""
+_GREETS: Final = re.compile(
+    r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
+)
 _LATER: Final = re.compile(r"(?:no|nope)[,.]? (?:not (?:now|yet)|thanks?|thank you|that'?s (?:all|it|fine))\b", re.I)
 _ORDERS: Final = re.compile(
-    r"(?:(?:no|let['’]?s|then|and|now|first),? )*(?:add|fix|write|run|create|make|remove|change|implement"
-    r"|update|refactor"
+    r"(?:(?:no|let['’]?s|then|and|now|first),? )*(?:add|fix|write|run|create|make|remove|change(?! of plans?\b)"
+    r"|implement|update|refactor"
     r"|rename|move|delete|build|commit|push|merge|revert|replace|split|test|deploy|document)\b",
     re.I,
 )
@@ -205,6 +217,8 @@ def is_going_on(words: str, asked: str) -> bool:
         return True
     if going and len(left) < 40 and not _NEW.search(left):
         return True
+    if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or _ORDERS.match(left)):
+        return True  # it was asked to go ahead, and told how: the goal is the one that was agreed on
     if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
     # The agent asked: words that are about what it asked, or that request nothing, are its answer.
@@ -230,6 +244,8 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding 
         start, end = own_words(block.text)
         if start == end:
             continue
+        if earlier is None and _GREETS.fullmatch(block.text, start, end):
+            return None
         span = TextSpan(block.seq, block.block, start, end)
         if earlier is not None and is_going_on(block.text[start:end], asked):
             return Finding("goal", span, reason=earlier.reason or earlier.span, detail="carried")
