@@ -68,3 +68,15 @@ def test_a_refusal_told_to_the_user_is_a_dead_end() -> None:
 def test_success_is_no_dead_end() -> None:
     scene = Scene().runs("pytest", "3 passed").says("All tests still pass. Let me verify that it still works.")
     assert not _of(scene, "dead_end")
+
+
+def test_a_failure_that_was_wanted_leads_to_no_change() -> None:
+    scene = Scene().runs("python show_bug.py", "Traceback", fails=True).says("The reproduction was successful!")
+    assert not _of(scene.edits(), "approach_change")
+
+
+def test_the_reason_of_a_dead_end_that_points_back_stands_before_it() -> None:
+    scene = Scene().calls("book", {"seat": 1}, fails=True, output="Error: not enough seats")
+    scene.says("There aren't enough seats on it. Unfortunately, I cannot go on due to this limitation.")
+    [found] = _of(scene, "dead_end")
+    assert scene.reason(found) == "There aren't enough seats on it."

@@ -40,6 +40,7 @@ DECIDES = (
     "The issue is that the regex is greedy. Making it non-greedy fixes this.",
     "For simplicity, I'll hardcode the limit for now.",
     "I'll implement this as a decorator, which keeps call sites unchanged.",
+    "Unfortunately, orders of last year cannot be changed.",
 )
 DOES_NOT_DECIDE = (
     "The task is to fix the size of the numbers.",
@@ -70,6 +71,15 @@ DOES_NOT_DECIDE = (
     "Let me search for usages of this function.",
     "First, let me explore the repository.",
     "Now I'll write the tests.",
+    "I made the same mistake again.",
+    "Switching to the release branch isn't possible now because of local changes.",
+    "This should keep the names consistent.",
+    "I'll add a few print statements to see what happens.",
+    "I'll create a small script to check what the parser gives.",
+    "The totals are huge instead of the expected ones.",
+    "I should clear the cache or just use a fresh one.",
+    "To start, I'll need your account number.",
+    "Let me research how others do it.",
 )
 CORRECTS = (
     "That's not what I asked for.",
@@ -102,6 +112,11 @@ CORRECTS = (
     "The output is still empty",
     "Keep the old name, don't rename it",
     "It's not rendering correctly",
+    "I'm sure there were three of them.",
+    "Can you check again?",
+    "Actually, I'd prefer the smaller one.",
+    "Yes, but we should start from the main branch",
+    "Reading the file three times, this is not great",
 )
 DOES_NOT_CORRECT = (
     "Now add a dark mode",
@@ -134,6 +149,7 @@ DOES_NOT_CORRECT = (
     "Please add a revert button to the UI",
     "commit and push",
     "Show me the diff",
+    "I'm not sure about the order number, but my name is Ada.",
 )
 GIVES_UP = (
     "So simply removing the check is not enough.",
@@ -155,6 +171,7 @@ GIVES_UP = (
     "That's not it either.",
     "I can't reproduce the issue with this input.",
     "The timeout is not the cause.",
+    "Nothing was found in the second file.",
 )
 DOES_NOT_GIVE_UP = (
     "The test failure persists even without my changes.",
@@ -200,6 +217,9 @@ GOES_ON = (
     ("lgtm", False),
     ("keep going", False),
     ("perfect", False),
+    ("Yes, please proceed with the refund. And could you send it to my old card?", True),
+    ("Can you tell me what my other options are?", True),
+    ("I understand this is hard, but I really need it. If there's any exception, please let me know.", False),
 )
 IS_NEW = (
     ("yes, commit the work first and push it", True),
@@ -218,6 +238,7 @@ IS_NEW = (
     ("Thanks! Next, write the docs for the API", False),
     ("let's also support coupons", True),
     ("use a dialog instead", True),
+    ("Yes, please proceed. I'd also like to order a new lamp.", True),
 )
 
 

@@ -38,7 +38,14 @@ def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str
 
 @pytest.mark.parametrize(
     "prompt",
-    ["[Request interrupted by user]", "<command-name>/exit</command-name>", "/exit", "/model opus", "  \n"],
+    [
+        "[Request interrupted by user]",
+        "<command-name>/exit</command-name>",
+        "/exit",
+        "/model opus",
+        "  \n",
+        "Hey there!",
+    ],
 )
 def test_a_prompt_without_words_sets_no_goal(prompt: str) -> None:
     assert not [f for f in derive(Scene().user(prompt).done(), Carry()) if f.kind == "goal"]
@@ -129,3 +136,19 @@ def test_a_standing_wish_is_a_preference() -> None:
     scene = Scene().user("Add a button. Always use tabs for indentation.")
     [found] = [f for f in derive(scene.done(), Carry()) if f.kind == "preference"]
     assert scene.quote(found) == "Always use tabs for indentation."
+
+
+def test_words_that_the_agent_takes_as_a_correction_are_one() -> None:
+    carry = Carry()
+    derive(Scene(1).user(FIRST).says("I check it when it is saved.").done(), carry)
+    scene = Scene(2).user("If two sessions overlap then the order matters. So it has to come first.")
+    scene.says("Ah yes, you're absolutely right! I missed that case.").edits()
+    [found] = [f for f in derive(scene.done(), carry) if f.kind == "correction"]
+    assert scene.quote(found) == "If two sessions overlap then the order matters."
+
+
+def test_a_question_that_the_agent_finds_right_is_no_correction() -> None:
+    carry = Carry()
+    derive(Scene(1).user(FIRST).says("I added `edit`.").done(), carry)
+    scene = Scene(2).user("what's the source for `edit` ?").says("You're right, there is none.")
+    assert not [f for f in derive(scene.done(), carry) if f.kind == "correction"]

@@ -57,7 +57,7 @@ COMMITS: Final = phrases(
     the (?:key|trick|idea|plan|goal here) is to
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
     should (?:\w+ ){1,6}?(?:instead of|rather than)
-    (?<!^this )(?<!^that )should (?:keep|stay|remain|continue)
+    should (?:keep|stay|remain|continue)
     (?:option|approach|variant|solution) [\dA-D] (?:is|seems|looks|makes|would)
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
@@ -293,12 +293,13 @@ RETELLS: Final = phrases(
     ^they(?:'re| are)? (?:want|ask|asking|noting|saying|mention)\w*
     ^the suggested fix
     ^as (?:suggested|requested|expected)
+    ^(?:this|that) should (?:keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
     """,
     who="user, pr, issue, task, description, problem statement, message, error, output, question",
     tells="wants?, asks?, is asking, mentions?, suggests?, says, said, points?, is pointing, notes?, is noting,"
     "reports?, shows?, indicates?, states?, requires?, needs?, would like",
 )
-"""It repeats what somebody else wants or says."""
+"""It repeats what somebody else wants or says, or tells what will come of a choice."""
 
 REPEATS: Final = phrases(r"^(?:now|next|then|also|finally|similarly|likewise)\b[, ]")
 
