@@ -15,13 +15,9 @@ from wakelog.engines.objects import Objects
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.log.removal import erase
-from wakelog.maintenance.parquet_archive import (
-    archive_parquet,
-    check_parquet,
-    is_parquet,
-    query_parquet,
-    restore_parquet,
-)
+from wakelog.maintenance.parquet_archive import archive_parquet
+from wakelog.maintenance.parquet_restore import check_parquet, query_parquet, restore_parquet
+from wakelog.maintenance.parquet_runs import is_parquet
 from wakelog.store import Store
 
 ODD = "é \u2028 \U0001f600 \\u0000 \x01 ' \" \n"

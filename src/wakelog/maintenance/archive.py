@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import shutil
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -66,7 +67,11 @@ class ArchiveResult(msgspec.Struct, frozen=True):
 
 
 def key_of(head: Head) -> str:
-    return f"{head.session}/{head.seq}-{head.hash.hex()[:16]}.wakelog.gz"
+    return bundle_key(head.session, head.seq, head.hash.hex())
+
+
+def bundle_key(session: SessionId, seq: int, hash: str) -> str:
+    return f"{session}/{seq}-{hash[:16]}.wakelog.gz"
 
 
 def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
@@ -78,13 +83,21 @@ def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
             f"{log.id} does not verify: {fault.what}", seq=fault.seq, hint=f"wakelog verify {log.id} tells more"
         )
     with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
+        is_encrypted = log.engine.abilities.encryption is not None  # and stays so
+        head = export_bundle(log, cast(IO[bytes], spool), beyond=True, encrypted=is_encrypted)
+        spool.seek(0)
+        _, is_new = put_bundle(objects, head, cast(IO[bytes], spool))
+    return _entry(head), is_new
+
+
+def put_bundle(objects: Objects, head: Head, bundle: IO[bytes]) -> tuple[str, bool]:
+    """Puts a bundle into an archive: under which key, and whether it was not there yet."""
+    with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
         # Without a time in it, so that the same content gives the same bytes.
         with gzip.GzipFile(fileobj=cast(IO[bytes], spool), mode="wb", mtime=0, filename="") as out:
-            is_encrypted = log.engine.abilities.encryption is not None  # and stays so
-            head = export_bundle(log, cast(IO[bytes], out), beyond=True, encrypted=is_encrypted)
+            shutil.copyfileobj(bundle, out)
         spool.seek(0)
-        is_new = objects.put(key_of(head), spool.read())
-    return _entry(head), is_new
+        return key_of(head), objects.put(key_of(head), spool.read())
 
 
 def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveResult:

@@ -4,9 +4,13 @@ A run adds files with the commits that the archive lacks, and ends with a list o
 last: files that no list names do not count. Nothing is ever replaced. A row holds a record's bytes as they are stored,
 and a commit its line of a bundle, so that a session's bundle can be made again and verified like any other.
 
-Before the list is put, what was written is read back and compared. Where a session's past has changed since the last
-run (something was erased or pruned), the session is written whole again, and its older rows no longer count. They stay
-in the older files: erasing there means to remove those files, as it does for backups.
+Before the list is put, what was written is read back and compared. Where something was erased in a session since the
+last run, the session is written whole again, and its older rows no longer count. They stay in the older files: erasing
+there means to remove those files, as it does for backups. A session that was only pruned since stays as it was: pruning
+makes room in the store, and the archive is where its content is then.
+
+Beside the tables there can be bundles, one for each session that has ended or is quiet. The same content twice, in two
+formats: where a file of the tables is damaged, a restore takes the bundle.
 """
 
 from __future__ import annotations
@@ -14,24 +18,28 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
-import io
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import unquote
 
 import msgspec
 
 from wakelog.engine import head_or_none
-from wakelog.engines.memory import MemoryEngine
-from wakelog.engines.objects import Objects, is_url
-from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, WakelogError
-from wakelog.index.results import Table
+from wakelog.engines.objects import Objects
+from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.log import Log
-from wakelog.log.bundle import export_bundle, import_bundle
+from wakelog.log.bundle import export_bundle
 from wakelog.log.verify import verify
-from wakelog.maintenance.archive import ArchiveResult, Progress
+from wakelog.maintenance.archive import ArchiveResult, Progress, key_of, put_bundle
+from wakelog.maintenance.parquet_runs import (
+    RUNS,
+    ArchivedFile,
+    ArchivedSession,
+    ArchiveRun,
+    archived_sessions,
+    read_runs,
+)
 from wakelog.maintenance.parquet_tables import RowFiles, Tables
 from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import as_dict, text_in
@@ -40,52 +48,12 @@ from wakelog.model.records import Head
 if TYPE_CHECKING:
     from wakelog.store import Store
 
-RUNS = "runs/"
 NO_PROJECT = "none"
 _COMPARED = {
     "events": "session, seq, header, salt, body",
     "commits": "session, first, line",
     "payloads": "session, first, hash, base64(content)",
 }
-
-
-class ArchivedFile(msgspec.Struct, frozen=True):
-    key: str
-    size: int
-    sha256: str
-
-
-class ArchivedSession(msgspec.Struct, frozen=True):
-    """A session as far as the archive has it."""
-
-    session: SessionId
-    name: str
-    seq: int
-    hash: str
-    status: str
-    since: str
-    """The run from which on its rows count."""
-    first: str
-    """The first line of its bundle, which names its ancestry."""
-    digest: str
-    """Over its own records so far: when they are no longer these, it is written again."""
-
-
-class ArchiveRun(msgspec.Struct, frozen=True):
-    """The list of one run: the files it added, and all sessions that the archive has now."""
-
-    wakelog: int
-    run: str
-    files: tuple[ArchivedFile, ...]
-    sessions: tuple[ArchivedSession, ...]
-
-
-class ArchiveCheck(msgspec.Struct, frozen=True):
-    """What came of reading an archive back."""
-
-    sessions: int
-    events: int
-    problems: dict[str, str]
 
 
 def archive_parquet(
@@ -95,9 +63,12 @@ def archive_parquet(
     progress: Progress | None = None,
     *,
     decrypt: bool = False,
+    quiet_us: int | None = None,
+    known: list[ArchiveRun] | None = None,
 ) -> ArchiveResult:
     """Adds what the archive lacks: of these sessions, by default of all. Rows are in the clear: of an encrypted store
-    they are written only with `decrypt`."""
+    they are written only with `decrypt`. With `quiet_us`, sessions that have ended, or had no event for so long, are
+    put beside the tables as bundles. `known` are the runs that the caller has seen; those of others are added."""
     if store.engine.abilities.encryption is not None and not decrypt:
         raise NotAllowedError(
             "the store is encrypted, and an archive in Parquet is not",
@@ -105,57 +76,88 @@ def archive_parquet(
             hint="add --decrypt if that is meant; wakelog store backup s3://… keeps it encrypted",
         )
     objects = Objects(place)
-    runs = _runs(objects)
-    had = {entry.session: entry for entry in runs[-1].sessions} if runs else {}
+    runs = read_runs(objects, known)
+    had = archived_sessions(runs)
     run = _run_name(store.clock(), runs)
-    wanted = frozenset(sessions)
     problems: dict[SessionId, str] = {}
-    unchanged, is_damaged, now = 0, False, dict(had)
+    unchanged, is_damaged = 0, False
+    changed: dict[SessionId, ArchivedSession] = {}
+    wanted = list(sessions)
     with tempfile.TemporaryDirectory() as folder:
-        work = _Run(Path(folder), run, had)
+        work = _Run(Path(folder), run, had, objects, store.clock(), quiet_us)
         try:
-            for head in store.sessions():
-                if wanted and head.session not in wanted:
-                    continue
-                before = had.get(head.session)
-                if before is not None and (before.seq, before.hash) == (head.seq, head.hash.hex()):
-                    unchanged += 1
-                    continue
+            for head in filter(None, (head_or_none(store.engine, id) for id in wanted)) if wanted else store.sessions():
                 try:
-                    now[head.session] = work.take(Log(store.engine, head.session, clock=store.clock), head)
+                    entry = work.take(Log(store.engine, head.session, clock=store.clock), head)
+                    if entry is None:
+                        unchanged += 1
+                        continue
+                    changed[head.session] = entry
                 except (CorruptLogError, NotFoundError) as exc:
                     problems[head.session] = exc.message
                     is_damaged = is_damaged or isinstance(exc, CorruptLogError)
                 if progress is not None:
                     progress(head.seq)
-            if not work.taken:
+            if not changed:
                 return ArchiveResult(f"{RUNS}{runs[-1].run}.json" if runs else "", 0, unchanged, problems, is_damaged)
-            files = work.put(objects)
+            files = work.put() if work.taken else ()
         finally:
             work.rows.close()
-    objects.put(f"{RUNS}{run}.json", msgspec.json.encode(ArchiveRun(1, run, files, tuple(now.values()))))
-    return ArchiveResult(f"{RUNS}{run}.json", work.taken, unchanged, problems, is_damaged)
+    done = ArchiveRun(1, run, files, tuple(changed.values()))
+    if not objects.put(f"{RUNS}{run}.json", msgspec.json.encode(done)):
+        raise ConflictError("another process archives to the same place", kind="archive-busy", hint="let one do it")
+    runs.append(done)
+    return ArchiveResult(f"{RUNS}{run}.json", len(changed), unchanged, problems, is_damaged)
 
 
 class _Run:
     """What one run gathers."""
 
-    def __init__(self, folder: Path, run: str, had: dict[SessionId, ArchivedSession]) -> None:
-        self._folder, self._run, self._had = folder, run, had
+    def __init__(
+        self,
+        folder: Path,
+        run: str,
+        had: dict[SessionId, ArchivedSession],
+        objects: Objects,
+        now: int,
+        quiet_us: int | None,
+    ) -> None:
+        self._folder, self._run, self._had, self._objects = folder, run, had, objects
+        self._now, self._quiet_us = now, quiet_us
         self.rows = RowFiles(folder)
         self.taken = 0
         self._covered = {id: entry.seq for id, entry in had.items()}
         """How far each session is in the archive, or will be."""
         self._sum = _RowSum()
 
-    def take(self, log: Log, head: Head) -> ArchivedSession:
-        report = verify(log)
-        if not report.ok:
-            fault = (*report.integrity, *report.completeness)[0]
-            raise CorruptLogError(f"{log.id} does not verify: {fault.what}", seq=fault.seq)
+    def take(self, log: Log, head: Head) -> ArchivedSession | None:
+        """What the archive is to say of a session from now on; None when that is what it says already."""
+        before = self._had.get(log.id)
+        is_there = before is not None and (before.seq, before.hash) == (head.seq, head.hash.hex())
+        if before is not None and (is_there or _is_only_pruned(log, before)):
+            if not is_there or before.bundle == key_of(head) or not self._is_due(head):
+                return None
+            return msgspec.structs.replace(before, bundle=self._bundle(log))
+        return self._add(log, before)
+
+    def _bundle(self, log: Log) -> str:
+        """Puts a bundle of what the tables have already. It is in the clear, as they are."""
+        _verify(log)
         with tempfile.TemporaryFile(dir=self._folder) as spool:
             head = export_bundle(log, cast(Any, spool), beyond=True)
-            before = self._had.get(log.id)
+            spool.seek(0)
+            return put_bundle(self._objects, head, cast(Any, spool))[0]
+
+    def _is_due(self, head: Head) -> bool:
+        """Whether it is time for a bundle: one of a session at work would soon be followed by the next."""
+        if self._quiet_us is None:
+            return False
+        return head.status in ("closed", "archived") or self._now - head.at >= self._quiet_us
+
+    def _add(self, log: Log, before: ArchivedSession | None) -> ArchivedSession:
+        _verify(log)
+        with tempfile.TemporaryFile(dir=self._folder) as spool:
+            head = export_bundle(log, cast(Any, spool), beyond=True)
             digest, is_same = _digest_of(spool, log.id, before)
             since = before.since if before is not None and is_same else self._run
             if before is not None and not is_same:
@@ -168,8 +170,13 @@ class _Run:
                 given = msgspec.json.decode(line)
                 if "end" not in given:
                     self._commit(given, names[given["session"]], project)
+            # Before it was changed, a bundle has what was erased since: no restore may take it.
+            bundle = before.bundle if before is not None and is_same else ""
+            if self._is_due(head):
+                spool.seek(0)
+                bundle = put_bundle(self._objects, head, cast(Any, spool))[0]
         self.taken += 1
-        return ArchivedSession(log.id, head.name, head.seq, head.hash.hex(), head.status, since, first, digest)
+        return ArchivedSession(log.id, head.name, head.seq, head.hash.hex(), head.status, since, first, digest, bundle)
 
     def _commit(self, given: dict[str, Any], name: str, project: str) -> None:
         session, first, last = given["session"], given["first"], given["last"]
@@ -192,7 +199,7 @@ class _Run:
             self._sum.add(session, first, digest, content)
             self.rows.add("payloads", {"session": session, "first": first, "hash": digest, "content": content, **place})
 
-    def put(self, objects: Objects) -> tuple[ArchivedFile, ...]:
+    def put(self) -> tuple[ArchivedFile, ...]:
         """Writes the files, reads them back, compares, and puts them into the archive."""
         made = dict(self.rows.write_parquet(self._run))
         files: dict[str, list[Path]] = {}
@@ -209,9 +216,16 @@ class _Run:
         out = []
         for key, path in made.items():
             content = path.read_bytes()
-            objects.put(key, content)
+            self._objects.put(key, content)
             out.append(ArchivedFile(key, len(content), hashlib.sha256(content).hexdigest()))
         return tuple(out)
+
+
+def _verify(log: Log) -> None:
+    report = verify(log)
+    if not report.ok:
+        fault = (*report.integrity, *report.completeness)[0]
+        raise CorruptLogError(f"{log.id} does not verify: {fault.what}", seq=fault.seq)
 
 
 def _event(session: str, name: str, commit_id: str, header: str, salt: str, body: str) -> dict[str, Any]:
@@ -253,6 +267,22 @@ class _RowSum:
         return isinstance(other, _RowSum) and (self._total, self._count) == (other._total, other._count)
 
 
+def _is_only_pruned(log: Log, before: ArchivedSession) -> bool:
+    """Whether nothing happened to a session since but that content was pruned, which the archive keeps."""
+    since = list(log.engine.read(log.id, after=before.seq))
+    is_its_end = bool(since) and since[0].prev.hex() == before.hash
+    return is_its_end and all(set(commit.kinds) == {"range.pruned"} for commit in since)
+
+
+def _run_name(now: int, runs: list[ArchiveRun]) -> str:
+    """Runs are in the order of their names, whatever the clock does."""
+    while True:
+        name = datetime.datetime.fromtimestamp(now / 1e6, datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
+        if not runs or name > runs[-1].run:
+            return name
+        now += 1_000_000
+
+
 def _digest_of(spool: Any, session: SessionId, before: ArchivedSession | None) -> tuple[str, bool]:
     """Over a session's own records: as they are now, and whether those that the archive has are still the same."""
     digest, is_same = hashlib.sha256(), before is None
@@ -267,181 +297,3 @@ def _digest_of(spool: Any, session: SessionId, before: ArchivedSession | None) -
         if before is not None and given["last"] == before.seq:
             is_same = digest.hexdigest() == before.digest
     return digest.hexdigest(), is_same
-
-
-# Reading
-
-
-def _run_name(now: int, runs: list[ArchiveRun]) -> str:
-    """Runs are in the order of their names, whatever the clock does."""
-    while True:
-        name = datetime.datetime.fromtimestamp(now / 1e6, datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
-        if not runs or name > runs[-1].run:
-            return name
-        now += 1_000_000
-
-
-def _runs(objects: Objects) -> list[ArchiveRun]:
-    found = []
-    for key in sorted(each.key for each in objects.list(RUNS)):
-        try:
-            found.append(msgspec.json.decode(objects.get(key), type=ArchiveRun))
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise CorruptLogError(f"{key} is not the list of a run: {exc}", kind="archive-differs") from exc
-    return found
-
-
-def is_parquet(place: str) -> bool:
-    """Whether a place holds an archive in Parquet."""
-    return any(True for _ in Objects(place, create=False).list(RUNS))
-
-
-@contextlib.contextmanager
-def opened(place: str, *, compares: bool = True) -> Iterator[tuple[Tables, ArchiveRun]]:
-    """The tables of an archive. Files of a blob store are fetched first. Each file is compared with its hash, unless it
-    is at hand and nobody `compares`."""
-    objects = Objects(place, create=False)
-    runs = _runs(objects)
-    if not runs:
-        raise NotFoundError(
-            f"{place} holds no archive in Parquet",
-            kind="archive-not-found",
-            hint="wakelog archive --to PLACE --format parquet makes one",
-        )
-    here = Path(unquote(place.removeprefix("file://"))) if not is_url(place) or place.startswith("file://") else None
-    files: dict[str, list[Path]] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for file in (file for run in runs for file in run.files):
-            path = (here or Path(folder)) / file.key
-            if here is None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _fetch(objects, file, path)
-            elif compares or not path.is_file():
-                _compare(file, path)
-            files.setdefault(file.key.partition("/")[0], []).append(path)
-        sessions = [(str(s.session), s.name, s.seq, s.hash, s.status, s.since) for s in runs[-1].sessions]
-        with contextlib.closing(Tables(files, sessions, as_of=runs[-1].run)) as tables:
-            yield tables, runs[-1]
-
-
-def _compare(file: ArchivedFile, path: Path) -> None:
-    try:
-        with path.open("rb") as given:
-            digest = hashlib.file_digest(given, "sha256").hexdigest()
-    except OSError as exc:
-        raise CorruptLogError(f"{file.key} cannot be read: {exc.strerror}", kind="archive-differs") from exc
-    if digest != file.sha256:
-        raise CorruptLogError(f"{file.key} is not what was written", kind="archive-differs")
-
-
-def _fetch(objects: Objects, file: ArchivedFile, path: Path) -> None:
-    try:
-        with path.open("wb") as out:
-            for chunk in objects.chunks(file.key):
-                out.write(chunk)
-    except FileNotFoundError as exc:
-        raise CorruptLogError(f"{file.key} is not in the archive", kind="archive-differs") from exc
-    _compare(file, path)
-
-
-def query_parquet(place: str, sql: str, *, max_rows: int = 1000, timeout_s: float = 30.0) -> Table:
-    """Answers one SELECT over the tables sessions, events, commits and payloads of an archive."""
-    with opened(place, compares=False) as (tables, _):
-        return tables.query(sql, max_rows=max_rows, timeout_s=timeout_s)
-
-
-def bundle_of(tables: Tables, entry: ArchivedSession) -> io.BytesIO:
-    """A session's bundle, made from its rows and those of its ancestors."""
-    names = [segment["session"] for segment in msgspec.json.decode(entry.first)["segments"]]
-    marks = ", ".join("?" for _ in names)
-    records: dict[tuple[str, int], list[Any]] = {}
-    for session, seq, *record in tables.rows(
-        f"select session, seq, header, salt, body from events where session in ({marks})", *names
-    ):
-        records[session, seq] = record
-    payloads: dict[tuple[str, int], dict[str, str]] = {}
-    for session, first, digest, content in tables.rows(
-        f"select session, first, hash, base64(content) from payloads where session in ({marks})", *names
-    ):
-        payloads.setdefault((session, first), {})[digest] = content
-    lines = {
-        (session, first): msgspec.json.decode(line)
-        for session, first, line in tables.rows(
-            f"select session, first, line from commits where session in ({marks})", *names
-        )
-    }
-    out, digest_of_lines, count = io.BytesIO(), hashlib.sha256(), 0
-    segments = {s["session"]: s for s in msgspec.json.decode(entry.first)["segments"]}
-    for line in (entry.first.encode(), *_commit_lines(lines, records, payloads, names, segments, entry)):
-        digest_of_lines.update(line)
-        out.write(line)
-        count += 1
-    out.write(msgspec.json.encode({"end": count, "sha256": digest_of_lines.hexdigest()}) + b"\n")
-    out.seek(0)
-    return out
-
-
-def _commit_lines(
-    lines: dict[tuple[str, int], dict[str, Any]],
-    records: dict[tuple[str, int], list[Any]],
-    payloads: dict[tuple[str, int], dict[str, str]],
-    names: list[str],
-    segments: dict[str, dict[str, Any]],
-    entry: ArchivedSession,
-) -> Iterator[bytes]:
-    """In the order of a bundle: the oldest ancestor first, and of each what the next one was forked from."""
-    for place, name in enumerate(names):
-        upto = entry.seq if name == entry.session else segments[names[place + 1]]["fork"]["at"]
-        for session, first in sorted(key for key in lines if key[0] == name):
-            given = lines[session, first]
-            if first > upto:
-                break
-            try:
-                given["records"] = [records[session, seq] for seq in range(first, given["last"] + 1)]
-            except KeyError as exc:
-                raise CorruptLogError(f"e{exc.args[0][1]} of {session} is not in the archive") from exc
-            if (session, first) in payloads:
-                given["payloads"] = payloads[session, first]
-            yield msgspec.json.encode(given) + b"\n"
-
-
-def restore_parquet(store: Store, place: str, progress: Progress | None = None) -> ArchiveResult:
-    """Brings back what the archive has and the store lacks. Each session is verified whole before it is written."""
-    problems: dict[SessionId, str] = {}
-    count = unchanged = 0
-    is_damaged = False
-    with opened(place) as (tables, run):
-        for entry in run.sessions:
-            have = head_or_none(store.engine, entry.session)
-            if have is not None and have.seq == entry.seq and have.hash.hex() == entry.hash:
-                unchanged += 1
-                continue
-            try:
-                import_bundle(store.engine, bundle_of(tables, entry))
-                after = head_or_none(store.engine, entry.session)
-                is_same = have is not None and after is not None and have.seq == after.seq
-                count, unchanged = count + (not is_same), unchanged + is_same
-            except WakelogError as exc:
-                problems[entry.session] = exc.message
-                is_damaged = is_damaged or isinstance(exc, CorruptLogError)
-            if progress is not None:
-                progress(entry.seq)
-    return ArchiveResult(f"{RUNS}{run.run}.json", count, unchanged, problems, is_damaged)
-
-
-def check_parquet(place: str) -> ArchiveCheck:
-    """Reads every session of an archive back and verifies it; nothing is written."""
-    problems: dict[str, str] = {}
-    events = 0
-    with opened(place) as (tables, run):
-        for entry in run.sessions:
-            try:
-                engine = MemoryEngine()
-                log = import_bundle(engine, bundle_of(tables, entry))
-                head = log.head()
-                if head.hash.hex() != entry.hash:
-                    raise CorruptLogError(f"its head is {head.seq} {head.hash.hex()[:16]}, not what was archived")
-                events += head.seq - (head.fork.at if head.fork else 0)
-            except WakelogError as exc:
-                problems[entry.name or entry.session] = exc.message
-        return ArchiveCheck(len(run.sessions), events, problems)

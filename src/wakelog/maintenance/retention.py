@@ -10,7 +10,7 @@ and keeps headers, chain and last state, so that it can still be verified. *Dele
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -54,8 +54,14 @@ class Applied(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def plan(store: Store, policy: RetentionPolicy, now: int) -> list[Planned]:
-    """What the policy asks for at `now`, oldest first. Changes nothing."""
+def plan(
+    store: Store,
+    policy: RetentionPolicy,
+    now: int,
+    archived: Mapping[SessionId, tuple[Seq, str]] | None = None,
+) -> list[Planned]:
+    """What the policy asks for at `now`, oldest first. Changes nothing. With `archived`, the heads that an archive has
+    (`parquet_runs.archived_heads`), a session stays until its archived head is the present one."""
     if policy.max_bytes is not None and policy.action == "archive":
         raise InvalidInputError(
             "archiving frees no space, so it cannot keep a store below a size",
@@ -75,6 +81,8 @@ def plan(store: Store, policy: RetentionPolicy, now: int) -> list[Planned]:
         if not why or _is_done(store.engine, policy, head):
             continue
         obstacle = _obstacle(store, policy, head, head.session in kept, out, now)
+        if not obstacle and archived is not None and archived.get(head.session) != (head.seq, head.hash.hex()):
+            obstacle = "the archive does not have all of it yet"
         action: Action | Literal["skip"] = "skip" if obstacle else policy.action
         out.append(Planned(head.session, head.name, action, obstacle or why, size, head.seq, head.at))
         if action != "skip":

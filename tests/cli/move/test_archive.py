@@ -1,5 +1,9 @@
 """`wakelog archive --to`, `query --archive` and `store restore` as a person runs them."""
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -59,3 +63,37 @@ def test_bad_calls_are_told_what_is_wrong(cli: Cli, store: str, args: tuple[str,
     done = cli(*args, "--store", store)
     assert done.code != 0
     assert said in done.err
+
+
+def test_an_archive_goes_on_until_it_is_stopped_and_fills_another_store(cli: Cli, store: str, tmp_path: Path) -> None:
+    place, back = tmp_path / "archive", str(tmp_path / "back.db")
+    command = [sys.executable, "-m", "wakelog", "archive", "--to", str(place), "--bundles", "--every", "1h"]
+    with subprocess.Popen([*command, "--store", store, "--ndjson"], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        first = json.loads(child.stdout.readline())
+        child.send_signal(signal.SIGINT)
+        assert child.wait(120) == 130
+    assert (first["schema"], first["sessions"], first["problems"]) == ("wakelog.store-archive/1", 2, {})
+    assert list(place.rglob("*.wakelog.gz"))
+    for path in place.rglob("events/**/*.parquet"):
+        path.unlink()
+    done = cli("store", "restore", "--from", str(place), back, "--store", str(tmp_path / "unused"), "--json")
+    assert (done.code, done.data["sessions"]) == (0, 2), done.err
+    assert not (tmp_path / "unused").exists()
+    with wakelog.open(store) as one, wakelog.open(back) as other:
+        assert [(h.session, h.hash) for h in one.sessions()] == [(h.session, h.hash) for h in other.sessions()]
+
+
+def test_retention_asks_the_archive(cli: Cli, tmp_path: Path) -> None:
+    place, store = str(tmp_path / "archive"), str(tmp_path / "store")
+    with wakelog.open(store) as opened:
+        opened.session("s").life.end()
+    rules = ("gc", "--max-size", "1B", "--archived-in", place, "--store", store, "--json")
+    assert cli(*rules).code != 0, "there is no archive"
+    cli("archive", "--to", place, "--store", store)
+    assert [each["action"] for each in cli(*rules).data["planned"]] == ["prune"]
+    assert cli("note", "s", "-m", "late", "--store", store).code == 0
+    [left] = cli(*rules, "--yes").data["planned"]
+    assert (left["action"], left["reason"]) == ("skip", "the archive does not have all of it yet")
+    cli("archive", "--to", place, "--store", store)
+    assert [each["done"] for each in cli(*rules, "--yes").data["applied"]] == [True]

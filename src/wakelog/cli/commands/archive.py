@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 import click
+import msgspec
 
 from wakelog.cli.commands.life import move_session
 from wakelog.cli.commands.store import show_archive
@@ -10,8 +13,16 @@ from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
-from wakelog.cli.text import counted, inert_line
-from wakelog.maintenance.parquet_archive import archive_parquet, check_parquet
+from wakelog.cli.text import clock, counted, inert_line
+from wakelog.config.amounts import parse_age
+from wakelog.errors import UnavailableError
+from wakelog.maintenance.archive import ArchiveResult
+from wakelog.maintenance.continuous_archive import ContinuousArchive
+from wakelog.maintenance.parquet_archive import archive_parquet
+from wakelog.maintenance.parquet_restore import check_parquet
+
+QUIET_US = 3600 * 1_000_000
+"""A session without an event for so long gets its bundle; so does one that has ended."""
 
 
 @click.command("archive")
@@ -20,29 +31,44 @@ from wakelog.maintenance.parquet_archive import archive_parquet, check_parquet
     "--to", "place", default="", metavar="DIR|URL", help="Add sessions to the archive in this folder or bucket."
 )
 @click.option("--format", "form", type=click.Choice(["parquet"]), default="parquet", help="With --to: its format.")
+@click.option(
+    "--bundles", is_flag=True, help="With --to: also put a bundle of each session that ended or is quiet for an hour."
+)
+@click.option("--every", metavar="TIME", help="With --to: go on, and add what is new every 10m or 1h.")
 @click.option("--check", is_flag=True, help="With --to: read the archive back and verify it; write nothing.")
 @click.option("--decrypt", is_flag=True, help="With --to: archive an encrypted store, in the clear.")
 @why_option
 @common
 def archive_command(
-    ctx: CommandContext, session: str, place: str, form: str, check: bool, decrypt: bool, why: str
+    ctx: CommandContext,
+    session: str,
+    place: str,
+    form: str,
+    bundles: bool,
+    every: str | None,
+    check: bool,
+    decrypt: bool,
+    why: str,
 ) -> int:
     """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
 
     With --to, no session changes: the events of a session, or of all, are added to an archive in Parquet, a row each,
     in folders by day and project. A second run adds what is new. What was written is read back and compared before it
-    counts. `wakelog query --archive` queries it, and `wakelog store restore` restores sessions from it, verified.
+    counts. `wakelog query --archive` queries it, and `wakelog store restore` restores sessions from it, verified. With
+    --every it goes on until Ctrl-C; run one such process for a place.
 
     \b
     Examples:
       wakelog archive fix-bug
       wakelog archive --to /mnt/archive --format parquet
       wakelog archive --to s3://bucket/wakelog
+      wakelog archive --to s3://bucket/wakelog --bundles --every 10m
       wakelog archive --to /mnt/archive --check
     """
     if not place:
-        if check:
-            raise click.UsageError("--check reads an archive: name it with --to")
+        for name, given in (("--check", check), ("--bundles", bundles), ("--every", every is not None)):
+            if given:
+                raise click.UsageError(f"{name} is about an archive: name it with --to")
         move_session(ctx, session, lambda s: s.life.archive(why=why), "wakelog reopen {}")
         return 0
     if why:
@@ -50,12 +76,44 @@ def archive_command(
     if check:
         return _check(ctx, place)
     store = ctx.store
+    quiet_us = QUIET_US if bundles else None
+    if every is not None:
+        if session:
+            raise click.UsageError("--every is for all sessions: leave SESSION out")
+        return _go_on(ctx, ContinuousArchive(store, place, quiet_us=quiet_us, decrypt=decrypt), place, every)
     wanted = [ctx.session(session).id] if session else []
     with Progress(
         ctx, "archived events", sum(h.seq for h in store.sessions() if not wanted or h.session in wanted)
     ) as told:
-        done = archive_parquet(store, place, wanted, told, decrypt=decrypt)
+        done = archive_parquet(store, place, wanted, told, decrypt=decrypt, quiet_us=quiet_us)
     return show_archive(ctx, done, place, "archived")
+
+
+def _go_on(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
+    """Until Ctrl-C. What is away for a while is told, and tried again with the next round."""
+    every_us = parse_age(every)
+    if not every_us:
+        raise click.UsageError("--every needs a time, such as 10m")
+    ctx.use_pager = False
+    while True:
+        try:
+            _say_round(ctx, archive.round(), place)
+        except UnavailableError as exc:
+            ctx.warn(f"{inert_line(exc.message)}; trying again")
+        time.sleep(every_us / 1e6)
+
+
+def _say_round(ctx: CommandContext, done: ArchiveResult, place: str) -> None:
+    if not done.sessions and not done.problems:
+        return
+    if not ctx.is_for_people:
+        ctx.record("store-archive", {**msgspec.to_builtins(done), "place": hide_password(place)})
+        return
+    when = clock(ctx.store.clock(), utc=ctx.utc, long=True)
+    ctx.say(f"{when}  {counted(done.sessions, 'session')} archived")
+    for session, problem in done.problems.items():
+        ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert_line(problem)}")
+    ctx.flush()
 
 
 def _check(ctx: CommandContext, place: str) -> int:

@@ -37,28 +37,41 @@ SKIPS_SHOWN = 10
 @click.option(
     "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
 )
+@click.option("--archived-in", metavar="PLACE", help="Leave alone what this archive in Parquet does not have yet.")
 @click.option("--keep-totals", is_flag=True, help="Keep the totals of deleted sessions, as numbers only.")
 @click.option("--dry-run", is_flag=True, help="Show what would be done; this is the default.")
 @click.option("-y", "--yes", is_flag=True, help="Do it.")
 @common
 def gc_command(
-    ctx: CommandContext, archive_to: str | None, keep_totals: bool, dry_run: bool, yes: bool, **rules: Any
+    ctx: CommandContext,
+    archive_to: str | None,
+    archived_in: str | None,
+    keep_totals: bool,
+    dry_run: bool,
+    yes: bool,
+    **rules: Any,
 ) -> int:
     """Apply retention: show which sessions would be archived, pruned or deleted, and do it with --yes. By default
     everything is kept for ever. Sessions on hold, and sessions with live forks, are left alone.
 
     Prune drops the content and keeps headers, hashes, the last state and the totals for `rollup`, so that the session
     still verifies. With --archive-to, a session is removed only after its archive is complete and verified; an existing
-    archive is never replaced.
+    archive is never replaced. With --archived-in, a session is left alone until the archive has all of it.
 
     \b
     Examples:
       wakelog gc --older-than 90d
       wakelog gc --max-size 20GB --keep-last 50 --action delete --yes
       wakelog gc --older-than 1y --action delete --archive-to s3://bucket/archive --yes
+      wakelog gc --older-than 30d --archived-in s3://bucket/archive --yes
     """
     policy = _policy(rules)
-    planned = plan(ctx.store, policy, ctx.store.clock())
+    archived = None
+    if archived_in:
+        from wakelog.maintenance.parquet_runs import archived_heads
+
+        archived = archived_heads(archived_in)
+    planned = plan(ctx.store, policy, ctx.store.clock(), archived)
     doing = [p for p in planned if p.action != "skip"]
     is_done = yes and not dry_run and bool(doing)
     if ctx.is_for_people:

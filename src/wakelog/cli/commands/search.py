@@ -178,7 +178,7 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
     if not sql:
         raise click.UsageError('query needs a statement, as in: wakelog query "select name, turns from sessions"')
     if place:
-        from wakelog.maintenance.parquet_archive import query_parquet
+        from wakelog.maintenance.parquet_restore import query_parquet
 
         table = query_parquet(place, sql, max_rows=limit, timeout_s=timeout_s)
     else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,40 +184,59 @@ def backup(ctx: CommandContext, target: str) -> int:
 
 
 @click.command("restore")
-@click.argument("source", metavar="FILE.db|URL")
+@click.argument("source", metavar="FILE.db|URL", required=False)
 @click.option("--list", "name", default="", metavar="NAME", help="From a URL: restore this list, not the newest one.")
+@click.option(
+    "--from", "origin", metavar="FILE.db|URL", help="Restore from here; the argument is then the store to fill."
+)
 @common
-def restore(ctx: CommandContext, source: str, name: str) -> int:
+def restore(ctx: CommandContext, source: str | None, name: str, origin: str | None) -> int:
     """Restore from a backup, or an archive in Parquet, what this store lacks. Newer events here stay as they are.
+
+    The store can be of any engine and is created if there is none. Every hash is kept. Where a file of an archive is
+    damaged, its sessions come back from their bundles, if it has any.
 
     \b
     Examples:
       wakelog store restore /mnt/backup/wakelog.db
       wakelog store restore s3://bucket/wakelog
+      wakelog store restore --from s3://bucket/archive postgresql://wakelog@db.example/wakelog
     """
-    if not name and _is_parquet(source):
-        from wakelog.maintenance.parquet_archive import restore_parquet
+    if origin is None:
+        if source is None:
+            raise click.UsageError("what to restore from is missing: wakelog store restore FILE.db|URL")
+        return _restore(ctx, source, name, ctx.new_store, ctx.url)
+    if source is None:
+        return _restore(ctx, origin, name, ctx.new_store, ctx.url)
+    with contextlib.ExitStack() as stack:
+        return _restore(ctx, origin, name, lambda: stack.enter_context(open_store(source)), source)
 
-        here = ctx.new_store()
+
+def _restore(ctx: CommandContext, source: str, name: str, target: Callable[[], Store], where: str) -> int:
+    """The target is opened last: if there is nothing to bring back, nothing is made."""
+    if not name and _is_parquet(source):
+        from wakelog.maintenance.parquet_restore import restore_parquet
+
+        here = target()
         with Progress(ctx, "restored events") as progress:
             done = restore_parquet(here, source, progress)
         return show_archive(ctx, done, source, "restored")
     if is_url(source) and not source.startswith("sqlite://"):
         from wakelog.maintenance import archive as archiving
 
-        name, found = archiving.read_list(source, name)  # first: if there is nothing to bring back, nothing is made
-        here = ctx.new_store()
+        name, found = archiving.read_list(source, name)
+        here = target()
         with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
             done = archiving.restore(here, source, name, progress)
         return show_archive(ctx, done, source, "restored")
     with open_store(source, create=False) as there:
-        return _copy(ctx, there, ctx.new_store(), ctx.url, (), True)
+        return _copy(ctx, there, target(), where, (), True)
 
 
 def _is_parquet(source: str) -> bool:
     if source.startswith("sqlite://") or (not is_url(source) and not Path(source, "runs").is_dir()):
         return False
-    from wakelog.maintenance.parquet_archive import is_parquet
+    from wakelog.maintenance.parquet_runs import is_parquet
 
     return is_parquet(source)
 
