@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.files.repository import needs_git
-from wakelog.files import lines
-from wakelog.files.lines import counts, split, unified
+from wakelog.files import line_diff as lines
+from wakelog.files.line_diff import counts, split, unified
 
 line = st.sampled_from(["", "a", "b", "c", "  d", "\x0c", "\u2028", "é", "\r"])
 text = st.builds(lambda parts, end: "\n".join(parts) + end, st.lists(line, max_size=12), st.sampled_from(["", "\n"]))

@@ -12,7 +12,7 @@ from tests.files.conftest import Shell
 from tests.files.repository import needs_git
 from wakelog.files import manifest
 from wakelog.files.capture import Capture
-from wakelog.files.stamps import is_settled, stamp_of
+from wakelog.files.file_stamps import is_settled, stamp_of
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, No
 from wakelog.http.keys import ANY, SCOPES, Keys, check_namespace, make_key
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.http.server import RunningServer
-from wakelog.http.shared import SharedKeys
+from wakelog.http.shared_keys import SharedKeys
 from wakelog.testing.contract.base import in_parallel
 
 

@@ -43,7 +43,7 @@ class Recorded(msgspec.Struct):
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was recorded is there when a call returns, however busy the machine is."""
-    monkeypatch.setattr("wakelog.instruments.writer.WAIT_S", 120.0)
+    monkeypatch.setattr("wakelog.instruments.writer_thread.WAIT_S", 120.0)
 
 
 @pytest.fixture

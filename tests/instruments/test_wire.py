@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wakelog.instruments.conversation import Conversation
-from wakelog.instruments.wire import read_request, shape_of
+from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.model.parts import parts_of
 
 PATHS = ["/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1beta/models/gemini:generateContent"]

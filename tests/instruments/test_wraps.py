@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wakelog.instruments import patches
-from wakelog.instruments.wraps import watched, watched_async
+from wakelog.instruments.function_wrapper import watched, watched_async
 
 
 def _blind(*_: Any) -> Any:

@@ -9,7 +9,7 @@ import threading
 import pytest
 import trio
 
-from wakelog.instruments.writer import RecordWriter
+from wakelog.instruments.writer_thread import RecordWriter
 
 
 def test_jobs_are_done_in_order_and_waited_for() -> None:
@@ -55,7 +55,7 @@ def test_a_fork_waits_for_the_job_in_hand() -> None:
 
 
 def test_a_job_that_hung_holds_up_one_fork_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.instruments.writer.FORK_WAIT_S", 0.01)
+    monkeypatch.setattr("wakelog.instruments.writer_thread.FORK_WAIT_S", 0.01)
     writer, free, begun = RecordWriter(60), threading.Event(), threading.Event()
 
     def hang() -> None:
@@ -65,7 +65,7 @@ def test_a_job_that_hung_holds_up_one_fork_only(monkeypatch: pytest.MonkeyPatch)
     hung = writer.put(hang)
     assert begun.wait(180)
     assert not writer.pause()
-    monkeypatch.setattr("wakelog.instruments.writer.FORK_WAIT_S", 3600.0)
+    monkeypatch.setattr("wakelog.instruments.writer_thread.FORK_WAIT_S", 3600.0)
     assert not writer.pause(), "it is not waited for again"
     free.set()
     writer.wait(hung)

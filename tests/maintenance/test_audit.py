@@ -10,7 +10,7 @@ from wakelog import events as ev
 from wakelog.cli.demo import build
 from wakelog.maintenance.audit import audit_session
 from wakelog.maintenance.holds import find_holds, lift_hold, list_holds, place_hold
-from wakelog.maintenance.live import find_live
+from wakelog.maintenance.live_sessions import find_live
 from wakelog.session import Session
 from wakelog.store import Store
 

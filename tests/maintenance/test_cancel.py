@@ -8,7 +8,7 @@ import wakelog
 from wakelog import events as ev
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.maintenance.cancel import cancel_session
-from wakelog.maintenance.live import find_live
+from wakelog.maintenance.live_sessions import find_live
 from wakelog.store import Store
 
 

@@ -8,7 +8,7 @@ import pytest
 import wakelog
 from wakelog import events as ev
 from wakelog.model.records import EventDraft
-from wakelog.provenance.across import Crossing, TaintAcross
+from wakelog.provenance.across_sessions import Crossing, TaintAcross
 from wakelog.session import Session
 from wakelog.store import Store
 

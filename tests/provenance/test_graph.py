@@ -11,8 +11,8 @@ from tests.seeds import examples
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.provenance.graph import Graph
+from wakelog.provenance.graph_walk import walk_back, walk_on
 from wakelog.provenance.range_maximum import RangeMaxima
-from wakelog.provenance.walk import walk_back, walk_on
 
 # Recorded
 

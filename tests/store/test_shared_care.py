@@ -16,11 +16,11 @@ from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import UnsupportedError
 from wakelog.http.server import serving
 from wakelog.http.state import Settings
+from wakelog.maintenance.byte_sizes import session_bytes
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.copy import copy_sessions
 from wakelog.maintenance.holds import place_hold
 from wakelog.maintenance.info import info
-from wakelog.maintenance.measures import session_bytes
 from wakelog.maintenance.scrub import scrub
 from wakelog.model.ids import SessionId
 from wakelog.store import Store

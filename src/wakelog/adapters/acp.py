@@ -36,7 +36,7 @@ from wakelog.importers.steps import (
     TurnDoneStep,
 )
 from wakelog.importers.writer.session_writer import SessionWriter
-from wakelog.instruments.writer import RecordWriter
+from wakelog.instruments.writer_thread import RecordWriter
 from wakelog.model.events import Effect, FileChanged
 from wakelog.model.json_fields import as_dict, count_in, dicts_in
 from wakelog.model.usage import Usage

@@ -24,9 +24,9 @@ import msgspec
 
 from wakelog.errors import NotFoundError
 from wakelog.files.contents import Contents
-from wakelog.files.lines import counts
+from wakelog.files.file_stamps import is_settled
+from wakelog.files.line_diff import counts
 from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, covered_by
-from wakelog.files.stamps import is_settled
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft

@@ -14,7 +14,7 @@ import msgspec
 from wakelog.diff.turn_diff import shared_event
 from wakelog.files.capture import line_counts
 from wakelog.files.file_history import FileSide, content_of, pasts
-from wakelog.files.lines import unified
+from wakelog.files.line_diff import unified
 from wakelog.files.manifest import MAX_FILE_BYTES
 from wakelog.files.restore_plan import FileStep
 from wakelog.files.tree_writer import OpenRoot

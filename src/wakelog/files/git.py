@@ -16,8 +16,8 @@ import time
 
 import msgspec
 
+from wakelog.files.file_stamps import Stamp, is_settled, stamp_of
 from wakelog.files.git_head import commit_of, git_folders, top_of
-from wakelog.files.stamps import Stamp, is_settled, stamp_of
 from wakelog.files.wildmatch import IgnoreRule, parse
 
 GIT_TIMEOUT_S = 20.0

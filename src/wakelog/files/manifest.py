@@ -19,8 +19,8 @@ from typing import Literal
 import msgspec
 
 from wakelog.files.contents import Contents
+from wakelog.files.file_stamps import Stamp, is_settled, stamp_of
 from wakelog.files.git import ALWAYS, Chain, Reader, Repository, is_ignored, repository_of, tracked_though_ignored
-from wakelog.files.stamps import Stamp, is_settled, stamp_of
 
 MAX_FILE_BYTES = 5_000_000
 HASHED_TIMES = 10

@@ -9,7 +9,7 @@ rules).
 
 The file is changed under a lock and replaced as a whole, so a server can read it at any time. The server checks before
 every request whether the file changed, so a revoked key is refused at once. For a store in a database, the keys are in
-the database (shared.py).
+the database (shared_keys.py).
 """
 
 from __future__ import annotations

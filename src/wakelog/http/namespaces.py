@@ -20,7 +20,7 @@ from wakelog.engine import head_or_none
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError
 from wakelog.http.keys import FILE, Key, Keys, check_namespace
 from wakelog.http.problems import no_space
-from wakelog.http.shared import SharedKeys, SharedNotes, is_cluster
+from wakelog.http.shared_keys import SharedKeys, SharedNotes, is_cluster
 from wakelog.log import Log
 from wakelog.log.foreign_commits import Admission
 from wakelog.model.ids import SessionId

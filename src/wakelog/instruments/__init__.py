@@ -4,5 +4,5 @@ A request to a model repeats the conversation so far. So whoever sees the reques
 conversation: what the user said, what the model answered, which tools it asked for, and what they gave back. That is
 the one idea here (conversation.py). Requests are seen in two ways: in the client library that sends them
 (`wakelog.instrument`, one file a library), and on their way to the provider (`wakelog record`, proxy.py). Both read
-them by wire.py and hand them to recorder.py.
+them by model_request.py and hand them to recorder.py.
 """

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.instruments.wire import CallResult, ConversationItem, ModelRequest
+from wakelog.instruments.model_request import CallResult, ConversationItem, ModelRequest
 from wakelog.model.parts import Asked, Text, flat, parts_of
 from wakelog.model.values import Value
 

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from wakelog.instruments import patches
+from wakelog.instruments.function_wrapper import looked, watched, watched_async
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
-from wakelog.instruments.taps import Listener, listened, listened_async
-from wakelog.instruments.wraps import looked, watched, watched_async
+from wakelog.instruments.stream_listener import Listener, listened, listened_async
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain
 

@@ -18,7 +18,7 @@ import msgspec
 
 from wakelog.codec.canonical import hash_value
 from wakelog.instruments.conversation import Conversation, SeenCallResult
-from wakelog.instruments.wire import ConversationItem
+from wakelog.instruments.model_request import ConversationItem
 from wakelog.log.holder import TurnHold, end_of_holder, hold_turn, refuse_if_held
 from wakelog.model import events as ev
 from wakelog.model.calls import ASKS

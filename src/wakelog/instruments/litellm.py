@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wakelog.instruments import patches
+from wakelog.instruments.function_wrapper import watched, watched_async
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
-from wakelog.instruments.taps import ListenedStream, Listener
-from wakelog.instruments.wraps import watched, watched_async
+from wakelog.instruments.stream_listener import ListenedStream, Listener
 from wakelog.model.values import Value
 from wakelog.runtime.values import bind, plain
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.instruments.lanes import FileCapture, LaneName
+from wakelog.instruments.model_request import read_request
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall, warn_by_log
-from wakelog.instruments.wire import read_request
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import current, replaying
 from wakelog.session import Session
@@ -32,8 +32,8 @@ OFF = "WAKELOG_INSTRUMENT"
 
 # What people call a library → our file about it, and the module it needs.
 _LIBRARIES = {
-    "openai": ("wakelog.instruments.stainless", "openai"),
-    "anthropic": ("wakelog.instruments.stainless", "anthropic"),
+    "openai": ("wakelog.instruments.openai_anthropic", "openai"),
+    "anthropic": ("wakelog.instruments.openai_anthropic", "anthropic"),
     "litellm": ("wakelog.instruments.litellm", "litellm"),
     "google-genai": ("wakelog.instruments.google_genai", "google.genai"),
 }

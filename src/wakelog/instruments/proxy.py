@@ -23,8 +23,8 @@ import urllib3
 
 from wakelog.codec.lines import TOO_LONG, ServerSentEvents
 from wakelog.instruments.endpoints import Endpoints
+from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall
-from wakelog.instruments.wire import read_request, shape_of
 from wakelog.model.events import Failure
 from wakelog.model.json_fields import as_dict
 from wakelog.runtime.streams import StreamRecord

@@ -19,8 +19,8 @@ from wakelog.codec.canonical import hash_value
 from wakelog.errors import WakelogError
 from wakelog.instruments.conversation import Conversation, Conversations, SeenCallResult
 from wakelog.instruments.lanes import SessionLane, SessionLanes
-from wakelog.instruments.wire import ConversationItem, ModelRequest
-from wakelog.instruments.writer import HOLD_S, RecordWriter
+from wakelog.instruments.model_request import ConversationItem, ModelRequest
+from wakelog.instruments.writer_thread import HOLD_S, RecordWriter
 from wakelog.model import events as ev
 from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.records import EventDraft

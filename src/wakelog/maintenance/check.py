@@ -16,7 +16,7 @@ from wakelog.engine import Migrations, require
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.log import Log
-from wakelog.maintenance.measures import index_fault
+from wakelog.maintenance.byte_sizes import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
 from wakelog.store.index_place import has_index, index_path

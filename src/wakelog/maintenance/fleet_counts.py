@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index.results import SessionInfo
-from wakelog.maintenance.live import FAILED
+from wakelog.maintenance.live_sessions import FAILED
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import text_in

@@ -12,8 +12,8 @@ from wakelog.codec.records import decode_header
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.blobs import BlobEngine
 from wakelog.errors import NotFoundError
+from wakelog.maintenance.byte_sizes import file_bytes
 from wakelog.maintenance.holds import find_holds
-from wakelog.maintenance.measures import file_bytes
 from wakelog.maintenance.scrub import Pass, last_pass
 from wakelog.model.records import Head
 from wakelog.model.shards import ShardPlacement

@@ -24,7 +24,7 @@ from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.removal import prune, refuse_if_held
 from wakelog.maintenance.archive import archive_session
-from wakelog.maintenance.measures import session_bytes
+from wakelog.maintenance.byte_sizes import session_bytes
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Head
 from wakelog.store.erasure import scrub_index

@@ -281,7 +281,7 @@ def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
     """Whether the index, if there is one, is sound and says what the log says. It is derived, so it can be made
     anew."""
     from wakelog.index.comparison import differences
-    from wakelog.maintenance.measures import index_fault
+    from wakelog.maintenance.byte_sizes import index_fault
 
     fix = "wakelog store scrub --repair makes it anew"
     problem = index_fault(index_path(store.engine))

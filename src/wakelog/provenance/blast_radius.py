@@ -17,9 +17,9 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Graph, Known
+from wakelog.provenance.graph_walk import Walk
 from wakelog.provenance.taint import ITEMS, StateNow, Touched, describe, part_of, spread
 from wakelog.provenance.targets import What, find
-from wakelog.provenance.walk import Walk
 
 Held = Literal["fact", "decision", "data", "file", "pending"]
 

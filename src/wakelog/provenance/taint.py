@@ -23,10 +23,10 @@ from wakelog.model.values import Value
 from wakelog.provenance.effective_trust import TrustByEvent
 from wakelog.provenance.event_index import OUTSIDE, Condition, EdgeKind, Judgement, key_in_delta
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
+from wakelog.provenance.graph_walk import Reach, Walk, walk_on
 from wakelog.provenance.key_writers import data_writers
 from wakelog.provenance.targets import Target, What, distrusted, find_sources
 from wakelog.provenance.text_matches import match_from
-from wakelog.provenance.walk import Reach, Walk, walk_on
 
 Part = Literal["effect", "decision", "fact", "data", "file", "artefact", "sub-agent", "dead end"]
 PARTS: tuple[Part, ...] = ("effect", "decision", "fact", "data", "file", "artefact", "sub-agent", "dead end")

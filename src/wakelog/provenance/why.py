@@ -18,9 +18,9 @@ from wakelog.model.trust import TRUSTS, Trust
 from wakelog.provenance.effective_trust import Exposure, TrustByEvent, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
+from wakelog.provenance.graph_walk import Reach, Walk, walk_back
 from wakelog.provenance.targets import Target, What, find, telling
 from wakelog.provenance.text_matches import is_target, match
-from wakelog.provenance.walk import Reach, Walk, walk_back
 from wakelog.timeline.slices import tool_of
 from wakelog.timeline.turn_words import TurnWords, asked_for
 

@@ -1,7 +1,7 @@
 """One plan from several recordings of the same work: what is the same stays, what varies becomes a parameter.
 
-Each recording comes as a plan of its own (workflow.py), with references where a value came from an input or an earlier
-result. They are laid side by side, step by step and value by value:
+Each recording comes as a plan of its own (plan_from_recording.py), with references where a value came from an input or
+an earlier result. They are laid side by side, step by step and value by value:
 
 - the same value everywhere is a constant;
 - the same reference to an earlier step stays a reference;

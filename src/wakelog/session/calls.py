@@ -92,7 +92,7 @@ class SessionCalls:
 
     def workflow(self, where: Where = None) -> Plan:
         """Turns recorded tool calls into a plan that you can read, change, and run on new inputs."""
-        from wakelog.replay.workflow import read_plan
+        from wakelog.replay.plan_from_recording import read_plan
 
         return read_plan(self._session.log, where)
 

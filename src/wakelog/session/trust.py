@@ -13,7 +13,7 @@ from wakelog.session.base import Base, What, Where
 
 # What walks the graph is imported when it is called for: most programs that hold a session never do.
 if TYPE_CHECKING:
-    from wakelog.provenance.across import TaintAcross, WhyAcross
+    from wakelog.provenance.across_sessions import TaintAcross, WhyAcross
     from wakelog.provenance.blast_radius import Blast, Endorsed
     from wakelog.provenance.picture import InfluenceGraph
     from wakelog.provenance.taint import Part, Taint
@@ -56,7 +56,7 @@ class SessionTrust:
     ) -> TaintAcross:
         """Shows the same beyond this session: in forks that share the source, in sessions that adopted them, in
         sub-agents that were given a task because of it, and where their results went."""
-        from wakelog.provenance.across import taint_across
+        from wakelog.provenance.across_sessions import taint_across
 
         rank = distrust(TrustMark(trust).trust)
         return taint_across(self._session.log, source, rank, parts=parts, wide=wide)
@@ -64,7 +64,7 @@ class SessionTrust:
     def why_across(self, what: What, *, wide: bool = False) -> WhyAcross:
         """Shows where something came from, as `Session.why`, and goes on in the sessions it came from: the spawner of a
         sub-agent, a sub-agent whose result was used, a fork that was adopted."""
-        from wakelog.provenance.across import why_across
+        from wakelog.provenance.across_sessions import why_across
 
         return why_across(self._session.log, what, wide=wide)
 

@@ -145,7 +145,7 @@ class StorePlans:
 
     def _recorded(self, instance: ChainInstance) -> Plan | None:
         """The calls of an instance as a plan of their own; None when its content is gone or out of view."""
-        from wakelog.replay.workflow import read_plan
+        from wakelog.replay.plan_from_recording import read_plan
 
         log = Log(self._store.engine, instance.session, clock=self._store.clock)
         try:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wakelog.index.results import Costs
     from wakelog.index.rollups import Rollup
     from wakelog.model.events import Trust
-    from wakelog.provenance.across import TaintAcross
+    from wakelog.provenance.across_sessions import TaintAcross
     from wakelog.provenance.taint import Part
     from wakelog.session import Session
     from wakelog.store import Store

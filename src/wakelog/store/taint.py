@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakelog.errors import WakelogError
 from wakelog.model.trust import distrust
-from wakelog.provenance.across import TaintAcross, TouchedSession
+from wakelog.provenance.across_sessions import TaintAcross, TouchedSession
 from wakelog.provenance.taint import Part
 from wakelog.runtime.ambient import TrustMark
 

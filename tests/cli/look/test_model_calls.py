@@ -15,7 +15,7 @@ CHAT = APIS["chat"]
 def test_show_tells_a_request_by_its_messages_and_an_answer_by_its_calls_and_usage(
     tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wakelog.instruments.writer.WAIT_S", 120.0)
+    monkeypatch.setattr("wakelog.instruments.writer_thread.WAIT_S", 120.0)
     url = str(tmp_path / "store")
     with provider() as remote, wakelog.open(url) as store:
         wakelog.instrument("openai", store=store)

@@ -24,8 +24,8 @@ from wakelog.hooks.agents import AGENTS, project_root
 from wakelog.hooks.health import CaptureHealth, capture_health
 from wakelog.hooks.spool import gaps_file
 from wakelog.hooks.spool_files import read_gaps, waiting_bytes
+from wakelog.maintenance.byte_sizes import INDEX_FILE, file_bytes, index_fault
 from wakelog.maintenance.check import StoreCheck, encryption_check, version_check
-from wakelog.maintenance.measures import INDEX_FILE, file_bytes, index_fault
 from wakelog.model.records import Head
 from wakelog.native import IN_USE
 from wakelog.store import Store

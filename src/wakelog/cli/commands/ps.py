@@ -12,7 +12,7 @@ from wakelog.cli.render.sessions import handle, label, pending_text, plain_sessi
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
-from wakelog.maintenance.live import MOST, LiveSession, find_live
+from wakelog.maintenance.live_sessions import MOST, LiveSession, find_live
 from wakelog.session.status import URGENT, Standing
 
 EVERY_S = 2.0

@@ -14,7 +14,7 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
 from wakelog.cli.text import day, fit, glyph, inert_line, iso, width
-from wakelog.provenance.across import Crossing, TaintAcross, WhyAcross
+from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
 from wakelog.provenance.taint import Hop, Touched

@@ -15,7 +15,7 @@ from wakelog.maintenance.check import StoreCheck, check_store
 from wakelog.maintenance.holds import Holds, list_holds
 from wakelog.maintenance.info import StoreInfo
 from wakelog.maintenance.info import info as store_info_of
-from wakelog.maintenance.live import LiveSession, find_live
+from wakelog.maintenance.live_sessions import LiveSession, find_live
 
 
 class LiveQuery(Query, frozen=True):

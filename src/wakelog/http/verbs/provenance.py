@@ -10,7 +10,7 @@ from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route
 from wakelog.http.shapes import At, NotEmpty, Query
 from wakelog.model.events import Trust
-from wakelog.provenance.across import TaintAcross, WhyAcross
+from wakelog.provenance.across_sessions import TaintAcross, WhyAcross
 from wakelog.provenance.blast_radius import Blast, Endorsed
 from wakelog.provenance.picture import InfluenceGraph
 from wakelog.provenance.taint import Part, Taint

@@ -6,7 +6,7 @@ import hashlib
 import os.path
 from typing import Any, Literal
 
-from wakelog.files.lines import counts
+from wakelog.files.line_diff import counts
 from wakelog.model.events import FileChanged
 
 UNKNOWN = "not in the transcript"

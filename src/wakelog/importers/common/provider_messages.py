@@ -14,7 +14,7 @@ import msgspec
 
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import AnswerStep, AskStep, Outcome
-from wakelog.instruments.wire import ConversationItem, read_request
+from wakelog.instruments.model_request import ConversationItem, read_request
 from wakelog.model.events import Effect
 from wakelog.model.parts import Asked
 from wakelog.model.values import Value

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 
 from wakelog.instruments import patches
+from wakelog.instruments.function_wrapper import watched, watched_async
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
-from wakelog.instruments.taps import tap
-from wakelog.instruments.wraps import watched, watched_async
+from wakelog.instruments.stream_listener import tap
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain
 
