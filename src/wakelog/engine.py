@@ -295,6 +295,15 @@ class DamageReport(Protocol):
         ...
 
 
+class ReplicaComparison(msgspec.Struct, frozen=True):
+    """What came of comparing the replicas of all shards."""
+
+    copies: int
+    """How many replicas were read, of all shards together."""
+    messages: int
+    findings: tuple[StoreFinding, ...]
+
+
 class Shards(Protocol):
     """Spreads a store over several logs."""
 
@@ -304,6 +313,10 @@ class Shards(Protocol):
 
     def add_shards(self, count: int) -> None:
         """Lets sessions that are opened from now on use so many shards. No session moves."""
+        ...
+
+    def compare_replicas(self) -> ReplicaComparison:
+        """Reads what every server has of every shard, and compares it."""
         ...
 
 

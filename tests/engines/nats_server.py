@@ -111,6 +111,12 @@ class NatsServer:
         self.process.terminate()
         self.process.wait(60)
 
+    def empty(self) -> None:
+        """Starts it again with nothing of what it had."""
+        self.kill()
+        shutil.rmtree(self.data)
+        self.start().wait()
+
     def stop(self) -> None:
         if self.is_running:
             self.kill()

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import StoreFinding, require
+from wakelog.engine import Shards, StoreFinding, require
 from wakelog.errors import (
     CorruptLogError,
     NotAllowedError,
@@ -30,6 +30,7 @@ from wakelog.errors import (
 from wakelog.log.damage import every_id
 from wakelog.log.reader import sound_head
 from wakelog.log.verify import Fault, is_of_cache, verify_session
+from wakelog.maintenance.shards import require_shards
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.store.index_place import has_index, index_path
@@ -68,6 +69,8 @@ class Scrubbed(msgspec.Struct, frozen=True):
     of_pass: Pass
     is_resumed: bool
     keeps_mark: bool
+    copies: int = 0
+    """How many replicas of shards were compared."""
 
     @property
     def is_whole(self) -> bool:
@@ -95,19 +98,28 @@ def scrub(
     rate: float | None = None,
     repair: bool = False,
     anew: bool = False,
+    all_replicas: bool = False,
     progress: Progress | None = None,
     told: Callable[[StoreFinding], None] | None = None,
 ) -> Scrubbed:
     """Goes through the store from where the last run stopped; with `for_s`, until that time is over. `rate` is how many
-    events a second it may read. `told` hears of each finding as it is made."""
-    return _Scrub(store, repair, progress, told).run(for_s, rate, anew)
+    events a second it may read. `told` hears of each finding as it is made. With `all_replicas`, what every server has
+    is compared at the end, where a store is kept by several."""
+    shards = require_shards(store) if all_replicas else None
+    return _Scrub(store, repair, progress, told, shards).run(for_s, rate, anew)
 
 
 class _Scrub:
     def __init__(
-        self, store: Store, repair: bool, progress: Progress | None, told: Callable[[StoreFinding], None] | None
+        self,
+        store: Store,
+        repair: bool,
+        progress: Progress | None,
+        told: Callable[[StoreFinding], None] | None,
+        shards: Shards | None,
     ) -> None:
-        self.store, self.repair = store, repair
+        self.store, self.repair, self.shards = store, repair, shards
+        self.copies = 0
         self.progress, self.told = progress, told
         self.findings: list[StoreFinding] = []
         self.sessions = self.events = self.repaired = 0
@@ -176,6 +188,10 @@ class _Scrub:
         found = _index_findings(self.store, self.repair)
         if inspection is not None:
             found += inspection.inspect()
+        if self.shards is not None:
+            compared = self.shards.compare_replicas()
+            found += compared.findings
+            self.copies = compared.copies
         if self.repair and inspection is not None and any(f.can_tidy for f in found):
             inspection.tidy()
             left = [*_index_findings(self.store, False), *inspection.inspect()]
@@ -210,7 +226,14 @@ class _Scrub:
     def _end(self, is_resumed: bool) -> Scrubbed:
         self._keep(self.at)
         return Scrubbed(
-            self.sessions, self.events, tuple(self.findings), self.repaired, self.at, is_resumed, self.keeps_mark
+            self.sessions,
+            self.events,
+            tuple(self.findings),
+            self.repaired,
+            self.at,
+            is_resumed,
+            self.keeps_mark,
+            self.copies,
         )
 
     def _keep(self, at: Pass, *, must: bool = False) -> None:

@@ -44,8 +44,9 @@ _DURABILITY = {
 @click.option("--rate", type=click.IntRange(1), metavar="N", help="Read at most N events a second.")
 @click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
 @click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
+@click.option("--all-replicas", "all_replicas", is_flag=True, help="On NATS: also compare the copies of all servers.")
 @common
-def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool, anew: bool) -> int:
+def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool, anew: bool, all_replicas: bool) -> int:
     """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
     The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
 
@@ -54,6 +55,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
       wakelog store scrub
       wakelog store scrub --for 10m --rate 5000
       wakelog store scrub --repair
+      wakelog store scrub --all-replicas
     """
     for_us = parse_age(for_) if for_ is not None else None
     known = None if anew else open_pass(ctx.store)
@@ -66,6 +68,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
             rate=rate,
             repair=repair,
             anew=anew,
+            all_replicas=all_replicas,
             progress=progress,
         )
     ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
@@ -108,6 +111,8 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
     mark = ctx.style("✗", fg="red", bold=True) if done.damage else ctx.style("✔", fg="green")
     verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
     ctx.say(f"{mark} {counted(done.sessions, 'session')}, {counted(done.events, 'event')}: {verdict}")
+    if done.copies:
+        ctx.say(f"  {counted(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")
     _say_place(ctx, done, done.of_pass)
 
 

@@ -264,7 +264,32 @@ class NatsConnection:
         body = {"batch": count, "max_bytes": RUN_BYTES, "seq": max(1, seq), "next_by_subj": subject}
         return await self.patiently(lambda: self._run(stream, _encode(body)))
 
-    async def _run(self, stream: str, body: bytes) -> list[StreamMessage]:
+    async def run_traced(
+        self, stream: str, body: dict[str, Any], within_s: float
+    ) -> tuple[list[StreamMessage], list[dict[str, Any]]]:
+        """Messages as `run` gives them, asked once, and what servers tell of the way that the question took: that of
+        the connected one first."""
+        traces: list[dict[str, Any]] = []
+        told = asyncio.Event()
+
+        def take(answer: Any) -> None:
+            if not isinstance(answer, Exception) and answer.data:
+                trace = _decode(answer.data)
+                is_first = trace["server"]["name"] == self.server_info.get("server_name")
+                traces.insert(0 if is_first else len(traces), trace)
+                if is_first:
+                    told.set()
+
+        to = self._register(take)
+        try:
+            found = await self._run(stream, _encode(body), {"Nats-Trace-Dest": to})
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), within_s)
+        finally:
+            self._waiting.pop(to, None)
+        return found, traces
+
+    async def _run(self, stream: str, body: bytes, headers: dict[str, str] | None = None) -> list[StreamMessage]:
         found: list[StreamMessage] = []
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -286,7 +311,7 @@ class NatsConnection:
 
         reply = self._register(take)
         try:
-            await self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, None)
+            await self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, headers)
             await asyncio.wait_for(done, 4 * TRY_S)
         except TimeoutError:
             if not found:

@@ -17,7 +17,15 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
-from wakelog.engine import Abilities, FeedChange, Known, Surgery, payload_of, refuse_place_in_no_session
+from wakelog.engine import (
+    Abilities,
+    FeedChange,
+    Known,
+    ReplicaComparison,
+    Surgery,
+    payload_of,
+    refuse_place_in_no_session,
+)
 from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
@@ -28,6 +36,7 @@ from wakelog.engines.nats.layout import Generation, LayoutKeeper, StreamLayout
 from wakelog.engines.nats.name_book import NameBook
 from wakelog.engines.nats.reader import SessionReader
 from wakelog.engines.nats.removal import SessionRemoval
+from wakelog.engines.nats.replica_check import ReplicaCheck
 from wakelog.engines.nats.session_list import SessionList
 from wakelog.engines.nats.streams import MONITOR_PORT, StoreStreams
 from wakelog.engines.nats.subjects import Subjects
@@ -309,6 +318,10 @@ class NatsEngine:
             await self._layout.finish()
 
         self._run(add)
+
+    def compare_replicas(self) -> ReplicaComparison:
+        placed = self.placement()
+        return self._run(lambda: ReplicaCheck(self._connection, self._subjects).compare(placed))
 
     # The cluster
 
