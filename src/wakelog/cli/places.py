@@ -10,9 +10,9 @@ import difflib
 import itertools
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
@@ -20,6 +20,7 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_of_store
 from wakelog.model.values import Value
@@ -32,6 +33,7 @@ from wakelog.timeline.selectors import Range, Selector, parse_selector, parse_ti
 if TYPE_CHECKING:
     from wakelog.store.line_writer import LineWriter
 
+T = TypeVar("T")
 SHOWN = 8
 MOST = 10
 RECENT = 1000
@@ -67,9 +69,7 @@ class Place(msgspec.Struct, frozen=True):
     @property
     def change(self) -> tuple[Seq, Seq]:
         """The points before and after what it changed; without text, what the last turn changed."""
-        for text in filter(None, self.text.split("..")):
-            span_of(self.session, text)  # says what there is instead, where there is no such place
-        return resolve_change(self.session.log, self.text or None)
+        return _or_near(self.session, self.text, lambda log: resolve_change(log, self.text or None))
 
     @property
     def seq(self) -> Seq | None:
@@ -157,10 +157,14 @@ def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> 
 
 def span_of(session: Session[Any], text: str) -> Range:
     """The events a point or range covers; when there is none, the error names the session and the nearest places."""
+    return _or_near(session, text, lambda log: resolve_range(log, text))
+
+
+def _or_near(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T:
     from wakelog.cli.render.sessions import handle
 
     try:
-        return resolve_range(session.log, text)
+        return resolve(session.log)
     except NotFoundError as exc:
         name, head = handle(session), session.head
         message = exc.message.replace(session.id, str(session))

@@ -22,6 +22,7 @@ from wakelog.cli.text import age, counted, fit, glyph, inert_json
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
+from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
 from wakelog.timeline.files import ChangedFile, ChangedFiles
@@ -42,13 +43,45 @@ DERIVED_TURNS_MAX = 10
 """Of so many turns at most it is told what is derived: of more it would be a list that nobody reads."""
 
 
+class _Point(msgspec.Struct, frozen=True):
+    """One of the two points to compare, and its event; None lies before the first."""
+
+    session: Session[Any]
+    seq: Seq
+    entry: Entry | None
+
+    @classmethod
+    def at(cls, session: Session[Any], seq: Seq) -> _Point:
+        return cls(session, seq, session.log.entry(seq) if seq else None)
+
+    @property
+    def turn(self) -> int:
+        """The newest turn here; an event between turns belongs to none, and the state knows."""
+        if self.entry is None:
+            return 0
+        return self.entry.header.turn or self.session.state(self.seq).turn.number
+
+    @property
+    def label(self) -> str:
+        if self.entry is None:
+            return "@0"
+        turn = f"@{self.entry.header.turn} " if self.entry.header.turn else ""
+        return f"{turn}e{self.seq} c:{self.entry.hash.hex()[:8]}"
+
+    def plain(self) -> dict[str, Any]:
+        turn, hash_ = (self.entry.header.turn, self.entry.hash.hex()) if self.entry else (0, "")
+        return {**identity(self.session), "seq": self.seq, "turn": turn or None, "hash": hash_ or None}
+
+
 class _Pair(msgspec.Struct, frozen=True):
     """The two points to compare."""
 
-    session: Session[Any]
-    a: Seq
-    other: Session[Any]
-    b: Seq
+    a: _Point
+    b: _Point
+
+    @property
+    def in_one_session(self) -> bool:
+        return self.a.session.id == self.b.session.id
 
 
 class _PathsLast(click.Command):
@@ -93,7 +126,8 @@ def diff_command(
         if key or patch:
             raise click.UsageError("--files compares files: KEY and --patch are about the state")
         return _diff_files(ctx, pair, paths, stat, exit_code)
-    found = pair.session.diff(pair.a, pair.b, other=pair.other)
+    a, b = pair.a, pair.b
+    found = a.session.diff(a.seq, b.seq, other=b.session)
     if key:
         found = _narrowed(found, key)
     lines = {} if stat or patch else _file_lines(pair)
@@ -101,13 +135,13 @@ def diff_command(
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
         turns = _turns(pair) if not key else -1
-        insight = derived(pair.session, f"e{pair.a + 1}..e{pair.b}") if 0 <= turns <= DERIVED_TURNS_MAX else None
+        insight = derived(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
         ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
         if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
             ctx.say(
                 ctx.style(
                     f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: ask for fewer,"
-                    f" or wakelog insight {handle(pair.session)}@N",
+                    f" or wakelog insight {handle(a.session)}@N",
                     dim=True,
                 )
             )
@@ -118,7 +152,7 @@ def diff_command(
 def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, exit_code: bool) -> int:
     from wakelog.cli.render.files import diff_lines, stat_lines
 
-    found = pair.session.files.diff(pair.a, pair.b, other=pair.other, paths=paths)
+    found = pair.a.session.files.diff(pair.a.seq, pair.b.seq, other=pair.b.session, paths=paths)
 
     def show() -> None:
         _say_heading(ctx, pair)
@@ -128,12 +162,7 @@ def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, 
         for diff in found if not stat else ():
             ctx.say_all(diff_lines(ctx, diff))
 
-    data = {
-        "a": _plain_point(pair.session, pair.a),
-        "b": _plain_point(pair.other, pair.b),
-        "files": found,
-    }
-    ctx.answer("file-diff", data, show)
+    ctx.answer("file-diff", {"a": pair.a.plain(), "b": pair.b.plain(), "files": found}, show)
     return NO if exit_code and found else 0
 
 
@@ -155,10 +184,11 @@ def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
                 hint="compare the ends: wakelog diff @3 @7",
             )
         other = b.session if b.named else a.session
-        return _Pair(a.session, span_of(a.session, a.text or "@").last, other, span_of(other, b.text or "@").last)
+        first, last = span_of(a.session, a.text or "@").last, span_of(other, b.text or "@").last
+        return _Pair(_Point.at(a.session, first), _Point.at(other, last))
     where = ctx.place(spots[0] if spots else "")
     first, last = where.change
-    return _Pair(where.session, first, where.session, last)
+    return _Pair(_Point.at(where.session, first), _Point.at(where.session, last))
 
 
 def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
@@ -172,13 +202,14 @@ def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
 def _file_lines(pair: _Pair) -> FileLines:
     """Lines added and removed per file on the way from one point to the other, where there is one."""
     lines: FileLines = {}
-    shared = pair.a if pair.session.id == pair.other.id else 0
-    fork = pair.other.head.fork
-    if not shared and fork and fork.parent == pair.session.id:
-        shared = min(fork.at, pair.a)
-    if pair.b > shared and (shared or pair.session.id == pair.other.id):
-        view = pair.other.log.view(pair.b)
-        for entry in pair.other.events(after=shared, upto=pair.b, kind="file.changed"):
+    a, b = pair.a, pair.b
+    shared = a.seq if pair.in_one_session else 0
+    fork = None if shared else b.session.head.fork
+    if fork and fork.parent == a.session.id:
+        shared = min(fork.at, a.seq)
+    if b.seq > shared and (shared or pair.in_one_session):
+        view = b.session.log.view(b.seq)
+        for entry in b.session.events(after=shared, upto=b.seq, kind="file.changed"):
             if not any(first <= entry.seq <= last for first, last in view):
                 continue  # by an attempt that was cut and continued: the same change stands in the next one
             path, body = str(entry.body.get("path", "")), entry.body
@@ -189,30 +220,17 @@ def _file_lines(pair: _Pair) -> FileLines:
 
 def _turns(pair: _Pair) -> int:
     """How many turns lie between two points of one session; -1 when they are not, or in no such order."""
-    if pair.session.id != pair.other.id or pair.b <= pair.a:
-        return -1
-    first, last = (pair.session.state(seq).turn.number if seq else 0 for seq in (pair.a, pair.b))
-    return last - first
+    return pair.b.turn - pair.a.turn if pair.in_one_session and pair.b.seq > pair.a.seq else -1
 
 
 def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, Any]:
     return {
-        "a": _plain_point(pair.session, pair.a),
-        "b": _plain_point(pair.other, pair.b),
+        "a": pair.a.plain(),
+        "b": pair.b.plain(),
         "changes": found.changes,
         "decisions": found.decisions,
         "patch": found.patch,
         "derived": [item for item in insight.items if item.kind in WHY] if insight else [],
-    }
-
-
-def _plain_point(session: Session[Any], seq: Seq) -> dict[str, Any]:
-    entry = session.log.entry(seq) if seq else None
-    return {
-        **identity(session),
-        "seq": seq,
-        "turn": (entry.header.turn or None) if entry else None,
-        "hash": entry.hash.hex() if entry else None,
     }
 
 
@@ -237,49 +255,38 @@ def _show(
 
 def _are_runs(pair: _Pair) -> bool:
     """Whether two sessions that share no history are compared as they ended."""
-    ids = (pair.session.id, pair.other.id)
-    forks = [each.head.fork for each in (pair.session, pair.other)]
-    is_kin = ids[0] == ids[1] or any(fork is not None and fork.parent in ids for fork in forks)
-    return not is_kin and pair.a == pair.session.head.seq and pair.b == pair.other.head.seq
+    if pair.in_one_session:
+        return False
+    heads = [point.session.head for point in (pair.a, pair.b)]
+    is_kin = any(head.fork is not None and head.fork.parent in (heads[0].session, heads[1].session) for head in heads)
+    return not is_kin and [pair.a.seq, pair.b.seq] == [head.seq for head in heads]
 
 
 def _say_runs(ctx: CommandContext, pair: _Pair) -> None:
     """Where two runs first did something else, the words that led to it, and what each came to."""
     from wakelog.cli.render.comparison import first_call_lines, sum_lines
 
-    compared = pair.session.history.compare(pair.other)
+    compared = pair.a.session.history.compare(pair.b.session)
     first = compared.pairs[0]
     if first.first_call is not None:
-        ctx.say_all(first_call_lines(ctx, first, (pair.session.log, pair.other.log), "AB"))
+        ctx.say_all(first_call_lines(ctx, first, (pair.a.session.log, pair.b.session.log), "AB"))
     else:
         ctx.say("no call differs" if first.divergence else "no step differs")
     ctx.say_all(sum_lines(ctx, compared.courses))
 
 
 def _say_heading(ctx: CommandContext, pair: _Pair) -> None:
-    a, b = _label(ctx, pair.session, pair.a), _label(ctx, pair.other, pair.b)
-    if pair.other.id == pair.session.id:
-        b = b.removeprefix(_name(ctx, pair.other))
-    ctx.say(ctx.style(fit(f"{a} {glyph('arrow')} {b}", ctx.columns), bold=True))
-
-
-def _label(ctx: CommandContext, session: Session[Any], seq: Seq) -> str:
-    if not seq:
-        return f"{_name(ctx, session)}@0"
-    entry = session.log.entry(seq)
-    turn = f"@{entry.header.turn} " if entry.header.turn else ""
-    return f"{_name(ctx, session)}{turn}e{seq} c:{entry.hash.hex()[:8]}"
-
-
-def _name(ctx: CommandContext, session: Session[Any]) -> str:
-    return fit(str(session), ctx.columns // 4) + "  "
+    names = [fit(str(point.session), ctx.columns // 4) for point in (pair.a, pair.b)]
+    other = "" if pair.in_one_session else f"{names[1]}  "
+    heading = f"{names[0]}  {pair.a.label} {glyph('arrow')} {other}{pair.b.label}"
+    ctx.say(ctx.style(fit(heading, ctx.columns), bold=True))
 
 
 def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
-    name = handle(pair.other)
+    name = handle(pair.b.session)
     seqs = [c.writer.seq for c in found.changes if c.writer and c.part in ("decisions", "data")]
     if _are_runs(pair):
-        ctx.suggest(f"wakelog compare {handle(pair.session)} {name}")
+        ctx.suggest(f"wakelog compare {handle(pair.a.session)} {name}")
         return
     ctx.suggest(*[f"wakelog show -s {name} e{seq}" for seq in seqs[:1]], f"wakelog log {name}")
 
