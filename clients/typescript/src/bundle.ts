@@ -3,6 +3,8 @@
 // Written from docs/reference/format.md, without a look at the Python code: a second implementation is what makes it a
 // format. The project's own tests hold both against each other (tests/readers).
 
+import type { BundleKeys } from "./encryption.ts";
+import { openLines, ringOf } from "./encryption.ts";
 import type { Hashes } from "./hashes.ts";
 import { nodeHashes, toHex } from "./hashes.ts";
 import type { Erasure } from "./history.ts";
@@ -20,6 +22,8 @@ export interface BundleOptions {
   anchor?: Json;
   /** Needed where there is no Node. */
   hashes?: Hashes;
+  /** For an encrypted bundle. Without them its headers, chain and order are checked, and not its content. */
+  keys?: BundleKeys;
 }
 
 export interface BundleReport {
@@ -33,6 +37,8 @@ export interface BundleReport {
   erased: number;
   pruned: number;
   payloads_gone: number;
+  /** How many bodies are encrypted, where no keys were given: then `state` is empty, and not known. */
+  encrypted?: number;
 }
 
 /** Checks a bundle, plain or gzipped. Throws a BrokenBundleError that says what does not hold, and where. */
@@ -41,8 +47,13 @@ export async function readBundle(data: Uint8Array, options: BundleOptions = {}):
   if (hashes === undefined) throw new TypeError("readBundle needs `hashes` here: this platform has no SHAKE-256");
   const [first, rest] = splitLines(await unzipped(data), hashes);
   const segments = readSegments(first);
-  const commits = rest.map((line, offset) => readCommit(line, offset + 2, segments, hashes));
+  const ring = ringOf(first);
+  const lines = ring && options.keys ? await openLines(rest, (segments[0] as Segment).session, ring, options.keys) : rest;
+  const isSealed = ring !== undefined && options.keys === undefined;
+  if (ring === undefined && options.keys !== undefined) throw new BrokenBundleError("the bundle is not encrypted");
+  const commits = lines.map((line, offset) => readCommit(line, offset + 2, segments, hashes, isSealed));
   const history = placeCommits(segments, commits);
+  if (isSealed) return readSealed(segments, commits, history, options);
   const erasures = findErasures(segments);
   const erased = checkReplaced(history, erasures);
   for (const commit of commits) checkSummary(commit);
@@ -64,6 +75,32 @@ export async function readBundle(data: Uint8Array, options: BundleOptions = {}):
   };
 }
 
+/** What can be told of an encrypted bundle without its keys. */
+function readSealed(
+  segments: Segment[],
+  commits: StoredCommit[],
+  history: StoredRecord[],
+  { at = history.length, anchor }: BundleOptions,
+): BundleReport {
+  for (const commit of commits) checkHeaders(commit);
+  if (anchor !== undefined) checkAnchor(segments, anchor);
+  if (at > history.length) {
+    throw new BrokenBundleError(`there is no event ${at}: the session has ${history.length}`, at);
+  }
+  const count = (form: StoredRecord["form"]): number => history.filter((record) => record.form === form).length;
+  return {
+    session: (segments.at(-1) as Segment).session,
+    events: at,
+    head_hash: history[at - 1]?.hash ?? toHex(ZERO),
+    state_hash: "",
+    state: {},
+    erased: 0,
+    pruned: count("pruned"),
+    payloads_gone: 0,
+    encrypted: count("encrypted"),
+  };
+}
+
 async function unzipped(data: Uint8Array): Promise<Uint8Array> {
   if (data[0] !== 0x1f || data[1] !== 0x8b) return data;
   try {
@@ -74,9 +111,10 @@ async function unzipped(data: Uint8Array): Promise<Uint8Array> {
   }
 }
 
-/** Compares what a commit says of its records with the records. */
-function checkSummary({ line, records, first, hash }: StoredCommit): void {
-  const isSame = (told: Json | undefined, computed: Json): boolean => JSON.stringify(told) === JSON.stringify(computed);
+const isSame = (told: Json | undefined, computed: Json): boolean => JSON.stringify(told) === JSON.stringify(computed);
+
+/** Compares what a commit says of its records with their headers. */
+function checkHeaders({ line, records, first }: StoredCommit): void {
   if (records.some((record) => record.at !== line["at"])) {
     throw new BrokenBundleError("the commit's time is not that of its events", first);
   }
@@ -88,6 +126,12 @@ function checkSummary({ line, records, first, hash }: StoredCommit): void {
   if (!isSame(get(line, "turns"), range)) {
     throw new BrokenBundleError("the commit lists other turns than its events have", first);
   }
+}
+
+/** The same with their bodies. */
+function checkSummary(commit: StoredCommit): void {
+  checkHeaders(commit);
+  const { line, records, first, hash } = commit;
   const paths = get(line, "paths", []);
   const fingerprint = get(line, "fingerprint", "");
   if (records.some((record) => record.form !== "intact")) {

@@ -1,6 +1,8 @@
 // Checks a bundle from the command line:
 //
-//     node cli.ts BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}']
+//     node cli.ts BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}'] [--ring FILE --key FILE]
+//
+// `--ring` and `--key` are the files with the key ring and the master key of an encrypted bundle.
 //
 // Prints one JSON document; exit code 1 when something does not hold. Instead of arguments, `-` takes many command lines
 // from standard input, each a JSON list in a line, and prints one document a line.
@@ -14,13 +16,15 @@ import { BrokenBundleError, parse } from "./json.ts";
 function readArguments(words: string[]): [string, BundleOptions] {
   const options: BundleOptions = {};
   let path: string | undefined;
+  const files: { [option: string]: string } = {};
   for (let place = 0; place < words.length; place += 1) {
     const word = words[place] as string;
-    if (word === "--at" || word === "--anchor") {
+    if (["--at", "--anchor", "--ring", "--key"].includes(word)) {
       place += 1;
       const value = words[place];
       if (value === undefined) throw new BrokenBundleError(`${word} needs a value`);
-      if (word === "--anchor") options.anchor = parse(value, "the anchor");
+      if (word === "--ring" || word === "--key") files[word] = readText(value);
+      else if (word === "--anchor") options.anchor = parse(value, "the anchor");
       else if (/^(0|[1-9][0-9]{0,14})$/.test(value)) options.at = Number(value);
       else throw new BrokenBundleError("--at needs a seq");
     } else if (path === undefined) {
@@ -29,17 +33,24 @@ function readArguments(words: string[]): [string, BundleOptions] {
       throw new BrokenBundleError(`${word} is one argument too many`);
     }
   }
-  if (path === undefined) throw new BrokenBundleError("usage: BUNDLE [--at SEQ] [--anchor JSON]");
+  if (path === undefined) {
+    throw new BrokenBundleError("usage: BUNDLE [--at SEQ] [--anchor JSON] [--ring FILE --key FILE]");
+  }
+  const { "--ring": ring, "--key": master } = files;
+  if ((ring === undefined) !== (master === undefined)) throw new BrokenBundleError("--ring and --key go together");
+  if (ring !== undefined && master !== undefined) options.keys = { ring, master };
   return [path, options];
 }
 
-function readFile(path: string): Uint8Array {
+function readFile(path: string, what = "the bundle"): Uint8Array {
   try {
     return readFileSync(path);
   } catch (error) {
-    throw new BrokenBundleError(`the bundle cannot be read: ${(error as Error).message}`);
+    throw new BrokenBundleError(`${what} cannot be read: ${(error as Error).message}`);
   }
 }
+
+const readText = (path: string): string => new TextDecoder().decode(readFile(path, "a key file"));
 
 async function answer(words: string[]): Promise<{ ok: boolean; [field: string]: unknown }> {
   try {

@@ -4,6 +4,7 @@ export { readBundle } from "./bundle.ts";
 export type { BundleOptions, BundleReport } from "./bundle.ts";
 export { Client } from "./client.ts";
 export type { SessionFilter } from "./client.ts";
+export type { BundleKeys } from "./encryption.ts";
 export type { Hashes } from "./hashes.ts";
 export { BrokenBundleError } from "./json.ts";
 export type { Json, JsonObject } from "./json.ts";

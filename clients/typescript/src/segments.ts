@@ -1,5 +1,6 @@
 // The lines of a bundle: segments, commits and records, each checked by itself (docs/reference/format.md, bundles).
 
+import { isEnvelope, isPlainFork } from "./encryption.ts";
 import type { Hashes } from "./hashes.ts";
 import { fromBase64, fromHex, joined, toHex } from "./hashes.ts";
 import { BrokenBundleError, get, has, isHash, isInt, isObject, isText, parseObject, utf8 } from "./json.ts";
@@ -13,7 +14,7 @@ export interface StoredRecord {
   kind: string;
   at: number;
   turn: number;
-  form: "intact" | "replaced" | "pruned";
+  form: "intact" | "replaced" | "pruned" | "encrypted";
   /** Null: there is none, or it is encrypted. */
   body: JsonObject | null;
   /** The chain's hash after it, in hex. */
@@ -130,7 +131,13 @@ function isFork(value: Json | undefined): value is JsonObject & Fork {
   return isObject(value) && isText(get(value, "parent")) && isInt(get(value, "at")) && isHash(get(value, "hash"));
 }
 
-export function readCommit(text: Uint8Array, number: number, segments: Segment[], hashes: Hashes): StoredCommit {
+export function readCommit(
+  text: Uint8Array,
+  number: number,
+  segments: Segment[],
+  hashes: Hashes,
+  isEncrypted = false,
+): StoredCommit {
   const line = parseObject(text, `line ${number}`);
   const what = `the commit in line ${number}`;
   const field = <T extends Json>(name: string, fits: (value: unknown) => value is T): T => {
@@ -155,14 +162,14 @@ export function readCommit(text: Uint8Array, number: number, segments: Segment[]
   const commit: StoredCommit = { line, session, first, last, prev, hash, records: [], payloads: new Map() };
   let before = prev;
   listed.forEach((parts, offset) => {
-    const record = readRecord(parts, first + offset, before, commit, segment, hashes);
+    const record = readRecord(parts, first + offset, before, commit, segment, hashes, isEncrypted);
     before = record.hash;
     commit.records.push(record);
   });
   if (before !== hash) {
     throw new BrokenBundleError("the chain is broken: the commit's hash is not that of its headers", last);
   }
-  readPayloads(commit, what, hashes);
+  if (!isEncrypted) readPayloads(commit, what, hashes);
   return commit;
 }
 
@@ -173,6 +180,7 @@ function readRecord(
   commit: StoredCommit,
   segment: Segment,
   hashes: Hashes,
+  isEncrypted: boolean,
 ): StoredRecord {
   if (!Array.isArray(parts) || parts.length !== 3 || !parts.every(isText)) {
     throw new BrokenBundleError("a record is not [header, salt, body]", place);
@@ -205,9 +213,13 @@ function readRecord(
   if (isSalted && toHex(hashes.sha256(joined(fromHex(saltText), bodyBytes))) !== bodyHash) {
     throw new BrokenBundleError("the body does not have the hash that its header names", place);
   }
-  const form = isSalted ? "intact" : bodyText !== "" ? "replaced" : "pruned";
-  const isReadable = bodyText !== "" && !get(header, "codec") && !get(header, "key_id");
+  const isSealed = isEncrypted && isEnvelope(bodyText);
+  const form = isSealed ? "encrypted" : isSalted ? "intact" : bodyText !== "" ? "replaced" : "pruned";
+  const isReadable = bodyText !== "" && !isSealed && !get(header, "codec") && !get(header, "key_id");
   const body = isReadable ? parseObject(bodyText, "the body", place) : null;
+  if (isEncrypted && body !== null && !(isSalted && isPlainFork(header, body, commit.last - commit.first + 1))) {
+    throw new BrokenBundleError("the body is not encrypted, as everything in this bundle should be", place);
+  }
   const hash = toHex(hashes.sha256(joined(fromHex(before), headerBytes)));
   return { seq, kind, at, turn, form, body, hash, commit, segment };
 }
