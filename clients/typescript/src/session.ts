@@ -188,9 +188,12 @@ export class Session {
     return this.#post("/verify", { seq, hash, at } satisfies AgainstAnchor, true);
   }
 
-  /** The session and its ancestry in a portable form; `readBundle` checks it here, without trust in the server. */
-  async bundle(): Promise<Uint8Array> {
-    const response = await this.#transport.send(`${this.#path}/bundle`);
+  /**
+   * The session and its ancestry in a portable form; `readBundle` checks it here, without trust in the server. Of an
+   * encrypted store it may stay `encrypted`, which needs no key.
+   */
+  async bundle({ encrypted }: { encrypted?: boolean } = {}): Promise<Uint8Array> {
+    const response = await this.#transport.send(`${this.#path}/bundle`, { query: { encrypted } });
     return new Uint8Array(await response.arrayBuffer());
   }
 

@@ -42,7 +42,7 @@ export class Transport {
     if (base.protocol !== "http:" && base.protocol !== "https:") {
       throw new TypeError(`${url} is no address of a server: it starts with http:// or https://`);
     }
-    if (!options.key) throw new TypeError("a key is needed: `wakelog keys create` makes one");
+    if (!options.key) throw new TypeError("a key is needed: `wakelog key new` makes one");
     const space = options.namespace ? `/ns/${encodeURIComponent(options.namespace)}` : "";
     this.#base = base.origin + base.pathname.replace(/\/$/, "") + space;
     this.#options = { retries: 4, timeoutMs: 30_000, fetch: globalThis.fetch.bind(globalThis), ...options };

@@ -79,7 +79,11 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
     """Reverts the newest rewind, adoption or redo that was not undone yet; NotFoundError when there is none."""
     operation = undoable(log)
     if operation is None:
-        raise NotFoundError(f"there is nothing to undo in {log.id}", kind="nothing-to-undo")
+        raise NotFoundError(
+            f"there is nothing to undo in {log}: no rewind, and no fork that was adopted",
+            kind="nothing-to-undo",
+            hint=f"wakelog op log {log} lists what was done, and op restore goes back to any of it",
+        )
     return _take_back(log, operation, "undo", project)
 
 
@@ -110,7 +114,11 @@ def redo(log: Log, project: Locate | None = None) -> Undone:
             skip -= 1
         elif mode in _OPERATIONS:
             break
-    raise NotFoundError(f"there is nothing to redo in {log.id}", kind="nothing-to-redo")
+    raise NotFoundError(
+        f"there is nothing to redo in {log}: no undo, or something was rewound since",
+        kind="nothing-to-redo",
+        hint=f"wakelog op log {log} lists what was done",
+    )
 
 
 def _mode(entry: Entry) -> str:

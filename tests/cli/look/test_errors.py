@@ -87,6 +87,8 @@ def test_store_without_sessions_says_so(cli: Cli, tmp_path: Path) -> None:
     open_store(tmp_path).close()
     assert cli("ls", "--store", str(tmp_path)).out == "no sessions\n"
     assert cli("ps", "--store", str(tmp_path)).out == "nothing is live\n"
+    assert cli("ps", "--over-budget", "--store", str(tmp_path)).out == "nothing is over its budget\n"
+    assert cli("ps", "--failed", "--stuck", "--store", str(tmp_path)).out == "nothing failed or is stuck\n"
     result = cli("status", "--store", str(tmp_path))
     assert result.code == 3
     assert "no session yet" in result.err

@@ -33,6 +33,7 @@ _COLORS = {
     "paused": "yellow",
     "running": "green",
 }
+_NOTHING = {"waiting": "waits for a person", "stuck": "is stuck", "over-budget": "is over its budget"}
 
 
 @click.command("ps")
@@ -43,7 +44,9 @@ _COLORS = {
 @click.option("--over-budget", "over_budget", is_flag=True, help="List only sessions that reached their budget.")
 @click.option("--failed", "failed", is_flag=True, help="List only sessions whose last turn failed or was cut off.")
 @click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
-@click.option("--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C.")
+@click.option(
+    "--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C; as JSON, whenever it changes."
+)
 @common
 def ps_command(
     ctx: CommandContext, waiting: bool, stuck: bool, over_budget: bool, failed: bool, everything: bool, watch: bool
@@ -64,30 +67,38 @@ def ps_command(
     wanted |= {"over-budget"} if over_budget else set()
     # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
     is_first_look = not (wanted or failed or everything or not ctx.is_for_people) and ctx.store.is_index_behind
-    live = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed)
+    live = told = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed, None)
     while watch:
         ctx.flush()
         time.sleep(EVERY_S)
         if ctx.is_for_people:
             click.clear()
-        _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed)
+        told = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed, told)
     if live:
         name = handle(live[0].session)
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
 def _say_live(
-    ctx: CommandContext, wanted: set[str], everything: bool, most: int, failed: bool
+    ctx: CommandContext,
+    wanted: set[str],
+    everything: bool,
+    most: int,
+    failed: bool,
+    told: tuple[LiveSession, ...] | None,
 ) -> tuple[LiveSession, ...]:
+    """Says what is live. A program that watches is not told again what it was `told` last."""
     # Who only looks is not shown thousands that rest; programs are.
     is_all = everything or not ctx.is_for_people
     idle = None if is_all else MOST
     fleet = find_live(ctx.store, wanted, everything=everything, idle=idle, newest=most, failed=failed)
+    if told is not None and not ctx.is_for_people and _stands(fleet.found) == _stands(told):
+        return told
     for info, problem in fleet.unreadable:
         ctx.warn(f"{label(info)} cannot be read: {inert(problem)}")
 
     def human() -> None:
-        _show(ctx, fleet.found, failed)
+        _show(ctx, fleet.found, failed, wanted)
         if most:
             note = f"  of the {most} sessions written last; many are not indexed yet: -A looks at all"
             ctx.say(ctx.style(note, dim=True))
@@ -98,9 +109,14 @@ def _say_live(
     return fleet.found
 
 
-def _show(ctx: CommandContext, live: Sequence[LiveSession], failed: bool) -> None:
+def _stands(live: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(each.session.id, each.stand.seq, each.stand.needs) for each in live]
+
+
+def _show(ctx: CommandContext, live: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
     if not live:
-        ctx.say("nothing failed" if failed else "nothing is live")
+        words = [_NOTHING[need] for need in ("waiting", "stuck", "over-budget") if need in wanted]
+        ctx.say(f"nothing {' or '.join([*(['failed'] if failed else []), *words]) or 'is live'}")
         return
     say_table(ctx, _COLUMNS, [_row(ctx, each, failed) for each in live])
 
