@@ -19,7 +19,7 @@ from wakelog.errors import WakelogError
 
 # name → (module below wakelog.cli.commands, short help). Sections are shown in this order by `wakelog help -a`.
 SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "look": {
+    "Look at sessions": {
         "status": ("status", "Show a session's status and pending calls."),
         "ls": ("ls", "List the sessions of this store."),
         "log": ("log", "Show a session turn by turn, newest first."),
@@ -37,7 +37,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "context": ("context", "Show what the model saw at a point, or would see now."),
         "brief": ("context", "Write the handoff for the next run, machine or agent."),
         "known": ("known", "Ask what earlier sessions knew about a thing."),
-        "preferences": ("preferences", "Show, add and remove what people want, for all sessions."),
+        "preferences": ("preferences", "Show, add and remove the preferences of people."),
         "patterns": ("patterns", "Show what sessions do again and again."),
         "plans": ("plans", "List, endorse and run plans made from proven chains."),
         "compare-cohorts": ("patterns", "Compare two sets of sessions: what differs."),
@@ -51,18 +51,18 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "rollup": ("rollup", "Sum up work by turn, phase, session, project or day."),
         "git": ("git", "Link commits in git to the turns behind them."),
     },
-    "move": {
+    "Go back, fork and settle": {
         "rewind": ("rewind", "Move the view back; nothing is removed."),
-        "undo": ("rewind", "Take back the newest rewind."),
-        "redo": ("rewind", "Take back the newest undo."),
-        "op": ("op", "List what was done to a session, and go back to it."),
+        "undo": ("rewind", "Revert the newest rewind."),
+        "redo": ("rewind", "Revert the newest undo."),
+        "op": ("op", "List the operations on a session, and go back to one."),
         "fork": ("fork", "Create a session that shares the history up to a point."),
         "adopt": ("fork", "Take the result of a fork back into its parent."),
         "resume": ("life", "Continue a session, and show its status."),
         "replay": ("replay", "Run recorded turns again, against recorded results."),
         "bisect": ("bisect", "Find the first bad turn, in a few tests."),
         "compact": ("context", "Replace a part of the conversation with a summary."),
-        "expand": ("context", "Take a compaction back."),
+        "expand": ("context", "Revert a compaction."),
         "reconcile": ("pending", "Record the outcome of a call that was interrupted."),
         "approve": ("pending", "Approve a call that waits."),
         "deny": ("pending", "Deny a call that waits."),
@@ -80,24 +80,24 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "archive": ("archive", "Archive a closed session, or sessions as Parquet."),
         "delete": ("life", "Delete a session permanently; a tombstone stays."),
     },
-    "trust": {
+    "Check and protect": {
         "verify": ("verify", "Check whether a session was altered."),
         "anchor": ("anchor", "Export head hashes, signed if you like, for later tamper checks."),
         "anchor-key": ("anchor", "Make a key that signs anchors."),
-        "audit": ("audit", "Write a report that shows what happened, and how sound it is."),
+        "audit": ("audit", "Write a report for auditors: what happened, and is it intact."),
         "endorse": ("why", "Record that events can be trusted."),
         "invalidate": ("why", "Record that steps were wrong; show what depends on them."),
         "redact": ("erase", "Find stored secrets, and erase them."),
         "erase": ("erase", "Erase the content of events, here and in forks."),
         "hold": ("hold", "Protect sessions from erasing, pruning and deleting."),
     },
-    "data": {
+    "Import, export and store": {
         "export": ("export", "Write a session to a file."),
         "import": ("imports", "Import transcripts of coding agents, and bundles."),
         "gc": ("gc", "Apply retention: show what would go, then do it."),
         "store": ("store", "Inspect, check, copy and back up the store."),
     },
-    "connect": {
+    "Connect agents and programs": {
         "enable": ("enable", "Record a coding agent: Claude Code, Codex or Gemini CLI."),
         "disable": ("enable", "Stop recording a coding agent."),
         "hook": ("hook", "Record what a coding agent reports (run by its hooks)."),
@@ -112,7 +112,7 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "webhooks": ("webhooks", "Send flags, approvals and failures to other programs."),
         "otel": ("otel", "Send sessions to OpenTelemetry, and receive them."),
     },
-    "meta": {
+    "Set up and learn": {
         "demo": ("demo", "Create sessions to play with, in a scratch store."),
         "doctor": ("doctor", "Check this installation and store."),
         "config": ("config", "List, read and change settings."),
@@ -121,7 +121,11 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "help": ("help", "Show help on wakelog, or on one command; -a lists all."),
     },
 }
-SHORT = ("status", "log", "show", "diff", "why", "search", "rewind", "resume", "verify", "demo")
+SHORT = (
+    *("status", "ls", "log", "show", "diff", "why", "search", "rewind", "undo", "resume", "verify"),
+    *("import", "enable", "ui", "demo"),
+)
+"""What `wakelog --help` shows: enough for the first day."""
 ALIASES = {"st": "status", "branch": "fork", "fsck": "verify", "reset": "rewind"}
 
 
@@ -155,7 +159,8 @@ class LazyGroup(click.Group):
                 with formatter.section(title):
                     formatter.write_dl(rows)
         if not everything:
-            formatter.write_text("all commands: wakelog help -a")
+            formatter.write_paragraph()
+            formatter.write_text("All commands: wakelog help -a. Try it without your own data: wakelog demo.")
 
 
 def _nearest(word: str, names: list[str]) -> str:
@@ -174,7 +179,7 @@ def _nearest(word: str, names: list[str]) -> str:
 )
 @click.pass_context
 def app(ctx: click.Context, store_url: str | None) -> None:
-    """Show and steer sessions of AI agents: what happened, what changed, why, and whether it was altered."""
+    """Look at and control sessions of AI agents: what happened, what changed, why, and whether it was altered."""
     ctx.meta["wakelog.store"] = store_url
     if ctx.invoked_subcommand is None:
         words = _first_words() if sys.stdin.isatty() and sys.stdout.isatty() else ""

@@ -252,7 +252,7 @@ def _plain(each: Summary) -> dict[str, Any]:
 @why_option
 @common
 def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> None:
-    """Take a compaction back, so that the events behind its summary are in the view again.
+    """Revert a compaction, so that the events behind its summary are in the view again.
 
     \b
     Examples:

@@ -288,7 +288,7 @@ def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
 @_options
 @common
 def redo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
-    """Take back the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
+    """Revert the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
 
     \b
     Example:
