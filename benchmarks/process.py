@@ -100,22 +100,29 @@ class Places:
 
     @contextlib.contextmanager
     def place(self, kind: Kind) -> Iterator[str]:
-        self._number += 1
-        name = f"b{self._number}_{kind.slug}"
         if kind.on_postgres:
-            server = self._postgres()
-            server.sql(f'create database "{name}"')
-            try:
-                yield server.url.removesuffix("/postgres") + f"/{name}"
-            finally:
-                server.sql(f'drop database "{name}" with (force)')
+            with self.database(kind.slug) as url:
+                yield url
         else:
-            folder = self._folder / name
+            self._number += 1
+            folder = self._folder / f"b{self._number}_{kind.slug}"
             folder.mkdir(parents=True)
             try:
                 yield str(folder)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def database(self, slug: str = "") -> Iterator[str]:
+        """The url of an empty database."""
+        self._number += 1
+        name = f"b{self._number}_{slug}"
+        server = self._postgres()
+        server.sql(f'create database "{name}"')
+        try:
+            yield server.url.removesuffix("/postgres") + f"/{name}"
+        finally:
+            server.sql(f'drop database "{name}" with (force)')
 
     def size(self, kind: Kind, place: str) -> int:
         """Bytes on disk: tables with their indexes, or files with what is really allotted to them."""

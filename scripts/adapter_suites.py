@@ -8,6 +8,8 @@ file pins the framework. Its first lines may name further packages that only the
     # extras: langgraph openai-agents
     langgraph==1.2.3
 
+`constraints-oldest.txt` beside it is a suite of its own, `langgraph_oldest`: the same tests with other releases.
+
     python scripts/adapter_suites.py                    every framework
     python scripts/adapter_suites.py langgraph adk      only these
 """
@@ -25,7 +27,7 @@ ENVIRONMENTS = ROOT / ".venv-adapters"
 
 def main(names: list[str]) -> int:
     """Run the suites named, or all; the exit code is 1 where one failed."""
-    known = sorted(path.parent.name for path in SUITES.glob("*/constraints.txt"))
+    known = sorted(suites())
     names = [name.replace("-", "_") for name in names]  # a folder is a package, and an extra may have a hyphen
     unknown = sorted(set(names) - set(known))
     if unknown:
@@ -36,23 +38,29 @@ def main(names: list[str]) -> int:
     return 1 if failed else 0
 
 
+def suites() -> dict[str, Path]:
+    """The constraints of each suite, by name."""
+    found = SUITES.glob("*/constraints*.txt")
+    return {path.parent.name + path.stem.removeprefix("constraints").replace("-", "_"): path for path in found}
+
+
 def passes(name: str) -> bool:
     """Install what one suite needs, and run it."""
     print(f"== {name}", flush=True)
     python = environment(name)
-    run = [python, "-m", "pytest", "-q", "-p", "no:xdist", f"tests/adapters/{name}"]
+    run = [python, "-m", "pytest", "-q", "-p", "no:xdist", str(suites()[name].parent.relative_to(ROOT))]
     return subprocess.run(run, cwd=ROOT, check=False).returncode == 0
 
 
 def environment(name: str) -> str:
     """The interpreter of the suite's environment, made anew when its constraints changed."""
     folder = ENVIRONMENTS / name
-    constraints = SUITES / name / "constraints.txt"
+    constraints = suites()[name]
     python, stamp = folder / "bin" / "python", folder / ".installed"
     wanted = constraints.read_text("utf-8") + (ROOT / "pyproject.toml").read_text("utf-8")
     if not stamp.is_file() or stamp.read_text("utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        extras = told(constraints, "extras") or [name.replace("_", "-")]
+        extras = told(constraints, "extras") or [constraints.parent.name.replace("_", "-")]
         wakelog = f"{ROOT}[{','.join([*extras, 'adapter-suites'])}]"
         install = [str(python), "-m", "pip", "install", "-qq", "-c", str(constraints), "-e", wakelog]
         subprocess.run([*install, *told(constraints, "also")], env={**os.environ, "WAKELOG_PAGE": "skip"}, check=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -138,3 +141,36 @@ def test_a_history_is_turns_and_its_status_is_data(tmp_path) -> None:
         assert (state.turn.number, state.turn.status) == (1, "completed")
         assert state.data["status"]["state"] == "TASK_STATE_COMPLETED"
         assert state.labels["a2a.context"] == "c1"
+
+
+WRITER = """
+import asyncio, sys
+from tests.adapters.a2a.test_task_store import ANN, said, task
+from wakelog.adapters.a2a import WakelogTaskStore
+
+async def main():
+    tasks, me = WakelogTaskStore(sys.argv[1]), sys.argv[2]
+    for n in range(5):
+        await tasks.save(task(f"{me}{n}", at=n + 1, history=[said("hi", f"{me}{n}")]), ANN)
+
+asyncio.run(main())
+"""
+
+
+def test_four_processes_lose_nothing(tmp_path: Path) -> None:
+    """All tasks are in one context, which is one session."""
+    place, root = str(tmp_path / "store"), Path(__file__).parents[3]
+    wakelog.open(place).close()
+    command, env = [sys.executable, "-c", WRITER, place], {**os.environ, "PYTHONPATH": str(root)}
+    writers = [subprocess.Popen([*command, name], cwd=root, env=env) for name in "abcd"]
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
+
+    async def test() -> None:
+        with wakelog.open(place) as opened:
+            tasks = WakelogTaskStore(opened)
+            for id in (f"{name}{n}" for name in "abcd" for n in range(5)):
+                found = await tasks.get(id, ANN)
+                assert found is not None
+                assert [message.message_id for message in found.history] == [id]
+
+    asyncio.run(test())

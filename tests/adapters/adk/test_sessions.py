@@ -393,3 +393,15 @@ def test_a_database_of_adk_is_imported(store, tmp_path) -> None:
     assert state.turn.number == 2
     assert state.tools_used["weather"].calls == 1
     assert state.data == {"began": 1, "city": "Bern", "user:home": "Bern"}
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_place(service) -> None:
+    async def main() -> None:
+        session = await service.create_session(**ME)
+        change = EventActions(state_delta={"deep": [{"raw": b"\xff"}]})
+        with pytest.raises(InvalidInputError, match=r"state\['deep'\]\[0\]\['raw'\] cannot be stored"):
+            await service.append_event(session, Event(author="agent", invocation_id="i", actions=change))
+        found = await service.get_session(**ME, session_id=session.id)
+        assert (found.state, found.events) == ({}, [])
+
+    asyncio.run(main())

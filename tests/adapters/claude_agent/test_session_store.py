@@ -19,6 +19,7 @@ import wakelog
 from tests.adapters.store_urls import store_url as store_url
 from tests.importers.corpus import FOLDER
 from wakelog.adapters.claude_agent import WakelogSessionStore
+from wakelog.errors import InvalidInputError
 from wakelog.store import Store
 
 KEY = {"project_key": "-home-me-work", "session_id": "5c0375b4-0d6b-4b7c-8b0b-1f2e3d4c5b6a"}
@@ -252,3 +253,14 @@ def test_real_transcripts_come_back_as_they_were(store: Store) -> None:
             assert await WakelogSessionStore(store).load(key) == wanted
 
         asyncio.run(run())
+
+
+def test_what_is_no_entry_or_no_json_is_refused_with_its_place(store: Store) -> None:
+    sessions = WakelogSessionStore(store)
+    for entries, said in (
+        ([{"type": "x"}, "text"], r"entries\[1\] is a str"),
+        ([{"type": "x", "deep": [{"f": print}]}], r"entries\[0\]\.deep\[0\]\.f cannot be stored"),
+    ):
+        with pytest.raises(InvalidInputError, match=said):
+            asyncio.run(sessions.append(KEY, entries))
+    assert asyncio.run(sessions.load(KEY)) is None

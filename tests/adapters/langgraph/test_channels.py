@@ -1,5 +1,6 @@
 """What changed in a channel is told shortly, and in place changes are seen: whatever a list is made of."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,11 +11,13 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.errors import InvalidInputError
 from wakelog.state.patch import resolve
 
 CODEC = ValueCodec(JsonPlusSerializer())
 LISTS: dict[str, Any] = {
     "texts": ["a", "b"],
+    "rows and texts": [{"n": 1}, "b"],
     "rows": [{"n": 1, "done": False}, {"n": 2, "done": None}],
     "nested": [{"n": {"deep": [1, 2]}}, {"n": {"deep": [3]}}],
     "messages": [HumanMessage("hello", id="1"), AIMessage("hi", id="2")],
@@ -79,6 +82,13 @@ def test_a_value_that_is_new_for_the_most_part_is_told_whole() -> None:
     assert [op["path"] for op in moved(channel(before), before, after)] == ["/x"]
     nearly = [{**before[0], "output": "new"}, *before[1:]]
     assert [op["path"] for op in moved(channel(before), before, nearly)] == ["/x/0/output"]
+
+
+def test_what_cannot_be_stored_is_named_by_its_place() -> None:
+    culprit = [{"n": lambda: 0}]
+    for copy in (None, channel([1]), channel({"n": 1}), channel("text")):
+        with pytest.raises(InvalidInputError, match=r"channel x\[0\]\.n \(function\) cannot be stored"):
+            (copy.moved_to if copy else partial(new_channel, CODEC))(culprit, "/x", "channel x")
 
 
 def test_a_channel_read_from_the_log_is_known_again() -> None:

@@ -10,11 +10,12 @@ pytest.importorskip("langgraph")
 from langgraph.store.base import GetOp, PutOp
 
 import wakelog
+from tests.adapters.store_urls import store_url as store_url
 from wakelog.adapters.langgraph import WakelogStore
 
 
-def test_items_are_facts_that_other_processes_see(tmp_path: Path) -> None:
-    with WakelogStore(tmp_path) as one, WakelogStore(tmp_path) as other:
+def test_items_are_facts_that_other_processes_see_on_every_store(store_url: str) -> None:
+    with WakelogStore(store_url) as one, WakelogStore(store_url) as other:
         one.put(("users", "u/1"), "food", {"likes": "pizza", "n": 1})
         one.put(("users", "u2"), "food", {"likes": "soup", "n": 2})
         found = other.get(("users", "u/1"), "food")

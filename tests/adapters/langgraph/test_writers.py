@@ -81,6 +81,12 @@ def test_a_run_that_began_where_another_went_on_stores_nothing(tmp_path: Path) -
         with pytest.raises(ConflictError) as refused:
             other.put(stale.config, {**stale.checkpoint, "id": "ffff"}, {"source": "loop", "step": 9}, {})
         assert refused.value.kind == "thread-moved-on"
+        # Nor what follows: LangGraph 1.0 stores the next checkpoint of a run although the one before was refused.
+        after = {"configurable": {**THREAD["configurable"], "checkpoint_ns": "", "checkpoint_id": "ffff"}}
+        with pytest.raises(ConflictError, match="another run came first"):
+            other.put(after, {**stale.checkpoint, "id": "ffffff"}, {"source": "loop", "step": 10}, {})
+        with pytest.raises(ConflictError, match="another run came first"):
+            other.put_writes(after, [("done", ["c"])], "task")
         assert one.session("t").head.seq == before
 
 

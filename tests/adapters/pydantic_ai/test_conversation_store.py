@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -182,6 +184,41 @@ def test_writers_at_once_get_a_conflict_or_are_kept(store: Store) -> None:
     asyncio.run(run())
 
 
+WRITER = """
+import asyncio, sys
+from pydantic_ai.conversation import Conversation
+from pydantic_ai.conversation_store import ConversationConflict
+from pydantic_ai.messages import ModelRequest, UserPromptPart
+from wakelog.adapters.pydantic_ai import WakelogConversationStore
+
+async def main():
+    conversations, me = WakelogConversationStore(sys.argv[1]), sys.argv[2]
+    for n in range(5):
+        while True:
+            loaded = await conversations.load("a") or Conversation(conversation_id="a")
+            loaded.messages.append(ModelRequest(parts=[UserPromptPart(f"{me}{n}")]))
+            try:
+                await conversations.save(loaded)
+                break
+            except ConversationConflict:
+                pass
+
+asyncio.run(main())
+"""
+
+
+def test_four_processes_lose_nothing(tmp_path: Path) -> None:
+    place = str(tmp_path / "store")
+    wakelog.open(place).close()
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, place, name]) for name in "abcd"]
+    assert [writer.wait(timeout=300) for writer in writers] == [0] * 4
+    with wakelog.open(place) as opened:
+        loaded = asyncio.run(WakelogConversationStore(opened).load("a"))
+    assert loaded is not None
+    said = [message.parts[0].content for message in loaded.messages]
+    assert sorted(said) == sorted(f"{name}{n}" for name in "abcd" for n in range(5))
+
+
 def test_a_branch_is_a_rewind_and_can_be_gone_back_to(store: Store) -> None:
     async def run() -> None:
         conversations = WakelogConversationStore(store)
@@ -279,3 +316,9 @@ def test_what_cannot_be_written_is_refused_with_its_path(store: Store) -> None:
         assert (await conversations.load("a")).messages == MESSAGES[:1]
 
     asyncio.run(run())
+
+
+def test_what_cannot_be_stored_beside_the_parts_is_named_too(store: Store) -> None:
+    request = ModelRequest(parts=[UserPromptPart("hi")], metadata={"f": print})
+    with pytest.raises(InvalidInputError, match=r"message\.metadata cannot be stored"):
+        asyncio.run(WakelogConversationStore(store).save(Conversation(messages=[request], conversation_id="m")))

@@ -70,7 +70,7 @@ def stored_value(value: Any, where: str) -> Value:
 def _as_json(value: Any, where: str) -> Any:
     try:
         return to_jsonable_python(value)
-    except PydanticSerializationError:
+    except (PydanticSerializationError, UnicodeDecodeError):
         return _as_text(value, where)
 
 
@@ -78,6 +78,12 @@ def _as_text(value: Any, where: str) -> Any:
     for path, leaf in _leaves(value, where):
         try:
             to_jsonable_python(leaf)
+        except UnicodeDecodeError as exc:
+            raise InvalidInputError(
+                f"{path} cannot be stored: bytes that are not UTF-8 text are not JSON",
+                kind="not-a-value",
+                hint="keep them as an artifact, or encode them as base64",
+            ) from exc
         except PydanticSerializationError:
             warnings.warn(f"{path} is a {type(leaf).__name__}, which is not JSON: its text is stored", stacklevel=2)
     try:

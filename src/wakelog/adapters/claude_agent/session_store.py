@@ -19,6 +19,7 @@ from wakelog.adapters.claude_agent.transcript import (
     SUMMARY,
     KeyedTranscript,
     TranscriptKey,
+    check_entries,
     entry_of,
     project_prefix,
 )
@@ -114,6 +115,8 @@ class WakelogSessionStore:
     # Inside
 
     def _append(self, key: TranscriptKey, entries: list[Any]) -> None:
+        check_entries(entries)
+
         def attempt() -> None:
             transcript = self._transcript(key)
             try:

@@ -16,13 +16,14 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.item_log import ItemLog, encoded
+from wakelog.errors import InvalidInputError
 from wakelog.importers.coding_agents.claude_code.transcript import EntryReader
 from wakelog.importers.source.files import JsonLine
 from wakelog.importers.steps import SourceRecord, StateDeltaStep, TranscriptHead
 from wakelog.importers.writer.kept_records import KeptCommit
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.model.json_fields import as_dict
-from wakelog.model.values import Value
+from wakelog.model.values import Value, check_value
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -150,3 +151,20 @@ def entry_of(value: Any) -> dict[str, Any]:
     if isinstance(value, dict) and value.keys() == {"refused", "record", "events"}:
         return entry_of(value["record"])
     return as_dict(value)
+
+
+def check_entries(entries: Sequence[Any]) -> None:
+    """InvalidInputError where one is no entry, or holds what JSON has no word for: with its path."""
+    for place, entry in enumerate(entries):
+        where = f"entries[{place}]"
+        if not isinstance(entry, dict):
+            raise InvalidInputError(
+                f"{where} is a {type(entry).__name__}, and an entry of a transcript is an object",
+                kind="not-a-message",
+                hint="pass the entries as the SDK gives them",
+            )
+        try:
+            encoded(entry)
+        except TypeError:
+            check_value(entry, where)
+            raise

@@ -51,7 +51,7 @@ class ChannelCopy:
     def hand_out(self) -> Any:
         """A value for the graph to have, known again when it comes back."""
         value = self._value()
-        value = list(map(_copied_row, value)) if self._are_rows else self._codec.copied(value)
+        value = _copied_rows(value) if self._are_rows else self._codec.copied(value)
         self._given = _shallow(value)
         return value
 
@@ -86,7 +86,8 @@ class ChannelCopy:
                 if moved is not None:
                     return moved
         before = self._codec.stored(self._value(), where) if self._stored is None else self._stored
-        return copy_of(self._codec, value), shortest(before, self._codec.stored(value, where), path)
+        ops = shortest(before, self._codec.stored(value, where), path)
+        return copy_of(self._codec, value), ops
 
     def _has_grown(self, value: list[Any]) -> bool:
         """Whether a list begins with all that the copy holds."""
@@ -156,7 +157,8 @@ class ChannelCopy:
 
 def new_channel(codec: ValueCodec, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
     """The copy of a channel's first value, and the operation that stores it."""
-    return copy_of(codec, value), [{"op": "add", "path": path, "value": codec.stored(value, where)}]
+    op = {"op": "add", "path": path, "value": codec.stored(value, where)}
+    return copy_of(codec, value), [op]
 
 
 def copy_of(codec: ValueCodec, value: Any) -> ChannelCopy:
@@ -184,8 +186,13 @@ def _is_row(item: Any) -> bool:
     return type(item) in ATOMS or (type(item) is dict and ATOMS.issuperset(map(type, item.values())))
 
 
-def _copied_row(item: Any) -> Any:
-    return item.copy() if type(item) is dict else item
+def _copied_rows(rows: list[Any]) -> list[Any]:
+    if rows and type(rows[0]) is dict:
+        try:
+            return list(map(dict.copy, rows))
+        except TypeError:  # not all of them are
+            pass
+    return [row.copy() if type(row) is dict else row for row in rows]
 
 
 def _packed(value: Any) -> bytes | None:

@@ -8,6 +8,7 @@ newest checkpoint, and finds that another run has gone on from there, is refused
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy as bare_copy
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from wakelog.adapters.langgraph.thread_data import (
 )
 from wakelog.adapters.langgraph.thread_reads import ThreadReads, commit_name
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
-from wakelog.errors import ConflictError, InvalidInputError
+from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.importers.frameworks.langgraph.messages import input_of, message_kind
 from wakelog.importers.source.moments import microseconds
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -44,6 +45,7 @@ worker. Further only while the checkpoint that they were made on is not stored i
 the background."""
 _LAST_WORDS = frozenset({ERROR, INTERRUPT})
 """What a task writes when no checkpoint will follow: that waits for none."""
+_LOST_MAX = 1024
 _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
@@ -54,6 +56,8 @@ class ThreadLog(ThreadReads):
         super().__init__(thread, session, codec)
         self._costs = costs
         self._waiting = WaitingWrites()
+        self._lost: dict[tuple[str, str], WakelogError] = {}
+        """Checkpoints that were not stored, and why: nothing that rests on them is."""
 
     # Storing
 
@@ -74,8 +78,27 @@ class ThreadLog(ThreadReads):
         self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any], *, at: int = 0
     ) -> None:
         """Stores a checkpoint; `at` tells when it was made, if that was not now."""
-        draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
-        draft.made_at = at
+        id = checkpoint["id"]
+        try:
+            self._refuse_if_lost(ns, parent)
+            draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
+            draft.made_at = at
+            self._put_along(ns, draft, new_versions)
+        except WakelogError as exc:
+            # LangGraph 1.0 goes on to store what follows, and would put it over what another run has stored.
+            with self._lock:
+                self._lost[ns, id] = bare_copy(exc)  # without the frames it was raised in, which hold the state
+                while len(self._lost) > _LOST_MAX:
+                    del self._lost[next(iter(self._lost))]
+            raise
+        self._lost.pop((ns, id), None)
+
+    def _refuse_if_lost(self, ns: str, id: str) -> None:
+        if (why := self._lost.get((ns, id))) is not None:
+            raise bare_copy(why)
+
+    def _put_along(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> None:
+        """Stores a checkpoint, with the writes that wait for one."""
         with self._lock:
             waiting = self._waiting.take(
                 lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
@@ -86,7 +109,7 @@ class ThreadLog(ThreadReads):
                 self._waiting.give_back(waiting)
                 raise
             self._waiting.stored(waiting)
-            self._unhand((ns, parent))
+            self._unhand((ns, draft.parent))
             self._hand((ns, draft.id))  # the run that stored it goes on from there
 
     def _put(
@@ -173,6 +196,9 @@ class ThreadLog(ThreadReads):
             with self._lock:
                 if mine.is_stored.is_set():
                     return
+                if (ns, id) in self._lost:
+                    self._waiting.take(lambda each: each is mine)
+                    self._refuse_if_lost(ns, id)
                 if self._is_placed(mine) or pause == _UNPLACED_S[-1]:
                     self._store_waiting(mine)
                     return

@@ -6,6 +6,7 @@ said and asked for. Parts that say nothing to a person are only kept.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,17 +42,19 @@ def dumped(message: Any, where: str) -> dict[str, Any]:
 
 
 def _culprit(message: Any) -> str:
-    """The part that cannot be written as JSON."""
-    import copy
-
+    """The part, or the field beside the parts, that cannot be written as JSON."""
     for place, part in enumerate(message.parts):
-        alone = copy.copy(message)
-        alone.parts = [part]
-        try:
-            ModelMessagesTypeAdapter.dump_python([alone], mode="json")
-        except PydanticSerializationError:
+        if not _can_be_written(dataclasses.replace(message, parts=[part], metadata=None)):
             return f".parts[{place}]"
-    return ""
+    return ".metadata" if _can_be_written(dataclasses.replace(message, metadata=None)) else ""
+
+
+def _can_be_written(message: Any) -> bool:
+    try:
+        ModelMessagesTypeAdapter.dump_python([message], mode="json")
+    except PydanticSerializationError:
+        return False
+    return True
 
 
 def loaded(value: dict[str, Any]) -> Any:
