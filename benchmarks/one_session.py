@@ -29,13 +29,15 @@ _READ = ("load", "middle", "fork", "diff", "files_first", "files")
 
 
 class Length(msgspec.Struct, frozen=True):
-    """A length of one session, the seconds a contender may take for it, in how many rounds one takes part that needs
-    more, and in how many it is read again."""
+    """A length of one session, the seconds a contender may take for it, in how many rounds it is measured, in how many
+    one takes part that needs more, in how many it is read again, and who takes part, if not all."""
 
     turns: int
     cap_s: float
+    rounds: int = 99
     rounds_if_slow: int = 99
     rounds_read: int = 99
+    only: tuple[str, ...] = ()
 
     def cap_of(self, kind: Kind) -> float:
         """Ours and the limits may take longer, because their curves should be whole; where they do, they are not

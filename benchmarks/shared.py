@@ -40,6 +40,8 @@ from wakelog.model.ids import root_id
 from wakelog.store import Store
 
 TABLE = """create table if not exists bare (session text, turn bigint, data bytea, primary key (session, turn))"""
+WANTED = {1: 0.7, 64: 0.9}
+"""At so many sessions, of the bare driver's rate: what PostgreSQL should keep."""
 INSERT = "insert into bare (session, turn, data) values ($1::text, $2::bigint, $3::bytea)"
 _encode = msgspec.json.Encoder().encode
 
@@ -114,7 +116,9 @@ def within(url: str, namespace: str) -> str:
     return f"{url}{'&' if '?' in url else '?'}namespace={namespace}"
 
 
-def measure_appends(low: Rate, high: Rate, counts: list[int], total: int, rounds: int) -> None:
+def measure_appends(
+    low: Rate, high: Rate, counts: list[int], total: int, rounds: int, wanted: dict[int, float] | None = None
+) -> None:
     turns = make_turns(total)
     print(f"{'sessions':>8}  {'bare/s':>9}  {'ours/s':>9}  ratio (median, spread)")
     for count in counts:
@@ -128,7 +132,8 @@ def measure_appends(low: Rate, high: Rate, counts: list[int], total: int, rounds
         ratios = sorted(o / b for o, b in zip(rates["ours"], rates["bare"], strict=True))
         bare_rate, our_rate = (statistics.median(rates[k]) for k in ("bare", "ours"))
         spread = f"({ratios[0]:.2f}-{ratios[-1]:.2f})"
-        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {statistics.median(ratios):.2f}  {spread}")
+        target = f"  target: {wanted[count]:g}" if wanted and count in wanted else ""
+        print(f"{count:>8}  {bare_rate:>9,.0f}  {our_rate:>9,.0f}  {statistics.median(ratios):.2f}  {spread}{target}")
         sys.stdout.flush()
 
 
@@ -262,7 +267,7 @@ def measure(url: str, counts: list[int], total: int, rounds: int) -> None:
     def high(turns: list[Turn], sessions: int, mark: str) -> float:
         return ours(within(url, mark), turns, sessions, "s")
 
-    measure_appends(low, high, counts, total, rounds)
+    measure_appends(low, high, counts, total, rounds, WANTED)
     measure_states(within(url, "states"), 1000 if rounds > 3 else 100, 20)
     measure_news(within(url, "news"), 20)
 

@@ -19,13 +19,13 @@ from pathlib import Path
 import msgspec
 
 from benchmarks import looking, many_sessions, one_session, profiling, startup
-from benchmarks.kinds import OURS, Kind
+from benchmarks.kinds import BASE, OURS, Kind
 from benchmarks.machine import describe
 from benchmarks.one_session import Late, Length
 from benchmarks.process import Places, Round
 from benchmarks.results import About, Results, Sample, Trouble
 from benchmarks.scratch import empty_folder, time_plain_sync
-from benchmarks.turns import make_turns
+from benchmarks.turns import BLOCK, make_turns, read_turns
 from benchmarks.worker import error_text
 
 Say = Callable[[str], None]
@@ -52,11 +52,17 @@ class Size(msgspec.Struct, frozen=True):
 
 FULL = Size(
     rounds=5,
-    lengths=(Length(100, 10, rounds_read=2), Length(1_000, 4, rounds_read=3), Length(10_000, 15, rounds_if_slow=1)),
+    lengths=(
+        Length(100, 10, rounds_read=2),
+        Length(1_000, 4, rounds_read=3),
+        Length(10_000, 15, rounds_if_slow=1),
+        # For the plots: whose cost grows is known by then, and does not get here.
+        Length(100_000, 100, rounds=1, only=(BASE, OURS)),
+    ),
     sessions=(8, 64),
     together_turns=640,
     together_cap_s=1.5,
-    many=1_000,
+    many=20_000,
     parts_turns=1_000,
 )
 QUICK = Size(
@@ -115,7 +121,9 @@ def run(
     gets it after each round. `before` is a run of the same contenders that this one adds rounds to."""
     say("making the workload")
     longest = max(length.turns for length in size.lengths)
-    make_turns(max(longest, size.together_turns, size.parts_turns))
+    most = max(longest, size.together_turns, size.parts_turns)
+    for first in range(1, most + 1, BLOCK):
+        read_turns(first, min(first + BLOCK - 1, most))  # kept on disk; all of them would not fit into memory
     results = before or Results(
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
         command=command,
@@ -172,7 +180,7 @@ def _rounds(
             if step in lengths:
                 length = lengths[step]
                 able = [kind for kind in kinds if _may_run(kind, length, number, late)]
-                new = one_session.measure(able, length, now)
+                new = one_session.measure(able, length, now) if able else Late()
                 late[length.turns].slow |= new.slow
                 late[length.turns].stopped |= new.stopped
             elif step in crowds:
@@ -192,6 +200,8 @@ def _rounds(
 
 def _may_run(kind: Kind, length: Length, number: int, late: dict[int, Late]) -> bool:
     name = kind.reads or kind.name
+    if number >= length.rounds or (length.only and name not in length.only):
+        return False
     if any(name in each.stopped for turns, each in late.items() if turns < length.turns):
         return False
     return name not in late[length.turns].slow or number < length.rounds_if_slow
@@ -200,7 +210,7 @@ def _may_run(kind: Kind, length: Length, number: int, late: dict[int, Late]) -> 
 def _ours(size: Size, folder: Path, results: Results, say: Say) -> None:
     """What only we have: questions to a log, and the parts of an append."""
     times = min(3, results.rounds)
-    for length in size.lengths[-2:] if size.many else ():
+    for length in [each for each in size.lengths if not each.only][-2:] if size.many else ():
         say(f"looking at {length.turns:,} turns")
         with _surviving("looking", length.turns, results, say):
             results.looking += looking.measure_long(make_turns(length.turns), times, folder)

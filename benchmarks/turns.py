@@ -26,7 +26,7 @@ State = dict[str, Any]
 """What turns add up to: `turn`, `messages`, `tools_used`, `files_modified`, `decisions`, `pending_actions`."""
 
 CACHE = Path(__file__).with_name(".cache")
-_BLOCK = 1000
+BLOCK = 1000
 _FEW = 100
 _TEXT = (
     "def return import class self async await None True False error trace test assert "
@@ -90,8 +90,8 @@ def read_turns(first: int, last: int, cache: Path = CACHE) -> list[Turn]:
     if last <= _FEW:
         return [make_turn(n) for n in range(first, last + 1)]
     turns: list[Turn] = []
-    start = (first - 1) // _BLOCK * _BLOCK + 1
-    for begin in range(start, last + 1, _BLOCK):
+    start = (first - 1) // BLOCK * BLOCK + 1
+    for begin in range(start, last + 1, BLOCK):
         turns += _cached_block(cache / f"turns-{begin}.msgpack", begin)
     return turns[first - start : last - start + 1]
 
@@ -104,7 +104,7 @@ def _cached_block(path: Path, first: int) -> list[Turn]:
             return kept
     except (FileNotFoundError, msgspec.DecodeError):
         pass
-    made = [make_turn(n) for n in range(first, first + _BLOCK)]
+    made = [make_turn(n) for n in range(first, first + BLOCK)]
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(f".{os.getpid()}")
     partial.write_bytes(msgspec.msgpack.encode(made))

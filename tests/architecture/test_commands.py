@@ -23,7 +23,6 @@ POSITIONS = "this file is where words become positions"
 USERS_CODE = "imports code of the user, which the command line names"
 SURFACE = "starts a server, which stands beside the verbs"
 EXCEPTIONS = {
-    ("cli/places.py", "wakelog.provenance.targets", "is_key"): POSITIONS,
     ("cli/places.py", "wakelog.state.patch", "escape"): POSITIONS,
     ("cli/places.py", "wakelog.state.patch", "tokens_of"): POSITIONS,
     ("cli/places.py", "wakelog.timeline.points", "first_commit"): POSITIONS,

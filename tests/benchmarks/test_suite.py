@@ -134,6 +134,25 @@ def test_tables_show_every_section_and_tell_what_was_not_measured(results: Resul
 
 
 @pytest.mark.slow
+def test_the_whole_form_asks_what_targets_are_about(results: Results) -> None:
+    """A tiny run stands for the whole one: with its places renamed, every question of a target has an answer."""
+    where = {f"{TURNS:,} turns": "10,000 turns", f"{TINY.many:,} sessions": f"{suite.FULL.many:,} sessions"}
+    asked = [msgspec.structs.replace(row, where=where[row.where]) for row in results.looking]
+    looked = judge(msgspec.structs.replace(results, looking=asked, findings=[]))
+    assert {v.name.split(",")[0] for v in looked if v.verdict != "not measured"} == {
+        *("diff of the last two turns", "why", "messages", "context", "brief", "index catch-up", "size of the index"),
+        *("files of the last 5 turns", "status", "completion", "ls", "ps"),
+    }
+
+
+def test_the_whole_form_has_the_lengths_of_plots_and_targets() -> None:
+    assert [length.turns for length in suite.FULL.lengths] == [100, 1_000, 10_000, 100_000]
+    assert {length.only for length in suite.FULL.lengths if length.turns > 10_000} == {(BASE, OURS)}
+    assert suite.FULL.many == 20_000
+    assert set(suite.FULL.sessions) == {8, 64}
+
+
+@pytest.mark.slow
 def test_a_run_on_a_busy_machine_says_so(results: Results) -> None:
     quiet = msgspec.structs.replace(results, load=0.2, sync_us=Sample([200.0]))
     busy = msgspec.structs.replace(results, load=5.0, sync_us=Sample([4000.0]))

@@ -28,7 +28,7 @@ from wakelog.engines.postgres import PostgresEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.index import Index, dialect
 from wakelog.index.comparison import differences
-from wakelog.index.connection import as_rows
+from wakelog.index.connection import as_rows, no_text
 from wakelog.index.costs import BY
 from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.shared import SharedDatabase, SharedIndex
@@ -250,11 +250,11 @@ def test_words_are_found_as_in_sqlite(postgres: Server, texts: list[str], data: 
     wanted = fts5(texts).execute("select rowid from t where t match ? order by rowid", (query,)).fetchall()
     place = SharedDatabase(postgres.url, uuid.uuid4().hex)
     with place.writing() as db:
-        db.words.add(list(enumerate(texts)))
+        db.words.add([(id_, text, False) for id_, text in enumerate(texts)])
     with place.reading() as db:
-        found = db.words.find(FOUND, terms, {"low": 0, "high": 1 << 40}, 100)
-        assert sorted((id_,) for id_, _, rank in found) == wanted
-        assert [rank for _, _, rank in found] == sorted(rank for _, _, rank in found)
+        found = db.words.find(FOUND, terms, {"low": 0, "high": 1 << 40}, 100, no_text)
+        assert sorted((row[0],) for row in found) == wanted
+        assert [row[-1] for row in found] == sorted(row[-1] for row in found)
     with place.writing() as db:
         db.words.remove(0, 255)
         assert db.execute("select t.id from wl_text t").fetchall() == []

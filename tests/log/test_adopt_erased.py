@@ -148,15 +148,16 @@ def test_adopting_does_not_lift_a_hold(parent: Log, fork: Log) -> None:
 def test_erasing_while_it_is_adopted_takes_the_adoption_back(
     parent: Log, secretive: Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = secretive.state
+    read = secretive.view
 
-    def state(at: int | None = None) -> object:
+    def view(at: int | None = None) -> object:
+        """The first thing that an adoption asks of the fork."""
         found = read(at)
         monkeypatch.undo()
         erase(Log(secretive.engine, secretive.id), [9, 10, 11, 12, 14])
         return found
 
-    monkeypatch.setattr(secretive, "state", state)
+    monkeypatch.setattr(secretive, "view", view)
     before = parent.state()
     with pytest.raises(ConflictError) as caught:
         parent.adopt(secretive)

@@ -21,10 +21,10 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.text import age, fit, inert_line, width
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.log import Log
+from wakelog.model.document import is_key
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_of_store
 from wakelog.model.values import Value
-from wakelog.provenance.targets import is_key
 from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
 from wakelog.timeline.points import first_commit, seq_at_time

@@ -7,9 +7,7 @@ unknown key is an error that names the nearest one, so that a misspelt rule is n
 
 from __future__ import annotations
 
-import difflib
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,6 +155,8 @@ def check(key: str, value: Any, where: str) -> str | int | bool:
     """The value as the setting takes it; InvalidInputError names the key, the place and what would do."""
     setting = SETTINGS.get(key)
     if setting is None:
+        import difflib
+
         near = difflib.get_close_matches(key, [*SETTINGS], 1, 0.5)
         raise InvalidInputError(
             f"{where}: there is no setting {key!r}",
@@ -251,6 +251,8 @@ def project_file(cwd: Path | None = None) -> Path | None:
 
 def tables_of(file: Path) -> dict[str, Any]:
     """Our tables in a file."""
+    import tomllib
+
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:

@@ -156,17 +156,22 @@ def _changes(before: dict[str, Value], after: dict[str, Value], writers: Writers
 
 def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
     """(pointer, before, after) for each entry that differs; None stands for nothing there."""
+    if old is new:
+        return  # states that follow each other share what was not touched
     if part == "data":
         yield from _data_pairs(old, new)
     elif type(old) is dict and type(new) is dict and part != "last_error":
         for key in dict.fromkeys((*old, *new)):
+            was, now = old.get(key), new.get(key)
+            if was is now:
+                continue
             pointer = f"/{part}/{escape(key)}"
             if part in ("working_set", "budget"):
-                pairs = _entries(pointer, old.get(key, {}), new.get(key, {}))
+                pairs = _entries(pointer, was or {}, now or {})
                 # What cost nothing is counted from nothing to zero, and that is no change.
                 yield from (each for each in pairs if pointer != "/budget/spent" or each[1] or each[2])
-            elif not equal(old.get(key), new.get(key)):
-                yield pointer, old.get(key), new.get(key)
+            elif not equal(was, now):
+                yield pointer, was, now
     elif not equal(old, new):
         yield f"/{part}", old, new
 

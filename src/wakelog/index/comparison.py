@@ -16,6 +16,7 @@ from typing import Any
 
 from wakelog.engine import Engine
 from wakelog.index.connection import SEQ_BITS, Connection, Damaged
+from wakelog.index.database import Database
 from wakelog.index.dialect import TABLES
 from wakelog.index.index import Index
 from wakelog.index.sql import VIEWS
@@ -60,7 +61,7 @@ def differences(index: Index, engine: Engine) -> Iterator[tuple[str, str]]:
     beside = index.path.parent if index.path is not None else None
     with (
         tempfile.TemporaryDirectory(prefix=".index-", dir=beside) as folder,
-        Index(engine, Path(folder) / "index.db") as fresh,
+        Index(engine, None, Database(Path(folder) / "index.db", keeps_texts=index.path is None)) as fresh,
     ):
         try:
             yield from (_file_differences if index.path is not None else _shared_differences)(index, fresh)

@@ -17,7 +17,7 @@ Full-text search differs between the databases, so it has its own part (words.py
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +33,8 @@ _SMALL = str.maketrans(CAPITALS, CAPITALS.lower())
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
+Texts = Callable[[str, int], str]
+"""What an event says, by the session that holds it and its seq; empty when it is gone."""
 
 
 class Damaged(Exception):
@@ -58,7 +60,8 @@ class StatementResult(Protocol):
 class WordIndex(Protocol):
     """Which event says which words (words.py). Texts go by one number for session and seq."""
 
-    def add(self, texts: Sequence[tuple[int, str]]) -> None: ...
+    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
+        """Adds the words of texts; each says whether it must be kept itself too."""
 
     def remove(self, first: int, last: int) -> None:
         """Forgets the texts of this range."""
@@ -66,8 +69,11 @@ class WordIndex(Protocol):
     def finish(self) -> None:
         """Called before the transaction is committed."""
 
-    def find(self, statement: str, terms: Sequence[tuple[str, bool]], values: dict[str, Any], limit: int) -> list[Row]:
-        """Runs the statement of search.py over what matches all of `terms`, the best first."""
+    def find(
+        self, statement: str, terms: Sequence[tuple[str, bool]], values: dict[str, Any], limit: int, texts: Texts
+    ) -> list[Row]:
+        """Runs the statement of search.py over what matches all of `terms`, the best first. Each row ends with the
+        text, a snippet of it, and its weight. `texts` gives what is not kept here."""
 
 
 class Connection(Protocol):
@@ -104,6 +110,11 @@ class IndexPlace(Protocol):
         """Leaves nothing of removed rows behind, as far as that can be done now, and notes it in wl_meta."""
 
     def close(self) -> None: ...
+
+
+def no_text(session: str, seq: int) -> str:
+    """For who asks only for what is kept."""
+    return ""
 
 
 def as_key(text: str) -> str:

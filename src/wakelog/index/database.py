@@ -31,7 +31,7 @@ from wakelog.index.connection import Damaged, small
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
@@ -43,17 +43,18 @@ _NO_FILE = (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError)
 class Lite:
     """A connection to SQLite as the index uses it (connection.py)."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: apsw.Connection, *, keeps_texts: bool = False) -> None:
         self.execute = db.execute
         self.executemany = db.executemany
-        self.words = LiteWords(db)
+        self.words = LiteWords(db, keeps_all=keeps_texts)
 
 
 class Database:
     """The connections of one process to its index (`Place`): one that writes, and as many as are reading at once."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, *, keeps_texts: bool = False) -> None:
         self.path = path
+        self._keeps_texts = keeps_texts
         self._writer: apsw.Connection | None
         self._begin()
         with forking.gate.inside(), translated(self.place):
@@ -93,7 +94,7 @@ class Database:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Lite]:
         with forking.gate.inside(), self._lock, self._translated_errors(), transaction(self._write_connection()) as db:
-            yield Lite(db)
+            yield Lite(db, keeps_texts=self._keeps_texts)
 
     @contextlib.contextmanager
     def asking(self, prepare: Callable[[apsw.Connection], None]) -> Iterator[apsw.Connection]:

@@ -11,17 +11,16 @@ durable: decisions, facts, dead ends and the newest change of each file.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 
 import msgspec
 
 from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
-from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, UnsupportedError
+from wakelog.errors import InvalidInputError
 from wakelog.index import view
+from wakelog.index.event_texts import UNREADABLE, Mentioned
 from wakelog.index.facets import (
-    TEXT_MAX,
     Facets,
     as_int,
     as_json,
@@ -34,12 +33,11 @@ from wakelog.index.facets import (
 from wakelog.index.pruned_rows import keep_totals
 from wakelog.index.rows import Batch, ProjectionState, SessionRow
 from wakelog.index.step_rows import STEP_KINDS, StepRows
-from wakelog.log.reader import Segment, check_commit, fetch, fold_at, lineage, prune_over
+from wakelog.log.reader import check_commit, fold_at, prune_over
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
-from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Commit, Header
 from wakelog.model.trust import distrust
 from wakelog.model.turns import count_event
@@ -49,13 +47,11 @@ from wakelog.state.patch import apply_op, tokens_of
 PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "turn", "view")
 """The parts of the state that columns are made of."""
 
-PAYLOAD_MAX = 1 << 20
-"""Of JSON payloads beyond this size only the beginning is searched, as it is written."""
+KEPT_TEXTS = frozenset({"message.added", "decision.made", "dead_end.noted"})
+"""Kinds whose text is kept in the index: a view shows it, or many of them are looked through at once."""
 
 encode_carried = msgspec.json.Encoder().encode
 _decode_carried = msgspec.json.Decoder(ProjectionState).decode
-UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
-"""Why a session, or a part of it, cannot be read."""
 _UNKNOWN = distrust("unverified")
 _DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)
 
@@ -68,17 +64,16 @@ class Taking:
         self._batch = batch
         self._row = row
         self._carried = _decode_carried(row.carried)
-        self._steps = StepRows(batch, row.no, self._carried, self._fetch)
+        self._mentioned = Mentioned(engine, row.id)
+        self._steps = StepRows(batch, row.no, self._carried, self._mentioned.fetch)
         self._told: list[tuple[Header, dict[str, Value], Facets, int, int, int]] = []
-        self._payloads: dict[bytes, bytes] = {}
-        self._known_segments: list[Segment] = []
 
     def take(self, commit: Commit) -> None:
         """Takes in the next commit, or raises having taken in nothing of it: after its bytes are decoded, what goes
         wrong is noted and gone on from."""
         headers, _ = check_commit(commit)
         bodies = [decode_body(record.body) for record in commit.records]
-        self._payloads = dict(commit.payloads)
+        self._mentioned.along = dict(commit.payloads)
         for header, record, body in zip(headers, commit.records, bodies, strict=True):
             gone = "pruned" if not record.body else "erased" if "$erased" in body else ""
             self._take(header, body, gone, commit.commit_id)
@@ -123,7 +118,7 @@ class Taking:
         else:
             if carried.is_pruned:
                 self._go_on_from_base(seq - 1, header.at)
-            said = facets_of(kind, body, lambda mention: self._fetch(seq, mention))
+            said = facets_of(kind, body, lambda mention: self._mentioned.fetch(seq, mention))
         self._name_tool(said)
         delta = body.get("delta")
         tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
@@ -137,7 +132,7 @@ class Taking:
         batch.added["wl_event"].append((*place, *about, *origin, *cost, commit_id, gone))
         if tokens or usd_micros or duration_us:
             self._pay(header, said, tokens, usd_micros, duration_us)
-        batch.add_text(row.no, seq, said.text)
+        batch.add_text(row.no, seq, said.text, is_kept=kind in KEPT_TEXTS)
         row.first_at = min(row.first_at, occurred) if row.first_at else occurred
         row.last_at = max(row.last_at, occurred)
         # A fork's first event names the turn that was open where it left; that turn's row is its parent's.
@@ -244,7 +239,7 @@ class Taking:
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
-                view.rewind(batch, self._engine, self._segments(), row.no, seq=seq, to=to, under=under)
+                view.rewind(batch, self._engine, self._mentioned.segments, row.no, seq=seq, to=to, under=under)
             except UNREADABLE as exc:
                 self._carried.damage = exc.message
         elif kind == "session.closed":
@@ -283,36 +278,12 @@ class Taking:
 
     # Beyond the commit at hand
 
-    def _segments(self) -> list[Segment]:
-        if not self._known_segments:
-            self._known_segments = lineage(self._engine, self._row.id)
-        return self._known_segments
-
-    def _fetch(self, seq: Seq, mention: dict[str, Value]) -> Value:
-        """What a mention stands for: text, or a JSON value. None for other bytes, and for what is gone."""
-        try:
-            ref = as_ref(mention)
-            assert ref is not None
-            if ref.media == "bytes":
-                return None
-            digest = bytes.fromhex(ref.hash)
-            content = self._payloads.get(digest)
-            if content is None:
-                content = fetch(self._engine, self._segments(), ref.at or seq, digest)
-            elif hashlib.sha256(content).digest() != digest:
-                return None
-            if ref.media == "text" or len(content) > PAYLOAD_MAX:
-                return content[: 4 * TEXT_MAX].decode(errors="ignore")
-            return decode_payload(content, ref.media)
-        except (NotFoundError, CorruptLogError, msgspec.MsgspecError, ValueError):
-            return None
-
     def _go_on_from_base(self, seq: Seq, at: int) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
         row = self._row
         self._carried.is_pruned = False
         try:
-            doc = fold_at(self._engine, self._segments(), seq).fold.doc
+            doc = fold_at(self._engine, self._mentioned.segments, seq).fold.doc
             prune = prune_over(self._engine, row.id, seq)
         except UNREADABLE as exc:
             self._carried.damage = exc.message
@@ -320,7 +291,7 @@ class Taking:
         before = _amounts(self._carried.doc)
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
         keep_totals(self._batch, row, prune.body, seq, at, _difference(before, _amounts(doc)))
-        view.resume(self._batch, self._engine, self._segments(), row.no, row.first, doc["view"])
+        view.resume(self._batch, self._engine, self._mentioned.segments, row.no, row.first, doc["view"])
         _keep_durable(self._batch, row, doc, seq, at)
 
 
@@ -358,19 +329,19 @@ def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Se
 
     for seq, _, decision in own("decisions_made"):
         added["wl_decision"].append((no, seq, *decision_of(decision)))
-        batch.add_text(no, seq, _words(decision))
+        batch.add_text(no, seq, _words(decision), is_kept=True)
     for seq, key, fact in own("facts", "seq"):
         added["wl_fact"].append((no, seq, key, as_json(fact.get("value")), 0))
-        batch.add_text(no, seq, _words({key: fact.get("value")}))
+        batch.add_text(no, seq, _words({key: fact.get("value")}), is_kept=True)
         batch.touch(no, "key", key, "recorded", seq=seq, at=at, trust=_UNKNOWN)
     for seq, _, dead_end in own("dead_ends"):
-        batch.add_text(no, seq, _words(dead_end))
+        batch.add_text(no, seq, _words(dead_end), is_kept=True)
         added["wl_dead_end"].append((no, seq, as_text(dead_end.get("tried")), as_text(dead_end.get("learned"))))
     for seq, child, _ in own("subagents", "seq"):
         added["wl_spawn"].append((no, seq, 0, child))
     for seq, path, used in own("files_modified", "last"):
         added["wl_file"].append((no, seq, path, as_text(used.get("change")), 0, 0))
-        batch.add_text(no, seq, path)
+        batch.add_text(no, seq, path, is_kept=True)
         named = project_path(path, doc["labels"])
         batch.touch(no, "file", named, "changed", seq=seq, at=at, trust=_UNKNOWN)
 

@@ -128,11 +128,12 @@ class Facets(msgspec.Struct, gc=False):
 
 def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
     """What an event's body says. Of an erased one that is what was left standing."""
+    tool, action, outcome = body.get("tool"), body.get("action"), body.get("outcome")
     out = Facets(
-        tool=as_text(body.get("tool")),
-        action=as_text(body.get("action")),
-        outcome=as_text(body.get("outcome")),
-        occurred=as_int(body.get("occurred_at")),
+        tool=tool if type(tool) is str else "",
+        action=action if type(action) is str else "",
+        outcome=outcome if type(outcome) is str else "",
+        occurred=as_int(body["occurred_at"]) if "occurred_at" in body else 0,
     )
     if kind in ASKS:
         out.effect = as_text(body.get("effect")) or "external"
@@ -151,12 +152,16 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
     if name is not None:
         out.key = as_text(body.get(name))
     said = {field: text_of(value, fetch) for field, value in _said(kind, body) if value is not None}
-    if _repeats(said.get("output_summary", ""), said.get("output", "")):
+    if "output_summary" in said and _repeats(said["output_summary"], said.get("output", "")):
         del said["output_summary"]
-    if type(body.get("error")) is dict and "error" in said:
+    if "error" in said and type(body["error"]) is dict:
         said["error"] = ": ".join(filter(None, failure_of(body["error"])))
-    out.text = "\n".join(filter(None, said.values()))[:TEXT_MAX]
-    out.summary = one_line(next(filter(None, (said.get(f, "") for f in _SUMMARY.get(kind, ()))), "") or out.text)
+    out.text = line = "\n".join(filter(None, said.values()))[:TEXT_MAX]
+    for field in _SUMMARY.get(kind, ()):
+        if said.get(field):
+            line = said[field]
+            break
+    out.summary = one_line(line)
     return out
 
 
@@ -201,7 +206,7 @@ def text_of(value: Value, fetch: Fetch) -> str:
         value = fetch(value)
         if type(value) is str:
             return value[:TEXT_MAX]
-    if said := content_text(value):
+    if (type(value) is dict or type(value) is list) and (said := content_text(value)):
         return said[:TEXT_MAX]
     parts: list[str] = []
     _collect(value, parts, [TEXT_MAX])

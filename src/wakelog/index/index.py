@@ -19,22 +19,23 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from wakelog.engine import Engine, FeedChange
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
-from wakelog.index import sql
 from wakelog.index.connection import Connection, Damaged, IndexPlace, Overtaken
 from wakelog.index.database import Database
-from wakelog.index.projector import Projector
 from wakelog.index.questions import Queries
-from wakelog.index.read_ahead import Ahead
 from wakelog.index.results import AsOf, Table
 from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Head
+
+if TYPE_CHECKING:
+    # Loaded when there is news: most commands find none.
+    from wakelog.index.projector import Projector
 
 A = TypeVar("A")
 Progress = Callable[[int, int], None]
@@ -87,12 +88,17 @@ class Index(Queries):
             with self._database.reading() as db:
                 now = self._moment(db)
                 if self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1):
-                    return question(IndexMoment(db, now.as_of))
+                    return question(IndexMoment(db, now.as_of, self._text))
             self._catch_up()
             with self._database.reading() as db:
-                return question(IndexMoment(db, self._moment(db).as_of))
+                return question(IndexMoment(db, self._moment(db).as_of, self._text))
 
         return self._cured(answer)
+
+    def _text(self, session: str, seq: Seq) -> str:
+        from wakelog.index.event_texts import read_text
+
+        return read_text(self.engine, SessionId(session), seq)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """What the index holds now, at one moment, without catching up."""
@@ -113,6 +119,8 @@ class Index(Queries):
         """Runs a read-only SELECT over the documented views: docs/reference/views.md."""
 
         def answer() -> Table:
+            from wakelog.index import sql
+
             assert isinstance(self._database, Database)
             return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
 
@@ -210,6 +218,8 @@ class Index(Queries):
     ) -> bool:
         """Brings all sessions with news forward; False when another process did so, or rebuilt the index."""
         if self.engine.abilities.is_far and len(news) > 1:
+            from wakelog.index.read_ahead import Ahead
+
             with Ahead(self.engine) as engine:
                 return self._project_from(engine, since, news, end, progress)
         return self._project_from(self.engine, since, news, end, progress)
@@ -217,6 +227,8 @@ class Index(Queries):
     def _project_from(
         self, engine: Any, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
+        from wakelog.index.projector import Projector
+
         todo = list(news.items())[::-1]
         total = len(todo)
         while todo:

@@ -29,7 +29,8 @@ from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import view
 from wakelog.index.connection import Connection
-from wakelog.index.event_rows import PARTS, UNREADABLE, Taking, encode_carried
+from wakelog.index.event_rows import PARTS, Taking, encode_carried
+from wakelog.index.event_texts import UNREADABLE
 from wakelog.index.facets import as_int
 from wakelog.index.pruned_rows import keep_deleted
 from wakelog.index.read_ahead import AHEAD, Ahead

@@ -307,7 +307,8 @@ class AskSearch(IndexQuestion, frozen=True):
 
     def __call__(self, reading: IndexMoment) -> Page[Hit]:
         scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)
-        hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, check_limit(self.limit))
+        limit = check_limit(self.limit)
+        hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, limit, reading.texts)
         return Page(tuple(hits), reading.as_of)
 
 

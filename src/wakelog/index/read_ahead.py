@@ -11,13 +11,15 @@ import contextlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wakelog.engine import Engine
 from wakelog.errors import WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 THREADS = 4
 AHEAD = 32
@@ -32,6 +34,8 @@ class Ahead:
     """An engine, for one pass over many sessions."""
 
     def __init__(self, engine: Engine) -> None:
+        from concurrent.futures import ThreadPoolExecutor  # slow to load, and only engines far away need it
+
         self._engine = engine
         self._pool = ThreadPoolExecutor(THREADS, "wakelog ahead")
         self._read: OrderedDict[SessionId, Future[_Read]] = OrderedDict()

@@ -210,7 +210,7 @@ class Batch:
         self.db = db
         self._numbers = numbers
         self.added: dict[str, list[Row]] = {table: [] for table in ADDED}
-        self.texts: list[tuple[int, str]] = []
+        self.texts: list[tuple[int, str, bool]] = []
         self.turns: dict[tuple[int, int, int], TurnRow] = {}
         self.tools: dict[tuple[int, str], list[int]] = {}
         self.touches: dict[tuple[int, str, str, str], list[int]] = {}
@@ -228,9 +228,10 @@ class Batch:
     def is_full(self) -> bool:
         return self.events >= BATCH_EVENTS or self.chars >= BATCH_CHARS
 
-    def add_text(self, session: int, seq: Seq, text: str) -> None:
+    def add_text(self, session: int, seq: Seq, text: str, *, is_kept: bool) -> None:
+        """Adds what an event says. It is kept where a view shows it, or where the log does not have it any more."""
         if text:
-            self.texts.append((session << SEQ_BITS | seq, text))
+            self.texts.append((session << SEQ_BITS | seq, text, is_kept))
             self.chars += len(text)
 
     def turn(self, session: int, turn: int, attempt: int, *, seq: Seq, at: int, is_new: bool) -> TurnRow:

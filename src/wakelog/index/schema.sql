@@ -339,18 +339,17 @@ create table wl_finding (
     primary key (session, turn, attempt, no)
 ) strict, without rowid;
 
--- What can be searched, one row for an event that says something. `id` is the session's number and the event's seq in
--- one integer (number * 2^32 + seq), because full-text rows have an integer for a name.
+-- What events say, where a view shows it or the log does not have it any more; what can be searched is more than that,
+-- and read from the log (words.py). `id` is the session's number and the event's seq in one integer (number * 2^32 +
+-- seq), because full-text rows have an integer for a name.
 create table wl_text (
     id   integer primary key,
     body text not null
 ) strict;
 
 create virtual table wl_words using fts5 (
-    body, content = 'wl_text', content_rowid = 'id', tokenize = "unicode61 remove_diacritics 2"
+    body, content = '', contentless_delete = 1, tokenize = "unicode61 remove_diacritics 2"
 );
-
-insert into wl_words (wl_words, rank) values ('secure-delete', 1);
 
 -- The views. A session that is hidden has no rows in them.
 

@@ -7,19 +7,17 @@ do not matter. A word is a run of letters and digits, so `sql` finds `run_sql`.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from wakelog.index.connection import SEQ_BITS, Connection, as_rows
+from wakelog.index.connection import SEQ_BITS, Connection, Texts, as_rows
 from wakelog.index.results import Hit
 from wakelog.index.scope import Scope
 from wakelog.index.statements import TRUST_NAME
 from wakelog.index.words import Term
 
-_BODIES = """
-select t.id, t.body from wl_text t where t.id in (select cast(value ->> 0 as bigint) from json_each(:ids))
-"""
 _TERM = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _WORDS_MAX = 64
 
@@ -28,7 +26,7 @@ _WORDS_MAX = 64
 _FIND = f"""
 select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool, {TRUST_NAME},
     exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last),
-    e.session, {{{{found}}}}
+    e.session, (select o.id from wl_session o where o.no = e.session), {{{{found}}}}
 from {{{{source}}}}
 cross join wl_event e on e.session = {{{{session}}}} and e.seq = {{{{seq}}}}
 cross join wl_session h on h.no = {{0}}
@@ -49,7 +47,9 @@ _OF_ONE = _FIND.format(
 )
 
 
-def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int) -> list[Hit]:
+def find(
+    db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int, texts: Texts
+) -> list[Hit]:
     """The events that match, the best first. What several events of a turn say is found once."""
     terms = terms_of(text)
     if not terms:
@@ -62,32 +62,30 @@ def find(db: Connection, text: str, scope: Scope | None, kind: str | None, since
         # Numbers of a fork tree are not always neighbours, but the search can skip what lies outside of them.
         values |= {"low": min(holders) << SEQ_BITS, "high": (max(holders) + 1 << SEQ_BITS) - 1}
         statement = _OF_ONE
-    asked = limit
+    asked, texts = limit, functools.cache(texts)
     while True:
-        rows = db.words.find(statement, terms, values, asked)
-        hits = _once(db, rows)
+        rows = db.words.find(statement, terms, values, asked, texts)
+        hits = _once(rows)
         if len(hits) >= limit or len(rows) < asked:
             return hits[:limit]
         asked *= 2
 
 
-def _once(db: Connection, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
+def _once(rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
     """The hits without those that only repeat another. A turn's input is its first message as well, a call's output the
     message that hands it on, a model's answer what the agent then says; and a second attempt repeats what the first
     had. Of those, what is in view comes first, then the message."""
-    hits = [_hit(list(row)) for row in rows]
+    hits = [_hit(row) for row in rows]
     together: dict[tuple[str, int], list[int]] = {}
     for place, hit in enumerate(hits):
         together.setdefault((hit.session, hit.turn), []).append(place)
     alike = [places for (_, turn), places in together.items() if turn and len(places) > 1]
-    ids = {place: rows[place][10] << SEQ_BITS | hits[place].seq for places in alike for place in places}
-    bodies: Any = db.execute(_BODIES, {"ids": as_rows((id_,) for id_ in ids.values())}).fetchall() if ids else []
-    texts = {id_: " ".join(body.split()) for id_, body in bodies}
+    texts = {place: " ".join(rows[place][12].split()) for places in alike for place in places}
     repeated: set[int] = set()
     for places in alike:
         kept: list[tuple[Hit, str]] = []
         for place in sorted(places, key=lambda p: (not hits[p].in_view, hits[p].kind != "message.added", p)):
-            hit, text = hits[place], texts.get(ids[place], "")
+            hit, text = hits[place], texts[place]
             if any(_is_repeated(hit, text, *other) for other in kept):
                 repeated.add(place)
             else:
@@ -95,10 +93,10 @@ def _once(db: Connection, rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
     return [hit for place, hit in enumerate(hits) if place not in repeated]
 
 
-def _hit(row: list[Any]) -> Hit:
-    del row[10]  # which session holds it
-    row[9] = bool(row[9])
-    return Hit(*row)
+def _hit(row: tuple[Any, ...]) -> Hit:
+    """Without which session holds it, by number and id, and without the text."""
+    columns = (*row[:9], bool(row[9]), *row[13:])
+    return Hit(*columns)
 
 
 def _is_repeated(hit: Hit, text: str, other: Hit, said: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.index.connection import Connection, as_rows
+from wakelog.index.connection import Connection, Texts, as_rows, no_text
 from wakelog.index.results import AsOf, EventInfo, Page, SessionInfo
 from wakelog.index.scope import Scope, check_limit, scope_of
 
@@ -129,6 +129,8 @@ class IndexMoment(msgspec.Struct, frozen=True):
 
     db: Connection
     as_of: AsOf
+    texts: Texts = no_text
+    """What events say whose texts are only in the log."""
 
 
 def source_of(

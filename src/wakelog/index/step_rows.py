@@ -15,7 +15,6 @@ from wakelog.index.facets import Facets, failure_of
 from wakelog.index.rows import AskedStep, Batch, ProjectionState
 from wakelog.model.call_subject import TARGET_MAX, CallSubject, is_own_tool, project_path, subject_of
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
-from wakelog.model.error_signature import error_signature
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import as_text
 from wakelog.model.payloads import is_erased
@@ -95,7 +94,7 @@ class StepRows:
             row = (self._session, seq, as_text(body.get("tried")), as_text(body.get("learned")))
             self._batch.added["wl_dead_end"].append(row)
         elif kind == "turn.ended" and body.get("error"):
-            self._touch("error", error_signature(*failure_of(body["error"])), "met", *place)
+            self._touch("error", _signature(*failure_of(body["error"])), "met", *place)
         elif kind == "knowledge.recalled":
             sources = body.get("sources")
             shown = [as_text(each) for each in sources] if type(sources) is list else []
@@ -131,7 +130,7 @@ class StepRows:
         if outcome in FAILURES:
             type_, message = failure_of(body.get("error"))
             default = "timed_out" if outcome == "timed_out" else ""
-            signature = error_signature(type_ or default, message) if "$erased" not in body else ""
+            signature = _signature(type_ or default, message) if "$erased" not in body else ""
             self._touch("error", signature, "met", seq, occurred, trust)
             for path in asked.paths:
                 self._touch("file", path, "failed", seq, occurred, trust)
@@ -154,6 +153,14 @@ class StepRows:
     def _labels(self) -> dict[str, Value]:
         labels = self._carried.doc.get("labels")
         return labels if type(labels) is dict else {}
+
+
+def _signature(type_: str, message: str) -> str:
+    from wakelog.model.error_signature import (
+        error_signature,
+    )  # its expressions take long to compile, and errors are rare
+
+    return error_signature(type_, message)
 
 
 def _digest(given: Value) -> str:

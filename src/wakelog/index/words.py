@@ -6,8 +6,9 @@ sends a finished `tsvector` and `tsquery`; the server's own parser and dictionar
 match in both databases. The order is each database's own: bm25 here, ts_rank_cd there. Weighing every match costs time
 for each, and words that are in very many texts weigh nothing: then the newest come first.
 
-A tsvector has at most 256 positions of a word, and long words are cut. So FTS5 checks its results once more, in memory,
-and makes the snippets.
+A tsvector has at most 256 positions of a word, and long words are cut. Here the index of words has no texts of its own:
+those that no view shows are in the log only, which is half the size. So what was found is checked once more in both, by
+an FTS5 in memory over the texts themselves, which also makes the snippets.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import apsw
 
-from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, as_key
+from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, Texts, as_key
 
 Term = tuple[str, bool]
 """Words that stand together, and whether the last of them is only the beginning of a word."""
@@ -40,38 +41,46 @@ _SEQ = (1 << SEQ_BITS) - 1
 class LiteWords:
     """The words of one transaction in SQLite."""
 
-    def __init__(self, db: apsw.Connection) -> None:
+    def __init__(self, db: apsw.Connection, *, keeps_all: bool = False) -> None:
+        """With `keeps_all` every text is kept, for who compares this with an index that has them."""
         self._db = db
+        self._keeps_all = keeps_all
         self._has_removed = False
 
-    def add(self, texts: Sequence[tuple[int, str]]) -> None:
-        self._db.executemany("insert into wl_text values (?, ?)", texts)
-        if not self._has_removed:
-            self._db.executemany("insert into wl_words (rowid, body) values (?, ?)", texts)
+    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
+        words = [(id_, body) for id_, body, _ in texts]
+        kept = words if self._keeps_all else [(id_, body) for id_, body, is_kept in texts if is_kept]
+        self._db.executemany("insert into wl_text values (?, ?)", kept)
+        self._db.executemany("insert into wl_words (rowid, body) values (?, ?)", words)
 
     def remove(self, first: int, last: int) -> None:
         self._db.execute("delete from wl_text where id between ? and ?", (first, last))
-        # Taking words out text by text costs far more, and leaves the beginnings of some in the inner pages.
+        self._db.execute("delete from wl_words where rowid between ? and ?", (first, last))
         self._has_removed = True
 
     def finish(self) -> None:
         if self._has_removed:
-            self._db.execute("insert into wl_words (wl_words) values ('rebuild')")
+            # Until its segments are merged, what was taken out is only marked as gone.
+            self._db.execute("insert into wl_words (wl_words) values ('optimize')")
             self._has_removed = False
 
-    def find(self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
+    def find(
+        self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int, texts: Texts
+    ) -> list[tuple[Any, ...]]:
         matches = "wl_words match :query and wl_words.rowid between :low and :high"
         asked = {**values, "query": _as_fts5(terms), "limit": limit, "broad": BROAD}
         is_broad = self._db.execute(f"select 1 from wl_words where {matches} limit 1 offset :broad", asked).fetchone()
         sql = statement.format(
-            found=f"{_SNIPPET}, {'0.0' if is_broad else 'wl_words.rank'}",
+            found=(
+                f"(select t.body from wl_text t where t.id = wl_words.rowid), {'0.0' if is_broad else 'wl_words.rank'}"
+            ),
             source="wl_words",
             session=f"wl_words.rowid >> {SEQ_BITS}",
             seq=f"wl_words.rowid & {_SEQ}",
             matches=f"{matches} order by {'wl_words.rowid desc' if is_broad else 'wl_words.rank'}",
         )
         rows: Any = self._db.execute(sql, asked).fetchall()
-        return list(rows)
+        return _with_snippets([(*row[:-2], row[-2] or texts(row[11], row[2]), row[-1]) for row in rows], terms)
 
 
 class SharedWords:
@@ -82,8 +91,8 @@ class SharedWords:
         self._db = db
         self._mine = _quoted(f" {ns}")  # no word begins with a blank
 
-    def add(self, texts: Sequence[tuple[int, str]]) -> None:
-        rows = [(id_, body, f"{self._mine} {_as_tsvector(body)}") for id_, body in texts]
+    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
+        rows = [(id_, body, f"{self._mine} {_as_tsvector(body)}") for id_, body, _ in texts]
         self._db.executemany("insert into wl_text values (?, ?, ?)", rows)
 
     def remove(self, first: int, last: int) -> None:
@@ -92,7 +101,9 @@ class SharedWords:
     def finish(self) -> None:
         pass
 
-    def find(self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int) -> list[tuple[Any, ...]]:
+    def find(
+        self, statement: str, terms: Sequence[Term], values: dict[str, Any], limit: int, texts: Texts
+    ) -> list[tuple[Any, ...]]:
         query = _as_tsquery(terms)
         if not query:
             return []
@@ -109,9 +120,7 @@ class SharedWords:
             seq=f"t.id & {_SEQ}",
             matches=f"{matches} order by {'t.id desc' if broad else 'rank, t.id'}",
         )
-        rows = self._db.execute(sql, asked).fetchall()
-        snippets = _snippets([row[-2] for row in rows], terms)
-        return [(*row[:-2], snippets[at], row[-1]) for at, row in enumerate(rows) if at in snippets]
+        return _with_snippets(self._db.execute(sql, asked).fetchall(), terms)
 
 
 def words_of(text: str) -> list[str]:
@@ -153,6 +162,12 @@ def _as_tsquery(terms: Sequence[Term]) -> str:
 
 def _quoted(word: str) -> str:
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _with_snippets(rows: Sequence[tuple[Any, ...]], terms: Sequence[Term]) -> list[tuple[Any, ...]]:
+    """Rows that end with a text and a weight, with the snippet between; without those that do not match after all."""
+    snippets = _snippets([row[-2] for row in rows], terms)
+    return [(*row[:-1], snippets[at], row[-1]) for at, row in enumerate(rows) if at in snippets]
 
 
 def _snippets(bodies: list[str], terms: Sequence[Term]) -> dict[int, str]:

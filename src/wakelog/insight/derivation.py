@@ -191,10 +191,10 @@ class _Recorded:
     def __init__(self, state: dict[str, Value], span: Span) -> None:
         parts = (("decisions_made", ("decision", "approach_change")), ("dead_ends", ("dead_end",)))
         self._told = [
-            (kinds, *_told(made))
+            (kinds, _evidence(made), _told(made))
             for part, kinds in parts
             for made in state[part].values()
-            if made.get("turn") == span.turn or any(span.first <= seq <= span.last for seq in _told(made)[0])
+            if made.get("turn") == span.turn or any(span.first <= seq <= span.last for seq in _evidence(made))
         ]
 
     def hides(self, finding: Finding, words: str) -> bool:
@@ -209,8 +209,13 @@ class _Recorded:
         return False
 
 
-def _told(made: dict[str, Value]) -> tuple[set[int], frozenset[str]]:
-    """The events that something recorded names as its evidence, and its words."""
-    about = {seq for seq in made.get("evidence", ()) if isinstance(seq, int)}
+def _evidence(made: dict[str, Value]) -> set[int]:
+    """The events that something recorded names as its evidence. A long session has thousands to ask, so this is apart
+    from their words."""
+    return {seq for seq in made["evidence"] if isinstance(seq, int)} if "evidence" in made else set()
+
+
+def _told(made: dict[str, Value]) -> frozenset[str]:
+    """The words of something recorded."""
     words = [made.get(name) for name in ("choice", "because", "tried", "learned")]
-    return about, content_words(" ".join(word for word in words if isinstance(word, str)))
+    return content_words(" ".join(word for word in words if isinstance(word, str)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from wakelog.index import search
-from wakelog.index.connection import Connection, as_key, as_rows
+from wakelog.index.connection import Connection, as_key, as_rows, no_text
 from wakelog.knowledge.lines import (
     SOURCES_MAX,
     Known,
@@ -178,7 +178,7 @@ def mentions(db: Connection, name: str, kind: str) -> list[tuple[str, Seq]]:
     if not any(c.isalnum() for c in words):
         return []
     phrase = '"' + words.replace('"', " ") + '"'
-    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX)
+    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX, no_text)  # these kinds are kept (KEPT_TEXTS)
     return sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
 
 

@@ -52,9 +52,10 @@ class Log(Appender):
         self.even_damaged = even_damaged
         self.engine = engine
         self.id = session
-        if self.head().status == "deleted" and not even_deleted:
+        head = self.head()
+        if head.status == "deleted" and not even_deleted:
             raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
-        self.segments = lineage(engine, session, sound_head if even_damaged else None)
+        self.segments = lineage(engine, session, sound_head if even_damaged else None, own=head)
         self.clock = clock
         self.redact = redact
         self._start()
@@ -147,11 +148,12 @@ class Log(Appender):
 
     def state(self, at: Seq | None = None) -> dict[str, Value]:
         """The state at a point, or now, as a document of its own."""
-        if at is None:
+        last = 0 if at is None else self.head().seq
+        if at is None or (at == last and not self.even_damaged):
             with self._locked():
-                if not self._flight:
-                    return self._pending_tip(refresh=True).fold.copy()
-        return self._fold(at).doc
+                if not self._flight and (tip := self._pending_tip(refresh=True)).seq == (at or tip.seq):
+                    return tip.fold.copy()
+        return self._fold(at, last).doc
 
     def now(self) -> tuple[Seq, dict[str, Value]]:
         """The last durable position and the state there, of one moment."""
@@ -199,9 +201,10 @@ class Log(Appender):
                     return self._hash_of(self._pending_tip(refresh=True))
         return self._fold(at).state_hash()
 
-    def _fold(self, at: Seq | None) -> Fold:
-        """A fold of its own at a point; with something in flight, "now" is what is durable."""
-        last = self.head().seq
+    def _fold(self, at: Seq | None, last: Seq = 0) -> Fold:
+        """A fold of its own at a point; with something in flight, "now" is what is durable. `last` is the head's seq,
+        for a caller who has just asked."""
+        last = last or self.head().seq
         if at is not None and not 0 < at <= last:
             raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
         return fold_at(self.engine, self.segments, last if at is None else at).fold
@@ -210,7 +213,7 @@ class Log(Appender):
         """The ranges of events that are in view, oldest first: what lies between was rewound. `state` is that at the
         point, for a caller who has it already."""
         last = self.head().seq if at is None else at
-        view = (self.state(last) if state is None else state)["view"]
+        view = state["view"] if state is not None else self.part_at_head("view", last) or self.state(last)["view"]
         rewound, to = view["rewound"], view["to"]
         ranges: list[tuple[Seq, Seq]] = []
         while rewound:

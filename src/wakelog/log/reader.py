@@ -102,14 +102,20 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
 
 
 def lineage(
-    engine: Engine, session: SessionId, head: Callable[[Engine, SessionId], Head] | None = None
+    engine: Engine,
+    session: SessionId,
+    head: Callable[[Engine, SessionId], Head] | None = None,
+    *,
+    own: Head | None = None,
 ) -> list[Segment]:
-    """The segments of a session's history, oldest first."""
+    """The segments of a session's history, oldest first. `own` is its head, for a caller who has it."""
     segments: list[Segment] = []
     last: Seq | None = None
     at: SessionId | None = session
     while at is not None:
-        fork = (engine.head(at) if head is None else head(engine, at)).fork
+        if own is None:
+            own = engine.head(at) if head is None else head(engine, at)
+        fork, own = own.fork, None
         segments.append(Segment(at, fork.at + 1 if fork else 1, last))
         # A fork of a fork may leave below the point where its parent began: then the parent holds nothing of it.
         at, last = (fork.parent, min(fork.at, last) if last is not None else fork.at) if fork else (None, None)

@@ -167,6 +167,11 @@ def empty_document() -> dict[str, Value]:
     }
 
 
+def is_key(text: str) -> bool:
+    """Whether a text is a key of the state: a JSON Pointer whose first token is a part of it."""
+    return text.startswith("/") and text[1:].partition("/")[0] in empty_document()
+
+
 REWOUND_PARTS = (
     "goal",
     "labels",

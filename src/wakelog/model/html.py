@@ -6,7 +6,6 @@ has one. Recorded text is hostile here too: it is escaped, and control and direc
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable
 
@@ -31,7 +30,9 @@ def text(value: object, limit: int = _TEXT_MAX) -> str:
     """Text made safe for a page, cut to a length."""
     whole = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     cut = whole if len(whole) <= limit else whole[: limit - 1] + "…"
-    return html.escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", cut))
+    from html import escape  # with all names of characters, and notebooks are rare
+
+    return escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", cut))
 
 
 def box(title: str, inside: Iterable[str], command: str) -> str:

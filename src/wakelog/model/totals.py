@@ -11,12 +11,14 @@ Everything is a sum, so rows are added up in any order, and a prune keeps them i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from wakelog.model.call_acts import Act
 from wakelog.model.values import Value
+
+if TYPE_CHECKING:
+    from wakelog.model.call_acts import Act
 
 PHASES: Final = ("explore", "change", "check", "run", "model")
 MODEL: Final = PHASES.index("model")

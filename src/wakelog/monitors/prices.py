@@ -13,7 +13,6 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -114,6 +113,8 @@ def load(file: Path) -> Prices:
 
 def parse(text: str, origin: str) -> Prices:
     """A table from TOML: `as_of`, `source`, and any number of `[[price]]`."""
+    import tomllib
+
     try:
         content = tomllib.loads(text, parse_float=decimal.Decimal)
     except tomllib.TOMLDecodeError as exc:

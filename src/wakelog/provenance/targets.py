@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError
-from wakelog.model.document import empty_document, told_ops
+from wakelog.model.document import is_key, told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.trust import TRUSTS
 from wakelog.provenance.effective_trust import TrustByEvent
@@ -37,11 +37,6 @@ class Target(msgspec.Struct, frozen=True):
     """For a line: by following lines, only the newest change, or none: it is older, or from elsewhere."""
     note: str = ""
     """What the way could not tell."""
-
-
-def is_key(text: str) -> bool:
-    """Whether a text is a key of the state: a JSON Pointer whose first token is a part of it."""
-    return text.startswith("/") and text[1:].partition("/")[0] in empty_document()
 
 
 def point_in(text: str) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import difflib
 import enum
 import functools
 import inspect
@@ -430,6 +429,8 @@ def _fail(error: InvalidInputError) -> NoReturn:
 
 def unknown_tool(name: str, tools: Iterable[str]) -> InvalidInputError:
     known = sorted(tools)
+    import difflib
+
     near = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
     return InvalidInputError(

@@ -18,7 +18,6 @@ import msgspec
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
 from wakelog.log import Log
-from wakelog.log.removal import delete
 from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, fork_id
@@ -355,6 +354,8 @@ class Session(Records[S], SessionReads[S]):
         session = fork_id(self.id, os.urandom(5))
         log = self.log.fork(self.seq(at), name=name, why=why, session=session)
         if name and engine.claim(name, session) != session:
+            from wakelog.log.removal import delete
+
             delete(log, why=f"the name {name} was taken meanwhile")
             raise _name_taken(name)
         child: Session[S] = Session(log, name=name, data_type=self._data_type)

@@ -16,7 +16,6 @@ from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
 from wakelog.log.damage import every_id
 from wakelog.log.intake import Redact, default_redact
-from wakelog.log.removal import NO_TOTALS, delete
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, is_session_id
 from wakelog.model.names import check_name
@@ -321,6 +320,7 @@ class Store(StoreQuestions):
         """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
         too. With `keep_totals`, the tombstone has what the session came to, in numbers only; `rollup` tells them summed
         up, and only of five deleted sessions and more."""
+        from wakelog.log.removal import NO_TOTALS, delete
         from wakelog.store.erasure import scrub_index
 
         head = delete(session.log, why=why, totals=self._totals(session) if keep_totals else NO_TOTALS)

@@ -43,8 +43,7 @@ class ChangedFiles(msgspec.Struct, frozen=True):
 def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedFiles:
     """The files changed in the last turns in view; with 0, in all of the history in view, also outside of turns."""
     upto = log.head().seq if at is None else at
-    known = log.part_at_head("view", upto)
-    view = log.view(upto, state=None if known is None else {"view": known})
+    view = log.view(upto)
     turns = _turns(log, view, last) if last else ()
     if last and not turns:
         return ChangedFiles((), ())

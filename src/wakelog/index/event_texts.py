@@ -1,0 +1,76 @@
+"""What events say, read from the log again: the index of words (words.py) keeps no copy of most texts.
+
+A text is a pure function of an event's kind and body (facets.py), so that what is read here is what the words were made
+of, unless it was erased since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from wakelog.codec.records import decode_body
+from wakelog.engine import Engine
+from wakelog.errors import CorruptLogError, NotFoundError, UnsupportedError
+from wakelog.index.facets import TEXT_MAX, facets_of
+from wakelog.log.reader import Segment, check_commit, fetch, lineage
+from wakelog.model.ids import Seq, SessionId
+from wakelog.model.payloads import as_ref, decode_payload
+from wakelog.model.values import Value
+
+PAYLOAD_MAX = 1 << 20
+"""Of JSON payloads beyond this size only the beginning is searched, as it is written."""
+UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
+"""Why a session, or a part of it, cannot be read."""
+
+
+class Mentioned:
+    """What the payloads hold that events of one session mention."""
+
+    def __init__(self, engine: Engine, session: SessionId) -> None:
+        self._engine = engine
+        self._session = session
+        self._segments: list[Segment] = []
+        self.along: dict[bytes, bytes] = {}
+        """The payloads that came with the commit at hand."""
+
+    @property
+    def segments(self) -> list[Segment]:
+        if not self._segments:
+            self._segments = lineage(self._engine, self._session)
+        return self._segments
+
+    def fetch(self, seq: Seq, mention: dict[str, Value]) -> Value:
+        """What a mention stands for: text, or a JSON value. None for other bytes, and for what is gone."""
+        try:
+            ref = as_ref(mention)
+            assert ref is not None
+            if ref.media == "bytes":
+                return None
+            digest = bytes.fromhex(ref.hash)
+            content = self.along.get(digest)
+            if content is None:
+                content = fetch(self._engine, self.segments, ref.at or seq, digest)
+            elif hashlib.sha256(content).digest() != digest:
+                return None
+            if ref.media == "text" or len(content) > PAYLOAD_MAX:
+                return content[: 4 * TEXT_MAX].decode(errors="ignore")
+            return decode_payload(content, ref.media)
+        except (NotFoundError, CorruptLogError, msgspec.MsgspecError, ValueError):
+            return None
+
+
+def read_text(engine: Engine, session: SessionId, seq: Seq) -> str:
+    """What an event says that a session holds itself; empty when nobody can tell any more."""
+    mentioned = Mentioned(engine, session)
+    try:
+        for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):
+            place = seq - commit.first
+            header = check_commit(commit)[0][place]
+            mentioned.along = dict(commit.payloads)
+            body = decode_body(commit.records[place].body)
+            return facets_of(header.kind, body, lambda mention: mentioned.fetch(seq, mention)).text
+    except UNREADABLE:
+        pass
+    return ""
