@@ -195,9 +195,9 @@ def _row(ctx: CommandContext, info: SessionInfo, depth: int) -> Row:
         needs += words or [f"{glyph('failed')} damaged"]
     return (
         Cell(f"{mark}{info}", {"bold": True}),
-        age(info.last_at, ctx.store.clock()).removesuffix(" ago"),
+        age(info.last_at, ctx.store.clock()).removesuffix(" ago") if info.last_at else "",
         str(info.turn or ""),
-        str(info.head),
+        str(info.head or ""),
         Cell(f"{sign} {info.status}" + (" failed" if info.outcome == "failed" else ""), {"fg": color}),
         money(info.usd_micros) if info.usd_micros else "",
         Cell(" ".join(needs), {"fg": "yellow"}),
