@@ -10,7 +10,7 @@ from mcp.client.client import Client
 
 import wakelog
 from wakelog.mcp.server import build_server
-from wakelog.mcp.stdio_front import FILE
+from wakelog.mcp.stdio_front import DISCOVER, FILE, MODERN
 
 __all__ = ["FILE", "text"]
 
@@ -29,4 +29,8 @@ async def _ask() -> dict[str, Any]:
                 "resources/list": await client.list_resources(),
                 "resources/templates/list": await client.list_resource_templates(),
             }
-    return {name: said.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, said in answers.items()}
+        async with Client(build_server(store), mode=MODERN) as client:
+            discovered = await client.session.send_discover(MODERN)
+    discovered.pop("_meta")  # it has the version, which changes with each release
+    said = {name: each.model_dump(mode="json", by_alias=True, exclude_unset=True) for name, each in answers.items()}
+    return {**said, DISCOVER: discovered}

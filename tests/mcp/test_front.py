@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 from mcp.server.stdio import stdio_server
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 import wakelog
 from wakelog.mcp.server import build_server, serve_front
-from wakelog.mcp.stdio_front import LISTS, VERSIONS, Front
+from wakelog.mcp.stdio_front import LISTS, MODERN, VERSIONS, Front
 
 pytestmark = pytest.mark.anyio
 Frame = dict[str, Any]
@@ -96,8 +96,28 @@ async def test_the_first_answers_are_those_of_the_server(store: wakelog.Store, v
     assert json.loads(kept[0])["params"]["protocolVersion"] == at_once["first"]["result"]["protocolVersion"]
 
 
+def discover(version: str = MODERN, **more: Any) -> Frame:
+    envelope = {"protocolVersion": version, "clientCapabilities": {}, **more}
+    return request("d", "server/discover", _meta={f"io.modelcontextprotocol/{k}": v for k, v in envelope.items()})
+
+
+@pytest.mark.parametrize("more", [{}, {"clientInfo": {"name": "t", "version": "1"}}])
+async def test_a_client_without_a_handshake_is_told_at_once_what_there_is(store: wakelog.Store, more: Frame) -> None:
+    at_once, kept = ask_front([discover(**more)])
+    assert at_once == await ask_server(store, [discover(**more)])
+    assert kept == []
+
+
+def test_a_client_that_did_not_wait_for_it_may_begin_with_a_handshake() -> None:
+    """Had the server heard of the first question, it would refuse everything that comes without an envelope."""
+    at_once, kept = ask_front([discover(), initialize("2025-11-25"), request(2, "tools/list")])
+    assert [*at_once] == ["d", "first", 2]
+    assert [json.loads(line)["method"] for line in kept] == ["initialize"]
+
+
 def test_the_versions_are_those_of_the_library() -> None:
     assert VERSIONS == HANDSHAKE_PROTOCOL_VERSIONS
+    assert (MODERN,) == MODERN_PROTOCOL_VERSIONS
 
 
 @pytest.mark.parametrize(
@@ -108,6 +128,8 @@ def test_the_versions_are_those_of_the_library() -> None:
         {"jsonrpc": "2.0", "id": 1, "method": "initialize"},
         request(1, "tools/list"),
         request(1, "server/discover", _meta={"io.modelcontextprotocol/protocolVersion": "2026-07-28"}),
+        discover("2025-11-25"),
+        discover(clientCapabilities=None),
     ],
 )
 def test_what_only_the_server_can_answer_waits_for_it(frame: Frame) -> None:
