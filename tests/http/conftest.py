@@ -23,7 +23,8 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         def start(url: str | Path | None = None, *, clock: Any = None, **settings: Any) -> RunningServer:
             options = {"clock": clock} if clock else {}
             folder = str(tmp_path / "store" if url is None else url)
-            return stack.enter_context(serving(Settings(url=folder, **settings), **options))
+            patient = {"answer_s": 300.0, "body_s": 300.0, **settings}  # a busy machine is not a bug
+            return stack.enter_context(serving(Settings(url=folder, **patient), **options))
 
         yield start
 
