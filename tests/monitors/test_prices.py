@@ -79,8 +79,10 @@ def test_what_a_persons_file_says_of_a_model_replaces_what_is_shipped(tmp_path: 
 def test_the_shipped_table_says_of_when_it_is_and_where_from() -> None:
     table = built_in()
     assert datetime.date.fromisoformat(table.as_of).isoformat() == table.as_of
-    assert "starting values" in table.source
+    assert "not compared with an invoice" in table.source
     assert table.rows
+    assert {row.source.partition(": ")[0] for row in table.rows} == {"list", "second-hand"}
+    assert all(row.source.partition(": ")[2] for row in table.rows), "each row says where it was looked up"
 
 
 @pytest.mark.parametrize(

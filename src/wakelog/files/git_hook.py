@@ -99,6 +99,16 @@ def staged_files(folder: str) -> set[str]:
     return {os.path.realpath(os.path.join(top, os.fsdecode(name))) for name in told.split(b"\0") if name}
 
 
+def committed_until(file: str) -> int:
+    """Up to when, in microseconds, changes of a file are in the commits that there are; 0 where none has it. What was
+    changed in the same second as the last commit was changed for it."""
+    folder, name = os.path.split(file)
+    told = (
+        run_git(folder, "log", "-1", "--format=%ct", "--", name, check=False).strip() if os.path.isdir(folder) else b""
+    )
+    return (int(told) + 1) * 1_000_000 if told.isdigit() else 0
+
+
 def _without(text: str) -> str:
     begin, found, rest = text.partition(_BEGIN)
     if not found:

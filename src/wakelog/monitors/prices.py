@@ -24,7 +24,7 @@ from wakelog.model.usage import Usage
 
 FILE = "prices.toml"
 AMOUNTS = ("input", "output", "cache_read", "cache_write", "cache_write_1h", "reasoning")
-_FIELDS = frozenset({"provider", "models", "model", "from", "until", *AMOUNTS})
+_FIELDS = frozenset({"provider", "models", "model", "from", "until", "source", *AMOUNTS})
 
 
 class Price(msgspec.Struct, frozen=True):
@@ -37,6 +37,8 @@ class Price(msgspec.Struct, frozen=True):
     until: str = ""
     origin: str = "built-in"
     """The file it is from, or `built-in`."""
+    source: str = ""
+    """Where it was looked up: `list: …` on a page of the provider, `second-hand: …` elsewhere."""
 
     @property
     def name(self) -> str:
@@ -142,7 +144,7 @@ def _rows(given: Any, origin: str, number: int) -> Iterable[Price]:
         raise _bad(where, "it needs input and output", 'input = "1.25", output = "10.00"; both may be "0"')
     since, until = _day(given.get("from", ""), where), _day(given.get("until", ""), where)
     for model in models:
-        yield Price(provider, str(model), amounts, since, until, origin)
+        yield Price(provider, str(model), amounts, since, until, origin, str(given.get("source", "")))
 
 
 def _amount(value: Any, where: str) -> decimal.Decimal:

@@ -12,7 +12,7 @@ import msgspec
 from wakelog.files.commit_links import CommitLink, repository_folder
 from wakelog.files.git_commits import GitCommit, find_commit, notes_of
 from wakelog.files.git_head import git_labels
-from wakelog.files.git_hook import add_trailers, staged_files, trailers_of
+from wakelog.files.git_hook import add_trailers, committed_until, staged_files, trailers_of
 from wakelog.model.ids import SessionId
 from wakelog.store.line_commits import LineCommit, commit_of_line
 from wakelog.timeline.turn_words import TurnWords, words_of_turn
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 TURNS_BACK = 20
 """So many turns back a change may be that is committed now."""
+CHANGES_BACK = 1000
+"""And so many changes of files."""
 TIMEOUT_S = 30.0
 _LINKED = "select session, seq from events where kind = 'git_commit.linked' and key = ? and gone = '' order by 1, 2"
 
@@ -114,21 +116,27 @@ class StoreGit:
         return CommitTurns(commit, tuple(found.values()))
 
     def turns_staged(self, folder: str = ".") -> list[str]:
-        """Lists the turns, as `session@turn`, that changed a file which is staged in a folder's repository."""
+        """Lists the turns, as `session@turn`, that changed a file which is staged in a folder's repository, since it
+        was last committed."""
         staged = staged_files(folder)
+        until: dict[str, int] = {}
         out: list[str] = []
         for id, name in self._sessions_in(repository_folder({}, folder)) if staged else ():
-            session = self._store.resume(id)
-            labels = session.log.part("labels")
-            changed = session.files.modified(TURNS_BACK).files
+            labels = self._store.resume(id).log.part("labels")
             base = str(labels.get("project") or labels.get("repo") or folder)
-            turns = [
-                turn
-                for each in changed
-                if os.path.realpath(os.path.join(base, each.path)) in staged
-                for turn in each.turns
-            ]
-            out += [f"{name or id}@{turn}" for turn in sorted(set(turns))]
+            turns = set()
+            page = self._store.index.events(
+                session=id, kinds="file.changed", last_turns=TURNS_BACK, newest_first=True, limit=CHANGES_BACK
+            )
+            for change in page:
+                file = os.path.realpath(os.path.join(base, change.path))
+                if file not in staged:
+                    continue
+                if file not in until:
+                    until[file] = committed_until(file)
+                if change.occurred_at >= until[file]:
+                    turns.add(change.turn)
+            out += [f"{name or id}@{turn}" for turn in sorted(turns) if turn]
         return out
 
     def add_trailers(self, message: Path, *, folder: str = ".") -> list[str]:

@@ -282,6 +282,22 @@ def test_the_hook_names_the_turns_behind_a_commit_in_its_message(
     assert "other" not in shown.out
 
 
+def test_the_hook_leaves_out_turns_whose_work_is_committed(
+    cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.work("weeks", "make sessions last a week", "src/week.py", SECOND)
+    world.repo.commit("seven days")
+    world.repo.wait(5)
+    session = world.work("docs", "say what it is", "src/week.py", f'"""Weeks."""\n\n{SECOND}')
+    world.work("docs", "and for whom", "src/week.py", f'"""Weeks, for shops."""\n\n{SECOND}')
+    assert session.name == "docs"
+    world.store.close()
+    install(cli, world, monkeypatch)
+    world.repo.git("add", "-A")
+    world.repo.git("commit", "-q", "-m", "words")
+    assert world.repo.git("log", "-1", "--format=%B") == "words\n\nWakelog-Turn: docs@1\nWakelog-Turn: docs@2"
+
+
 def test_the_hook_never_stops_a_commit(cli: Cli, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     install(cli, world, monkeypatch)
     monkeypatch.setenv("WAKELOG_STORE", str(world.repo.folder / "nowhere"))

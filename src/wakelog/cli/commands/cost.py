@@ -84,6 +84,9 @@ def price_lines(ctx: CommandContext, table: Prices) -> Iterator[str]:
     yield f"built-in prices are as of {table.as_of}: {table.source}; check them and put your own into prices.toml"
     yield "dollars for a million tokens:"
     yield from lay_out(ctx, _COLUMNS_PRICES, [_cells(price) for price in table.rows])
+    yield ctx.style(
+        "list: a page of the provider; second-hand: another page that repeats it (--json tells which)", dim=True
+    )
     yield ctx.style("where cache or reasoning have no price, they cost what input and output do", dim=True)
     yield f"a model that is not listed has no known price; to add or change one, edit {table.file}:"
     for line in ("[[price]]", 'provider = "openai"', 'models = ["…"]', 'input = "…"', 'output = "…"'):
@@ -95,7 +98,8 @@ def price_lines(ctx: CommandContext, table: Prices) -> Iterator[str]:
 
 def _cells(price: Price) -> tuple[Cell | str, ...]:
     amounts = (_amount(price, kind) for kind in ("input", "output", "cache_read", "cache_write", "cache_write_1h"))
-    origin = price.origin if price.origin == "built-in" else Path(price.origin).name
+    looked_up = price.source.partition(":")[0] or "built-in"
+    origin = looked_up if price.origin == "built-in" else Path(price.origin).name
     return (
         price.provider,
         Cell(price.model, {"fg": "cyan"}),
@@ -113,7 +117,7 @@ def _amount(price: Price, kind: str) -> str:
 shape(Prices, "as_of source file prices=rows")
 shape(
     Price,
-    f"provider model {' '.join(f'{kind}?' for kind in AMOUNTS)} from=since? until? origin",
+    f"provider model {' '.join(f'{kind}?' for kind in AMOUNTS)} from=since? until? origin source?",
     **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as texts, so that they stay exact
 )
 shape(

@@ -160,7 +160,8 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
     """Install or remove a hook of git that names the turns behind a commit in its message: `Wakelog-Turn: fix-bug@3`.
 
     The hook is prepare-commit-msg. A hook that is there stays, and gets a few lines at its end; removing takes out
-    exactly those. It names the turns that changed a file which is being committed, and never stops a commit.
+    exactly those. It names the turns that changed a file which is being committed, since that file was last committed,
+    and never stops a commit.
 
     \b
     Examples:
