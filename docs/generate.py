@@ -37,6 +37,7 @@ from wakelog.state.effects import EventPlace, effect_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # for when this file is run by its path
+from benchmarks import capacity  # noqa: E402
 from docs import api_pages, client_types, opening, output_schemas, protocol, routes  # noqa: E402
 from docs.prose import fill  # noqa: E402
 
@@ -473,6 +474,7 @@ def _sqlite_schema(old: str) -> str:
 
 PARTS: dict[str, Callable[[str], str]] = {
     "action-machine": _action_machine,
+    "capacity": lambda _: capacity.page(),
     "chain-example": _chain_example,
     "engine": _engine,
     "engine-abilities": _engine_abilities,
