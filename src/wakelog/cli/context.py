@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -196,6 +196,18 @@ class CommandContext:
             else:
                 self.say_all([human] if isinstance(human, str) else human)
             self._flush()
+
+    def answer_found(
+        self, schema: str, data: Any, found: Sequence[Any], lines: Callable[[], Iterable[str] | None], none: str
+    ) -> int:
+        """Answers with what was found, or says that there is none; returns the exit code that says which. `lines` is
+        called where there is something to show."""
+
+        def human() -> None:
+            self.say_all(lines() or ()) if found else self.say(inert_line(none))
+
+        self.answer(schema, data, human, records=found)
+        return 0 if found else NO
 
     def done(self, schema: str, session: Session[Any], said: str, **data: Any) -> None:
         """Answers with one sentence about what was done to a session."""

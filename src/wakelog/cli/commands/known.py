@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import click
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.known import known_lines, like_lines, place_of
@@ -35,18 +35,16 @@ def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[
 def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
     """Shows what was found; `none` says what it means when there is nothing."""
 
-    def human() -> None:
-        ctx.say_all(known_lines(ctx, found.lines, projects=everything))
-        if not found.lines:
-            ctx.say(inert_line(none or f"nothing is known about {found.subject}"))
+    def lines() -> Iterator[str]:
+        yield from known_lines(ctx, found.lines, projects=everything)
         if found.more:
-            ctx.say(ctx.style(f"  and {found.more} more; -n shows more of them", dim=True))
+            yield ctx.style(f"  and {found.more} more; -n shows more of them", dim=True)
 
-    ctx.answer("known", found, human, records=list(found.lines))
+    code = ctx.answer_found("known", found, found.lines, lines, none or f"nothing is known about {found.subject}")
     if found.lines:
         first = found.lines[0]
         ctx.suggest(f"wakelog show {place_of(first.session, first.name, first.turn, first.seq)}")
-    return 0 if found.lines else NO
+    return code
 
 
 @click.group("known")
@@ -173,15 +171,12 @@ def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
     (first, project), (second, _) = _project(ctx, everything, a), _project(ctx, everything, b)
     found = ctx.store.known.path(first, second, project=project)
 
-    def human() -> None:
+    def lines() -> Iterator[str]:
         for step in found.steps:
             place = place_of(step.session, step.session_name, 0, step.seq)
-            ctx.say(f"{ctx.style(place, fg='cyan')}  {step.kind} {inert_line(step.name)}")
-        if not found.steps:
-            ctx.say("no session connects them")
+            yield f"{ctx.style(place, fg='cyan')}  {step.kind} {inert_line(step.name)}"
 
-    ctx.answer("connections", found, human, records=list(found.steps))
-    return 0 if found.steps else NO
+    return ctx.answer_found("connections", found, found.steps, lines, "no session connects them")
 
 
 @known_command.command("like")
@@ -198,14 +193,8 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
       wakelog known like "yesterday's export job"
     """
     found = ctx.store.known.like(" ".join(words), project=_project(ctx, everything)[1], limit=limit)
-
-    def human() -> None:
-        ctx.say_all(like_lines(ctx, found.sessions))
-        if not found.sessions:
-            ctx.say("no similar session was found")
-
-    ctx.answer("like", found, human, records=list(found.sessions))
-    return 0 if found.sessions else NO
+    shown = partial(like_lines, ctx, found.sessions)
+    return ctx.answer_found("like", found, found.sessions, shown, "no similar session was found")
 
 
 @known_command.command("recall")
@@ -242,12 +231,9 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
         tokens=tokens,
     )
 
-    def human() -> None:
-        ctx.say_all(known_lines(ctx, found.lines, projects=everything))
-        if not found.lines:
-            ctx.say("nothing relevant is known")
+    def lines() -> Iterator[str]:
+        yield from known_lines(ctx, found.lines, projects=everything)
         if found.more:
-            ctx.say(ctx.style(f"  and {found.more} more, for which there was no room", dim=True))
+            yield ctx.style(f"  and {found.more} more, for which there was no room", dim=True)
 
-    ctx.answer("recall", found, human, records=list(found.lines))
-    return 0 if found.lines else NO
+    return ctx.answer_found("recall", found, found.lines, lines, "nothing relevant is known")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
 import click
 import msgspec
@@ -52,18 +53,12 @@ def list_plans(ctx: CommandContext, endorsed: bool) -> int:
     Examples:
       wakelog plans list --endorsed
     """
-    found = ctx.store.plans.all(endorsed=endorsed)
-
-    def human() -> None:
-        for each in found:
-            ctx.say_all(plan_lines(ctx, each))
-        if not found:
-            ctx.say("there are no plans")
-
-    ctx.answer("plans", list(found), human, records=list(found))
+    found = list(ctx.store.plans.all(endorsed=endorsed))
+    lines = chain.from_iterable(plan_lines(ctx, each) for each in found)
+    code = ctx.answer_found("plans", found, found, lambda: lines, "there are no plans")
     if not found:
         ctx.suggest("wakelog patterns --kind chain")
-    return 0 if found else NO
+    return code
 
 
 @plans_command.command("show")

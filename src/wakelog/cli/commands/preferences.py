@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import chain
+
 import click
 
 from wakelog.cli.commands.patterns import WithList
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option, why_option
 from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, inert_line
@@ -44,18 +46,12 @@ def list_preferences(ctx: CommandContext, everything: bool) -> int:
       wakelog preferences list -A
     """
     project = None if everything else (ctx.store.known.here()[1] or "")
-    found = ctx.store.preferences.all(project=project)
-
-    def human() -> None:
-        for each in found:
-            _say(ctx, each)
-        if not found:
-            ctx.say("no preferences are kept")
-
-    ctx.answer("preferences", list(found), human, records=list(found))
+    found = list(ctx.store.preferences.all(project=project))
+    lines = chain.from_iterable(_lines(ctx, each) for each in found)
+    code = ctx.answer_found("preferences", found, found, lambda: lines, "no preferences are kept")
     if not found:
         ctx.suggest('wakelog preferences add "…"', "wakelog preferences derived")
-    return 0 if found else NO
+    return code
 
 
 @preferences_command.command("add")
@@ -74,7 +70,7 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
     """
     project = "" if everywhere else (ctx.store.known.here()[1] or "")
     kept = ctx.store.preferences.add(text, project=project, person=person, why=why)
-    ctx.answer("preference", kept, lambda: _say(ctx, kept))
+    ctx.answer("preference", kept, _lines(ctx, kept))
     ctx.suggest(f"wakelog preferences rm {kept.id}")
 
 
@@ -90,22 +86,21 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
       wakelog preferences derived
     """
     project = None if everything else ctx.store.known.here()[1]
-    found = ctx.store.preferences.derived(project=project, limit=limit)
+    found = list(ctx.store.preferences.derived(project=project, limit=limit))
 
-    def human() -> None:
+    def lines() -> Iterator[str]:
         for each in found:
             times = f"  {each.roots} sessions" if each.roots > 1 else ""
             place = f"{each.name or each.session}@{each.item}"
-            ctx.say(f"{ctx.style(inert_line(place), fg='cyan')}  {each.kind}{times}")
-            ctx.say("  " + fit(inert_line(each.text), ctx.columns - 2))
-        if not found:
-            ctx.say("nothing was said that could be a preference")
+            yield f"{ctx.style(inert_line(place), fg='cyan')}  {each.kind}{times}"
+            yield "  " + fit(inert_line(each.text), ctx.columns - 2)
 
-    ctx.answer("possible-preferences", list(found), human, records=list(found))
+    none = "nothing was said that could be a preference"
+    code = ctx.answer_found("possible-preferences", found, found, lines, none)
     if found:
         first = found[0]
         ctx.suggest(f"wakelog preferences accept {first.name or first.session}@{first.item}")
-    return 0 if found else NO
+    return code
 
 
 @preferences_command.command("accept")
@@ -127,7 +122,7 @@ def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: 
     session = ctx.session(name)
     project = "" if everywhere else None
     kept = ctx.store.preferences.accept(session, item, project=project, person=person, why=why)
-    ctx.answer("preference", kept, lambda: _say(ctx, kept))
+    ctx.answer("preference", kept, _lines(ctx, kept))
 
 
 @preferences_command.command("rm")
@@ -145,9 +140,9 @@ def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
     ctx.answer("preference-removed", {"id": id}, f"the preference {id} is removed")
 
 
-def _say(ctx: CommandContext, each: Preference) -> None:
+def _lines(ctx: CommandContext, each: Preference) -> Iterator[str]:
     scope = " and ".join(filter(None, (each.project and f"in {each.project}", each.person and f"for {each.person}")))
     session, _, seq = each.source.rpartition("@")
     note = f"{scope or 'everywhere'}, {each.known}, {session}@e{seq}"
-    ctx.say(f"{ctx.style(each.id, fg='cyan')}  {fit(inert_line(each.text), ctx.columns - 8)}")
-    ctx.say(ctx.style(f"        {inert_line(note)}", dim=True))
+    yield f"{ctx.style(each.id, fg='cyan')}  {fit(inert_line(each.text), ctx.columns - 8)}"
+    yield ctx.style(f"        {inert_line(note)}", dim=True)

@@ -13,7 +13,7 @@ from wakelog.cli.errors import NO
 from wakelog.cli.options import named_session, session_argument
 from wakelog.cli.render.flags import COLORS, FLAG_COLUMNS, SEVERITIES, StandingFlag, flag_cells, flags_of, plain_flag
 from wakelog.cli.render.sessions import handle, identity, label
-from wakelog.cli.render.table import say_table
+from wakelog.cli.render.table import lay_out, say_table
 from wakelog.cli.text import clock, counted, fit, glyph, inert, inert_line, pad, width
 from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
 from wakelog.monitors.monitor import RaisedFinding
@@ -199,15 +199,9 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
       wakelog flag ls --json
     """
     found = [(s, flag) for s in _sessions(ctx, session, everything) for flag in flags_of(s)]
-
-    def human() -> None:
-        if found:
-            say_table(ctx, FLAG_COLUMNS, [flag_cells(ctx, str(s), flag) for s, flag in found])
-        else:
-            ctx.say("no flag is raised")
-
-    ctx.answer("flags", [plain_flag(s, flag) for s, flag in found], human)
-    return 0 if found else NO
+    rows = [flag_cells(ctx, str(s), flag) for s, flag in found]
+    data = [plain_flag(s, flag) for s, flag in found]
+    return ctx.answer_found("flags", data, data, lambda: lay_out(ctx, FLAG_COLUMNS, rows), "no flag is raised")
 
 
 @flag_command.command("add")
