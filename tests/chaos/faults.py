@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable
 
 from tests.chaos.load import Load
+from tests.chaos.network import SpreadCluster
 from tests.engines.nats_server import NatsCluster, NatsServer
 from wakelog.engines.nats import NatsEngine
 from wakelog.store.nats_url import open_nats
@@ -93,6 +95,60 @@ def replace_by_empty(cluster: NatsCluster, load: Load) -> None:
     server.wait()
 
 
+def slow_leader(cluster: NatsCluster, load: Load) -> None:
+    """A server that gets a fifth of the time: it follows, and is late with everything."""
+    server = _leader(cluster)
+    stop = threading.Event()
+
+    def hold_up() -> None:
+        while not stop.is_set():
+            server.send(signal.SIGSTOP)
+            time.sleep(0.2)
+            server.send(signal.SIGCONT)
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=hold_up)
+    thread.start()
+    try:
+        load.go_on(10)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def jump_clocks(cluster: NatsCluster, load: Load) -> None:
+    """The clocks of two clients jump, one ahead and one back. The servers' cannot be moved by themselves: they ask the
+    kernel, which has one clock for all."""
+    load.set_clock(0, 86_400)
+    load.set_clock(1, -86_400)
+    load.go_on(10)
+    load.set_clock(0, 0)
+    load.set_clock(1, 3600)
+    load.go_on(10)
+    load.set_clock(1, 0)
+
+
+def cut_off_leader(cluster: SpreadCluster, load: Load) -> None:
+    """The leader and the others do not reach each other; clients reach all of them."""
+    server = cluster.named(_leader(cluster).name)
+    cluster.cut_off(server)
+    try:
+        load.go_on(10)
+    finally:
+        cluster.join(server)
+
+
+def fill_disk(cluster: SpreadCluster, load: Load) -> None:
+    server = cluster.named(_leader(cluster).name)
+    cluster.fill_disk(server)
+    try:
+        load.go_on(10)
+    finally:
+        cluster.free_disk(server)
+    server.halt()  # a server that found its disk full does not use it again before it is started anew
+    server.start().wait()
+
+
 FAULTS: dict[str, Callable[[NatsCluster, Load], None]] = {
     "kill the leader": kill_leader,
     "kill a follower": kill_follower,
@@ -100,4 +156,11 @@ FAULTS: dict[str, Callable[[NatsCluster, Load], None]] = {
     "pause the leader": pause_leader,
     "restart one after the other": restart_in_turn,
     "replace a server by an empty one": replace_by_empty,
+    "slow the leader down": slow_leader,
+    "let clients' clocks jump": jump_clocks,
 }
+SPREAD_FAULTS: dict[str, Callable[[SpreadCluster, Load], None]] = {
+    "cut the leader off from the others": cut_off_leader,
+    "fill the leader's disk": fill_disk,
+}
+"""For servers with a network and a disk of their own."""

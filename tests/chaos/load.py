@@ -42,6 +42,12 @@ class Load:
     def mark(self, what: str) -> None:
         self.marks.append((time.monotonic(), what))
 
+    def set_clock(self, client: int, wrong_s: int) -> None:
+        """Makes the clock of one client wrong by so much, from now on."""
+        path = self._files[client].with_suffix(".clock")
+        path.with_suffix(".new").write_text(str(wrong_s))
+        path.with_suffix(".new").replace(path)
+
     def go_on(self, more: int) -> None:
         """Waits until every client has had so many more appends answered that began after this."""
         since = time.monotonic()

@@ -1,13 +1,15 @@
 """Three servers under load, with what happens to servers: nothing acknowledged is lost, nothing is stored twice."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import wakelog
-from tests.chaos.faults import FAULTS, settle
+from tests.chaos.faults import FAULTS, SPREAD_FAULTS, settle
 from tests.chaos.load import Load, judge_store
+from tests.chaos.network import SpreadCluster, not_permitted
 from tests.engines.nats_server import NatsCluster
 from wakelog.errors import UnsupportedError
 from wakelog.maintenance.shards import create_store, placement
@@ -26,13 +28,29 @@ def cluster() -> Iterator[NatsCluster]:
 
 @pytest.mark.parametrize("what", FAULTS)
 def test_nothing_is_lost_and_nothing_is_stored_twice(cluster: NatsCluster, tmp_path: Path, what: str) -> None:
+    _try(cluster, tmp_path, what, FAULTS[what])
+
+
+@pytest.mark.parametrize("what", SPREAD_FAULTS)
+def test_the_same_without_a_network_or_a_disk(tmp_path: Path, what: str) -> None:
+    if why := not_permitted():
+        pytest.skip(why)
+    cluster = SpreadCluster()
+    try:
+        cluster.start()
+        _try(cluster, tmp_path, what, SPREAD_FAULTS[what])
+    finally:
+        cluster.stop()
+
+
+def _try(cluster: NatsCluster, tmp_path: Path, what: str, do: Callable[[Any, Load], None]) -> None:
     space = "".join(c if c.isalnum() else "-" for c in what)
     urls = [f"{cluster.url_from(i).replace('/wakelog?', f'/{space}?')}" for i in range(3)]
     create_store(urls[0], shards=2)
     load = Load(urls, tmp_path)
     try:
         load.go_on(10)
-        FAULTS[what](_Named(cluster, space), load)  # type: ignore[arg-type]
+        do(_Named(cluster, space), load)
         load.go_on(10)
         history = load.finish()
     finally:
@@ -68,5 +86,8 @@ class _Named:
     """The cluster, with the URL of one store."""
 
     def __init__(self, cluster: NatsCluster, store: str) -> None:
-        self.servers, self.named = cluster.servers, cluster.named
+        self._cluster = cluster
         self.url = cluster.url.replace("/wakelog?", f"/{store}?")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)

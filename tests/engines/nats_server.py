@@ -12,6 +12,7 @@ import sysconfig
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -43,6 +44,9 @@ class NatsServer:
         self.folder = folder or Path(tempfile.mkdtemp(prefix="wakelog-nats-"))
         self.folder.mkdir(exist_ok=True, parents=True)
         self.name = name
+        self.host = "127.0.0.1"
+        self.prefix: tuple[str, ...] = ()
+        """What it is started with, to be somewhere else."""
         self.port, self.monitor, self.route = free_ports(3)
         self.sync, self.more, self.plain = sync, more, plain
         self.process: subprocess.Popen[bytes] | None = None
@@ -53,24 +57,24 @@ class NatsServer:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        seen = "sync=always" if self.sync != "always" else f"monitor=127.0.0.1:{self.monitor}"
+        seen = "sync=always" if self.sync != "always" else f"monitor={self.host}:{self.monitor}"
         return f"nats://{self.address}/wakelog?replicas=1&{seen}"
 
     def start(self) -> NatsServer:
         config = self.folder / "server.conf"
         sync = f", sync_interval: {self.sync}" if self.sync else ""
         config.write_text(
-            f"server_name: {self.name}\nlisten: 127.0.0.1:{self.port}\nhttp: 127.0.0.1:{self.monitor}\n"
+            f"server_name: {self.name}\nlisten: {self.address}\nhttp: {self.host}:{self.monitor}\n"
             + ("" if self.plain else f'jetstream {{ store_dir: "{self.data}"{sync} }}\n')
             + f"{self.more}\n"
         )
         with (self.folder / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [_binary(), "-c", str(config)],
+                [*self.prefix, _binary(), "-c", str(config)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -84,7 +88,7 @@ class NatsServer:
             assert self.process is not None
             assert self.process.poll() is None, (self.folder / "server.log").read_text()
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{self.monitor}/healthz", timeout=2) as answer:
+                with urllib.request.urlopen(f"http://{self.host}:{self.monitor}/healthz", timeout=2) as answer:
                     if answer.status == 200:
                         return self
             except OSError:
@@ -124,13 +128,15 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Three servers on loopback that keep everything three times."""
+    """Three servers that keep everything three times; on loopback, unless `hosts` are given."""
 
-    def __init__(self, size: int = 3) -> None:
+    def __init__(self, size: int = 3, hosts: Sequence[str] = ()) -> None:
         self.servers = [NatsServer(f"n{i + 1}") for i in range(size)]
-        routes = ", ".join(f"nats-route://127.0.0.1:{s.route}" for s in self.servers)
+        for server, host in zip(self.servers, hosts, strict=False):
+            server.host = host
+        routes = ", ".join(f"nats-route://{s.host}:{s.route}" for s in self.servers)
         for server in self.servers:
-            server.more = f"cluster {{ name: C1, listen: 127.0.0.1:{server.route}, routes: [{routes}] }}"
+            server.more = f"cluster {{ name: C1, listen: {server.host}:{server.route}, routes: [{routes}] }}"
 
     def start(self) -> NatsCluster:
         for server in self.servers:
@@ -146,7 +152,7 @@ class NatsCluster:
     def url_from(self, first: int) -> str:
         """The same cluster, asked at another server first."""
         order = self.servers[first:] + self.servers[:first]
-        monitors = ",".join(f"127.0.0.1:{s.monitor}" for s in self.servers)
+        monitors = ",".join(f"{s.host}:{s.monitor}" for s in self.servers)
         return f"nats://{','.join(s.address for s in order)}/wakelog?monitor={monitors}&patience=60"
 
     def named(self, name: str) -> NatsServer:

@@ -26,6 +26,8 @@ from wakelog.errors import UnavailableError, WakelogError
 PATIENCE_S = 20.0
 TRY_S = 2.5
 """How long one answer is waited for. A stream whose leader was lost answers after two to six seconds."""
+MOVE_S = 5.0
+"""How long no leader may be reached before another server is tried: longer than most elections."""
 RUN_MAX = 256
 RUN_BYTES = 4 << 20
 BATCHES_MAX = 12
@@ -74,6 +76,9 @@ class NatsConnection:
         self.on_return: Callable[[], None] = lambda: None
         """Called when a lost connection is there again."""
         self.asked_again = 0
+        self.moved = 0
+        """How often another server was chosen because no leader was reached through the one before."""
+        self._failing_since: float | None = None
         self._servers, self._options = list(servers), options
         self._client = Client()
         self._inbox = ""
@@ -181,8 +186,20 @@ class NatsConnection:
     async def pause(self, pause: float, left: float) -> float:
         """Waits before something is asked again; how long the next pause may be."""
         self.asked_again += 1
+        await self._move_on()
         await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
         return min(2 * pause, _PAUSE_MAX_S)
+
+    async def _move_on(self) -> None:
+        """Goes to another server when no leader was reached through this one for some time: it may be cut off from the
+        others, and not from us."""
+        now = asyncio.get_running_loop().time()
+        if self._failing_since is None:
+            self._failing_since = now
+        elif now > self._failing_since + MOVE_S and self._client.is_connected and len(self.servers) > 1:
+            self._failing_since = None
+            self.moved += 1
+            await self._client.force_reconnect()
 
     async def api(self, name: str, body: Any = None, *, patience_s: float | None = None) -> dict[str, Any]:
         """Asks JetStream's API, which its leaders answer."""
@@ -190,7 +207,9 @@ class NatsConnection:
         return await self.patiently(lambda: self._api(name, data), patience_s=patience_s)
 
     async def _api(self, name: str, data: bytes) -> dict[str, Any]:
-        return _judged((await self._ask(f"$JS.API.{name}", data)).data)
+        answer = _judged((await self._ask(f"$JS.API.{name}", data)).data)
+        self._failing_since = None
+        return answer
 
     async def _ask(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
         reply, future = self._expect()
@@ -338,6 +357,7 @@ class NatsConnection:
         if len(messages) == 1:
             [only] = messages
             answer = _judged((await self._ask(only.subject, only.data, only.headers())).data)
+            self._failing_since = None
             if answer.get("duplicate"):
                 raise JetStreamRefusal(400, 10201, "this message was sent before")
             return int(answer["seq"])
@@ -363,7 +383,9 @@ class NatsConnection:
                 to = reply if number == len(messages) else first if number == 1 else ""
                 await self._send(message.subject, message.data, to, headers)
             limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
-            return int(_judged((await asyncio.wait_for(future, limit_s)).data)["seq"])
+            answer = _judged((await asyncio.wait_for(future, limit_s)).data)
+            self._failing_since = None
+            return int(answer["seq"])
         finally:
             self._waiting.pop(reply, None)
             self._waiting.pop(first, None)
