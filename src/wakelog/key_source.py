@@ -80,7 +80,6 @@ def _from_keyring(place: str) -> str:
         raise InvalidInputError(f"keyring:{place} does not name SERVICE/NAME", kind="bad-key-source", hint=HINT)
     try:
         import keyring
-        from keyring.errors import KeyringError
     except ImportError as exc:
         raise UnsupportedError(
             "the system's keyring needs the library keyring",
@@ -89,7 +88,7 @@ def _from_keyring(place: str) -> str:
         ) from exc
     try:
         found = keyring.get_password(service, name)
-    except KeyringError as exc:
+    except Exception as exc:  # a backend is foreign code, and raises what its system does
         raise UnavailableError(
             f"the system's keyring did not answer: {type(exc).__name__}",
             kind="secret-not-found",

@@ -16,7 +16,14 @@ import pytest
 import wakelog
 from tests.encryption.keys import key_file, use_rings
 from wakelog.encryption.key_ring import KeyRing, MasterKey
-from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, UnsupportedError
+from wakelog.errors import (
+    CorruptLogError,
+    InvalidInputError,
+    NotAllowedError,
+    NotFoundError,
+    UnavailableError,
+    UnsupportedError,
+)
 from wakelog.model.ids import SessionId
 
 SECRET = bytes(range(100, 132))
@@ -46,16 +53,21 @@ def test_a_key_comes_from_a_file_the_environment_a_command_or_the_keyring(
     monkeypatch.setenv("MY_KEY", SECRET.hex())
     keyring = types.ModuleType("keyring")
     keyring.get_password = lambda service, name: {("wakelog", "store"): TEXT}.get((service, name))  # type: ignore[attr-defined]
-    problems = types.ModuleType("keyring.errors")
-    problems.KeyringError = type("KeyringError", (Exception,), {})  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "keyring", keyring)
-    monkeypatch.setitem(sys.modules, "keyring.errors", problems)
     for source in (str(path), f"file:{path}", "env:MY_KEY", f"command:cat {path}", "keyring:wakelog/store"):
         assert MasterKey.read(source).id == known
     with pytest.raises(NotFoundError, match="nothing under"):
         MasterKey.read("keyring:wakelog/other")
     with pytest.raises(InvalidInputError, match="SERVICE/NAME"):
         MasterKey.read("keyring:wakelog")
+
+    def broken(service: str, name: str) -> str:
+        raise ModuleNotFoundError("no.such.backend, asked with hunter2")
+
+    keyring.get_password = broken  # type: ignore[attr-defined]
+    with pytest.raises(UnavailableError, match="did not answer: ModuleNotFoundError") as told:
+        MasterKey.read("keyring:wakelog/store")
+    assert "hunter2" not in str(told.value)
 
 
 def test_without_its_library_the_keyring_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
