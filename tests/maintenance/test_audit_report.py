@@ -62,6 +62,19 @@ def test_effects_are_told_with_who_approved_them(store: Store) -> None:
     assert [(t.turn, t.input, t.outcome) for t in found.turns] == [(1, "pay", "completed")]
 
 
+def test_the_page_begins_with_what_counts_and_never_calls_a_denial_an_approval(store: Store) -> None:
+    session = store.session("mails")
+    for action, answer in (("a", ev.ActionApproved), ("b", ev.ActionDenied)):
+        session.append(ev.ActionRequested(action=action, tool="send", effect="external", approval=True))
+        session.append(answer(action=action, by="ada"))
+    session.append(ev.ActionSucceeded(action="a"))
+    page = "".join(audit_markdown(audit_report(store, AuditCase(("mails",)))))
+    assert page.index("2 effects: 1 approved, 1 denied, 0 without an approval") < page.index("What happened")
+    assert page.index("was held against an anchor") < page.index("What happened")
+    assert "| succeeded | approved by ada |" in page
+    assert "| denied | denied by ada |" in page
+
+
 def test_untrusted_input_is_followed_to_its_effects(store: Store) -> None:
     build("injection", store.engine)
     found = _one(store, "injection")

@@ -9,8 +9,9 @@ from wakelog.errors import InvalidInputError
 FOREVER, UNLIMITED = "forever", "unlimited"
 
 _AGE = re.compile(r"(\d+)\s*(m|h|d|w|y)")
+_INTERVAL = re.compile(r"(\d+)\s*(s|m|h|d)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
-_SECONDS = {"m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -22,6 +23,16 @@ def parse_age(text: str) -> int | None:
     if match is None:
         raise InvalidInputError(f"{text!r} is not an age", kind="bad-age", hint=f"use 90d, 12w, 1y or {FOREVER}")
     return int(match[1]) * _SECONDS[match[2]] * 1_000_000
+
+
+def parse_interval(text: str) -> float:
+    """Seconds between two rounds of something that goes on."""
+    match = _INTERVAL.fullmatch(text.strip().lower())
+    if match is None or not int(match[1]):
+        raise InvalidInputError(
+            f"{text!r} is not a time between two rounds", kind="bad-interval", hint="use 30s, 10m, 1h or 1d"
+        )
+    return float(int(match[1]) * _SECONDS[match[2]])
 
 
 def parse_size(text: str) -> int | None:

@@ -20,8 +20,18 @@ from wakelog.timeline.call_table import CallRow
 
 _HOSTILE = re.compile("[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]<>|#~])")
-_TABLE = "table{border-collapse:collapse;width:100%;font-size:.85rem}td,th{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;border-bottom:1px solid var(--line);overflow-wrap:anywhere}.bad{color:var(--bad)}"  # noqa: E501
+_TABLE = (
+    "table{border-collapse:collapse;width:100%;font-size:.85rem}"
+    "td,th{text-align:left;vertical-align:top;padding:.2rem .6rem .2rem 0;border-bottom:1px solid var(--line)}"
+    # Long words may break, short ones stay whole: a place, a time, the title of a column.
+    "td{overflow-wrap:anywhere;min-width:7em}th,td:first-child,td:nth-child(2){white-space:nowrap;min-width:0}"
+    "@media(max-width:50em){main{overflow-x:auto}}"
+)
 TEXT_MAX = 300
+_KNOWN = (
+    "The path leads from the input to the effect, event by event. Recorded: the program said so when it happened. "
+    "Derived: it follows from what was recorded. Matched: the same text was found in both. Unknown: it was there."
+)
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -79,11 +89,42 @@ def _sections(report: AuditReport) -> Iterator[_Section]:
         facts.append(f"Question: {case.question}")
     verdict = "Every check that could be made holds." if report.ok else "A CHECK FAILED. See Integrity."
     yield _Section(case.title or f"Audit of {', '.join(case.sessions)}", 1, (*facts, verdict))
+    yield _Section("In short", 2, tuple(_summary(report)))
     for each in report.sessions:
         yield from _session(each)
     yield _anchor_log(report)
     yield _Section("What this does not prove", 2, (list(report.unproven),))
     yield _Section("How to check it yourself", 2, tuple(_how(report)))
+
+
+def _summary(report: AuditReport) -> Iterator[str | list[str] | _Table]:
+    """What somebody reads who reads nothing else: one line a session."""
+    rows = []
+    for each in report.sessions:
+        denied = sum(row.outcome == "denied" for row in each.effects)
+        approved = sum(bool(row.approved_by) and row.outcome != "denied" for row in each.effects)
+        removed = sum(entry.concern in ("removal", "masking") for entry in each.record)
+        rows.append(
+            (
+                each.name or each.session,
+                _some(len(each.turns), "turn"),
+                f"{_some(len(each.effects), 'effect')}: {approved} approved, {denied} denied, "
+                f"{len(each.effects) - approved - denied} without an approval",
+                _some(len({influence.effect for influence in each.influences}), "effect"),
+                _some(removed, "removal"),
+                _some(len(each.gaps), "gap"),
+                "holds" if each.integrity.ok and (each.anchored is None or each.anchored.ok) else "FAILS",
+            )
+        )
+    titles = ("session", "turns", "effects", "rest on untrusted input", "removed or masked", "known gaps", "integrity")
+    yield _Table(titles, tuple(rows))
+    if any(each.anchored is None for each in report.sessions):
+        yield "Not every session was held against an anchor: a history that was rewritten or cut off before this report could not be told from a true one."  # noqa: E501
+    yield "An event is named by its number: wakelog show SESSION@e14 shows event 14."
+
+
+def _some(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}" if count else "none"
 
 
 def _session(each: SessionAudit) -> Iterator[_Section]:
@@ -112,12 +153,12 @@ def _session(each: SessionAudit) -> Iterator[_Section]:
     yield _Section(
         "Effects, and who approved them",
         3,
-        _or_none(("event", "time", "tool", "about", "outcome", "approved by", "changed"), effects),
+        _or_none(("event", "time", "tool", "about", "outcome", "decided by", "state changed"), effects),
     )
     yield _influences(each)
     for title, concerns in (
         ("Removed, masked and held", ("removal", "masking", "hold")),
-        ("Approvals and other decisions of people", ("approval", "trust")),
+        ("Approvals, denials, and what was said about trust", ("approval", "trust")),
         ("Changes of view, and the session's life", ("history", "life")),
     ):
         rows = tuple(_entry(entry) for entry in each.record if entry.concern in concerns)
@@ -131,13 +172,14 @@ def _session(each: SessionAudit) -> Iterator[_Section]:
 def _effect(row: CallRow) -> tuple[str, ...]:
     changed = ", ".join(each.path for each in row.delta[:3]) + (" …" if len(row.delta) > 3 else "")
     about = f"({row.gone})" if row.gone else row.about
+    decided = f"{'denied' if row.outcome == 'denied' else 'approved'} by {row.approved_by}" if row.approved_by else ""
     return (
         f"e{row.seq}",
         _when(row.at),
         row.tool,
         about,
         row.outcome,
-        row.approved_by or "no approval recorded",
+        decided or "no approval recorded",
         changed,
     )
 
@@ -154,7 +196,9 @@ def _influences(each: SessionAudit) -> _Section:
         )
         for i in each.influences
     )
-    blocks = _or_none(("effect", "outcome", "rests on", "trust", "known", "path"), rows)
+    blocks = _or_none(("effect", "outcome", "rests on", "trust", "how that is known", "path"), rows)
+    if rows:
+        blocks = (*blocks, _KNOWN)
     limits = list(each.influence_limits)
     return _Section("Effects that rest on untrusted or unverified input", 3, (*blocks, limits) if limits else blocks)
 

@@ -17,7 +17,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
 from wakelog.cli.text import inert_line
-from wakelog.config.amounts import parse_age
+from wakelog.config.amounts import parse_interval
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
 from wakelog.evidence.key_source import read_key, write_key
@@ -32,7 +32,9 @@ from wakelog.evidence.signed_note import PrivateKey
     "-o", "--out", type=click.Path(path_type=Path), help="Write the anchor, or with --to the receipt, to this file."
 )
 @click.option("--git", "git", default="", metavar="FOLDER", help="With --to: keep the receipt as a git note here.")
-@click.option("--every", "every", default="", metavar="AGE", help="With --to: go on, and anchor again every 5m, 1h …")
+@click.option(
+    "--every", "every", default="", metavar="TIME", help="With --to: go on, and anchor again every 30s, 5m, 1h …"
+)
 @force_option
 @common
 def anchor_command(
@@ -55,11 +57,9 @@ def anchor_command(
             raise click.UsageError(f"{name} needs a key that signs: --key (wakelog anchor-key makes one)")
         if given and not place:
             raise click.UsageError(f"{name} needs a log of anchors: --to PLACE")
-    every_us = parse_age(every) if every else 0
-    if every_us is None or (every and not every_us):
-        raise click.UsageError("--every needs a time such as 5m, 1h or 1d")
+    every_s = parse_interval(every) if every else 0.0
     if place:
-        _add(ctx, read_key(key), place, session, out, git, every_us / 1e6, force)
+        _add(ctx, read_key(key), place, session, out, git, every_s, force)
     else:
         _one(ctx, session, read_key(key) if key else None, out, force)
 

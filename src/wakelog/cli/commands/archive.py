@@ -14,7 +14,7 @@ from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
 from wakelog.cli.text import clock, counted, inert_line
-from wakelog.config.amounts import parse_age
+from wakelog.config.amounts import parse_interval
 from wakelog.errors import UnavailableError
 from wakelog.maintenance.archive import ArchiveResult
 from wakelog.maintenance.continuous_archive import ContinuousArchive
@@ -91,16 +91,14 @@ def archive_command(
 
 def _go_on(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
     """Until Ctrl-C. What is away for a while is told, and tried again with the next round."""
-    every_us = parse_age(every)
-    if not every_us:
-        raise click.UsageError("--every needs a time, such as 10m")
+    every_s = parse_interval(every)
     ctx.use_pager = False
     while True:
         try:
             _say_round(ctx, archive.round(), place)
         except UnavailableError as exc:
             ctx.warn(f"{inert_line(exc.message)}; trying again")
-        time.sleep(every_us / 1e6)
+        time.sleep(every_s)
 
 
 def _say_round(ctx: CommandContext, done: ArchiveResult, place: str) -> None:
