@@ -361,6 +361,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     inspection: Inspection | None = None
     damage: DamageReport | None = None
     shards: Shards | None = None
+    workers: Callable[[], dict[str, int]] | None = None
+    """Tells on which servers a sharded database keeps the log, and how many parts of it each has."""
     shard_feeds: ShardFeeds | None = None
     encryption: Encryption | None = None
     path: Path | None = None

@@ -7,6 +7,7 @@ create table pg_dist_partition (
     logicalrelid regclass primary key, partkey text, colocationid int not null, shards int
 );
 create table pg_dist_node (groupid int primary key, nodename text not null, nodeport int not null);
+create table pg_dist_shard (logicalrelid regclass, shardid bigint);
 create table pg_dist_placement (shardid bigint primary key, groupid int not null);
 insert into pg_dist_node values (1, 'w1', 5432), (2, 'w2', 5432);
 insert into pg_dist_placement select n, 1 + n % 2 from generate_series(0, 31) n;
@@ -24,6 +25,7 @@ begin
         where a.attrelid = table_name and a.attname = distribution_column and a.attnum = any(i.indkey))) then
         raise exception 'cannot create constraint on %', table_name using errcode = '0A000';
     end if;
+    insert into pg_dist_shard select table_name, n from generate_series(0, 31) n;
     insert into pg_dist_partition values (table_name, distribution_column, case when colocate_with = 'none'
         then nextval('colocation_ids')
         else (select d.colocationid from pg_dist_partition d where d.logicalrelid = colocate_with::regclass) end,

@@ -23,11 +23,13 @@ from tests.index.conftest import Viewed
 from tests.index.play import Player
 from tests.index.test_shared import answers
 from wakelog import errors
+from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine, distribution, inspection, statements
 from wakelog.index import dialect
 from wakelog.index.shared import SharedDatabase
 from wakelog.log.removal import erase, prune
+from wakelog.maintenance.info import info
 from wakelog.maintenance.shards import create_store
 from wakelog.store import Store
 from wakelog.testing.builders import new_session
@@ -297,6 +299,7 @@ def test_care_of_a_store(store: Store, tmp_path: Path) -> None:
     erase(session.log, [3], why="asked")
     prune(fork.log, fork.head.seq, why="old")
     assert engine.table_bytes()["wl_commit"] > 0
+    assert info(store, RetentionPolicy()).workers == {"w1:5432": 16, "w2:5432": 16}
     assert engine.session_bytes()[session.id] > 0
     assert list(engine.inspect()) == []
     engine.claim("never", new_session())

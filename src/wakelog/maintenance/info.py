@@ -76,6 +76,8 @@ class StoreInfo(msgspec.Struct, frozen=True):
     """Whether it was opened with its key. Without, nothing that needs the content is counted."""
     shards: tuple[ShardPlacement, ...] = ()
     """Where each shard is kept, for a store that has shards."""
+    workers: dict[str, int] = {}
+    """The servers of a sharded database that keep the log, and how many parts of it each has."""
 
 
 def info(
@@ -96,6 +98,7 @@ def info(
         path=engine.abilities.place or None,
         engine=type(engine).__name__.removesuffix("Engine").lower(),
         durability=engine.durability,
+        workers=engine.abilities.workers() if engine.abilities.workers is not None else {},
         sessions=len(heads),
         by_status=dict(Counter(h.status for h in heads).most_common()),
         forks=sum(h.fork is not None for h in heads),

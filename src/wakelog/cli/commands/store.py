@@ -417,6 +417,8 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
     row("store", found.path or "in memory")
     version = f" (version {found.version})" if found.version is not None else ""
     row("engine", f"{found.engine}{version}, {_DURABILITY.get(found.durability, found.durability)}")
+    if found.workers:
+        row("workers", ", ".join(f"{name} ({counted(parts, 'part')})" for name, parts in found.workers.items()))
     if found.waiting:
         steps = f"{found.waiting} {'step waits' if found.waiting == 1 else 'steps wait'}"
         row("migration", ctx.style(f"{steps} (wakelog store migrate); it can be used meanwhile", fg="yellow"))

@@ -31,6 +31,11 @@ _DISTRIBUTE = "select create_distributed_table($1::text::regclass, $2::text, col
 _DISTRIBUTE_FIRST = (
     "select create_distributed_table($1::text::regclass, $2::text, colocate_with => $3::text, shard_count => $4::int)"
 )
+_WORKERS = """
+select n.nodename || ':' || n.nodeport as worker, count(*) as parts
+from pg_dist_shard s join pg_dist_placement p on p.shardid = s.shardid join pg_dist_node n on n.groupid = p.groupid
+where s.logicalrelid = 'wl_commit'::regclass group by n.nodename, n.nodeport order by n.nodename, n.nodeport
+"""
 _COPY_EVERYWHERE = "select create_reference_table($1::text::regclass)"
 
 
@@ -80,6 +85,11 @@ async def _spread(db: Any, table: str, shards: int | None) -> None:
         await db.execute(_DISTRIBUTE, table, column, "none")
     else:
         await db.execute(_DISTRIBUTE_FIRST, table, column, "none", shards)
+
+
+async def workers(db: Any) -> dict[str, int]:
+    """The servers that have a part of the log, and how many; told by the coordinator alone."""
+    return {row["worker"]: row["parts"] for row in await db.fetch(_WORKERS)}
 
 
 def place_of(table: str) -> tuple[str, str]:

@@ -154,6 +154,7 @@ class PostgresEngine:
             marks=self,
             rewrite=self.rewrite,
             sizes=self,
+            workers=(lambda: self._ask(distribution.workers)) if self.is_distributed else None,
             inspection=self,
             identity=identity,
             place=identity,
