@@ -1,5 +1,6 @@
-"""The schema and every statement keep to what the engines that speak PostgreSQL's protocol accept (Citus, CockroachDB,
-YugabyteDB, Aurora DSQL): the shard key first in every key, and nothing of the list they refuse."""
+"""The schema and every statement avoid words that engines which speak PostgreSQL's protocol refuse in general, by their
+documents (CockroachDB, YugabyteDB, Aurora DSQL). What a sharded PostgreSQL makes of a statement, words do not tell:
+test_sharded.py parses what is sent."""
 
 import re
 

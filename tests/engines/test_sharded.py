@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import msgspec
 import pytest
 
 import wakelog
@@ -26,12 +27,16 @@ from wakelog import errors
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engine import Engine
 from wakelog.engines.postgres import PostgresEngine, distribution, inspection, statements
+from wakelog.engines.postgres.notes import Notes
 from wakelog.index import dialect
+from wakelog.index.questions import IndexQuestion
 from wakelog.index.shared import SharedDatabase
 from wakelog.log.removal import erase, prune
 from wakelog.maintenance.info import info
 from wakelog.maintenance.shards import create_store
+from wakelog.patterns.cohorts import Cohort
 from wakelog.store import Store
+from wakelog.store.remote import ALL_QUESTIONS
 from wakelog.testing.builders import new_session
 from wakelog.testing.contract import EngineContract
 
@@ -313,19 +318,45 @@ def test_care_of_a_store(store: Store, tmp_path: Path) -> None:
     engine.tidy()
 
 
+def test_what_servers_share_is_on_every_worker(store: Store, tmp_path: Path) -> None:
+    engine: Any = store.engine
+    store.session("s")
+    notes = Notes(engine)
+    assert notes.add("key", str(tmp_path), b"a")
+    assert notes.change("key", str(tmp_path), b"b", b"a")
+    assert notes.of("key")[str(tmp_path)] == b"b"
+    assert tmp_path.name in notes.namespaces()
+    assert notes.drop("key", str(tmp_path), b"b")
+    cursor = engine.end_of_feed()
+    store.resume("s").fact("k", 1)
+    assert [change.seq for change in engine.changes(cursor)] == [2]
+    assert engine.wait(None, after=0, timeout_s=0.0) is False
+
+
 def test_the_index_is_asked_on_one_worker(sharded: str, sent: set[str], judge: Judge) -> None:
     engine = PostgresEngine(sharded, ns=uuid.uuid4().hex)
     with Viewed(engine, None) as index:
         player = Player(engine, 7)
-        for _ in range(4):
-            player.play(25)
-            assert answers(index, [log.id for log in player.logs])
+        player.play(60)
+        ids = [log.id for log in player.logs]
+        assert answers(index, ids[:1])
+        for kind, _ in ALL_QUESTIONS.values():
+            with contextlib.suppress(errors.NotFoundError):  # no pattern goes by such an id
+                index.ask(_question(kind, ids[0]))
+        player.play(10)
         index.scrub()
         index.rebuild()
     engine.close()
     asked = [each for each in sent if re.search(r"\b(from|into|update) wi_(?!version)", each)]
     assert len(asked) > 100
     assert {judge(each).reach for each in asked} == {"one"}
+
+
+def _question(kind: type[IndexQuestion], session: str) -> IndexQuestion:
+    """A question with something in each field that must be given."""
+    values = {str: session, tuple[str, ...]: (session,), Cohort: Cohort()}
+    required = [field for field in msgspec.structs.fields(kind) if field.required]
+    return kind(**{field.name: values[field.type] for field in required})
 
 
 # Workers that are lost
