@@ -57,7 +57,9 @@ def traced(endpoint: str, compression: Any = None) -> Any:
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
     provider = TracerProvider(resource=Resource.create({"service.name": "lamps"}))
-    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", compression=compression)))
+    provider.add_span_processor(
+        BatchSpanProcessor(OTLPSpanExporter(f"{endpoint}/v1/traces", compression=compression, timeout=120))
+    )
     return provider
 
 

@@ -27,6 +27,7 @@ KINDS = {
     "wrong-origin": 403,
     "no-such-method": 405,
     "body-too-slow": 408,
+    "not-encrypted": 409,
     "body-too-large": 413,
     "body-too-complex": 413,
     "bundle-too-large": 413,
