@@ -138,6 +138,19 @@ def test_where_a_file_of_the_tables_is_lost_the_bundle_is_taken(store: Store, tm
         check_parquet(str(place))
 
 
+def test_a_check_reads_the_bundles_too(store: Store, tmp_path: Path) -> None:
+    place = tmp_path / "archive"
+    archive_parquet(store, str(place), quiet_us=0)
+    assert (check_parquet(str(place)).bundles, check_parquet(str(place)).problems) == (4, {})
+    one, other = (next(place.rglob(f"{store.resume(name).id}/*.gz")) for name in "bc")
+    one.write_bytes(other.read_bytes())
+    other.unlink()
+    found = check_parquet(str(place))
+    assert found.bundles == 2
+    assert "its bundle ends at" in found.problems["b"]
+    assert "its bundle cannot be read" in found.problems["c"]
+
+
 def test_what_was_erased_is_in_no_bundle_that_a_restore_takes(store: Store, tmp_path: Path) -> None:
     place = tmp_path / "archive"
     archive_parquet(store, str(place), quiet_us=0)

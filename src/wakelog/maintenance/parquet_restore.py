@@ -21,7 +21,7 @@ from wakelog.engines.objects import Objects, is_url
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.index.results import Table
 from wakelog.log.bundle import import_bundle
-from wakelog.maintenance.archive import ArchiveResult, Progress
+from wakelog.maintenance.archive import ArchiveResult, Progress, bundle_key
 from wakelog.maintenance.parquet_runs import (
     RUNS,
     ArchivedFile,
@@ -43,6 +43,8 @@ class ArchiveCheck(msgspec.Struct, frozen=True):
     sessions: int
     events: int
     problems: dict[str, str]
+    bundles: int = 0
+    """Those beside the tables that verify."""
 
 
 class OpenArchive(NamedTuple):
@@ -201,15 +203,22 @@ def _bring_back(store: Store, archive: OpenArchive, entry: ArchivedSession) -> N
         if not entry.bundle:
             raise
         try:
-            import_bundle(store.engine, io.BytesIO(gzip.decompress(archive.objects.get(entry.bundle))))
-        except (FileNotFoundError, OSError, EOFError, zlib.error) as damage:
-            raise CorruptLogError(f"{exc.message}; and its bundle cannot be read: {damage}") from exc
+            import_bundle(store.engine, _bundle_beside(archive, entry))
+        except CorruptLogError as damage:
+            raise CorruptLogError(f"{exc.message}; and {damage.message}") from exc
+
+
+def _bundle_beside(archive: OpenArchive, entry: ArchivedSession) -> io.BytesIO:
+    try:
+        return io.BytesIO(gzip.decompress(archive.objects.get(entry.bundle)))
+    except (FileNotFoundError, OSError, EOFError, zlib.error) as exc:
+        raise CorruptLogError(f"its bundle cannot be read: {exc}", kind="archive-differs") from exc
 
 
 def check_parquet(place: str) -> ArchiveCheck:
-    """Reads every session of an archive back and verifies it; nothing is written."""
+    """Reads every session of an archive back and verifies it, and its bundle if it has one; nothing is written."""
     problems: dict[str, str] = {}
-    events = 0
+    events = bundles = 0
     with opened(place) as archive:
         for entry in archive.sessions:
             try:
@@ -218,7 +227,12 @@ def check_parquet(place: str) -> ArchiveCheck:
                 head = log.head()
                 if head.hash.hex() != entry.hash:
                     raise CorruptLogError(f"its head is {head.seq} {head.hash.hex()[:16]}, not what was archived")
+                if entry.bundle:
+                    beside = import_bundle(MemoryEngine(), _bundle_beside(archive, entry)).head()
+                    if bundle_key(entry.session, beside.seq, beside.hash.hex()) != entry.bundle:
+                        raise CorruptLogError(f"its bundle ends at {beside.seq} {beside.hash.hex()[:16]}")
+                    bundles += 1
                 events += head.seq - (head.fork.at if head.fork else 0)
             except WakelogError as exc:
                 problems[entry.name or entry.session] = exc.message
-        return ArchiveCheck(len(archive.sessions), events, problems)
+        return ArchiveCheck(len(archive.sessions), events, problems, bundles)

@@ -120,7 +120,9 @@ def _check(ctx: CommandContext, place: str) -> int:
     def human() -> None:
         where = inert_line(hide_password(place))
         sound = found.sessions - len(found.problems)
-        ctx.say(f"{sound} of {counted(found.sessions, 'session')} in {where} verify, {counted(found.events, 'event')}")
+        beside = f", and {counted(found.bundles, 'bundle')}" if found.bundles else ""
+        told = f"{sound} of {counted(found.sessions, 'session')} in {where} verify, {counted(found.events, 'event')}"
+        ctx.say(told + beside)
         for name, why in found.problems.items():
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {inert_line(name)}: {inert_line(why)}")
 
