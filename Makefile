@@ -90,6 +90,7 @@ bench: page bench-venv ## run every benchmark, peers and all; about half an hour
 	$(BENCH_PY) -m benchmarks --json $(BENCH_RESULTS)/full.json --plots $(BENCH_RESULTS)
 	$(BENCH_PY) -m benchmarks.adapters
 	$(BENCH_PY) -m benchmarks.adk_sessions
+	$(BENCH_PY) -m benchmarks.steps --postgres
 	$(PY) -m benchmarks.calls
 	$(PY) -m benchmarks.mcp
 	$(PY) -m benchmarks.serving

@@ -268,6 +268,10 @@ class Appender:
         tip = self._tip
         assert tip is not None
         before = tip.seq
+        head = self.engine.head(self.id)
+        if (head.seq, head.hash) == (tip.seq, tip.hash):
+            self._is_stale = False
+            return False  # mostly there is nothing, and a server tells that in one answer
         self._is_whole = False
         for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
             if entry.kind in ("payload.erased", "range.pruned"):
