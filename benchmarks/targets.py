@@ -147,4 +147,5 @@ TARGETS = (
     Target("ps, 20,000 sessions, again", 0.2, False, "s", _looked(f"{looking.PS}, {looking.AGAIN}", _MANY, 1e-3)),
     Target("import wakelog", 60, False, "ms", _median("start.ms")),
 )
-"""Appends over HTTP and to PostgreSQL have targets too: `benchmarks.serving` and `benchmarks.shared` tell of those."""
+"""Appends over HTTP, to PostgreSQL and to NATS have targets too: `benchmarks.serving`, `benchmarks.shared` and
+`benchmarks.cluster` tell of those."""

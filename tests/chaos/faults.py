@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import threading
 import time
@@ -89,7 +88,7 @@ def restart_in_turn(cluster: NatsCluster, load: Load) -> None:
 def replace_by_empty(cluster: NatsCluster, load: Load) -> None:
     server = _leader(cluster)
     server.kill()
-    shutil.rmtree(server.data)
+    server.lose_data()
     server.start()
     load.go_on(5)
     server.wait()

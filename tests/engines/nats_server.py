@@ -118,8 +118,13 @@ class NatsServer:
     def empty(self) -> None:
         """Starts it again with nothing of what it had."""
         self.kill()
-        shutil.rmtree(self.data)
+        self.lose_data()
         self.start().wait()
+
+    def lose_data(self) -> None:
+        """Removes everything that it keeps; the folder stays, which may be a disk of its own."""
+        for path in self.data.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def stop(self) -> None:
         if self.is_running:

@@ -1,0 +1,238 @@
+"""A store on a NATS cluster of three servers, beside the bare driver that publishes the same turns.
+
+    python -m benchmarks.cluster [--quick] [--growth 10000] [--only appends|growth|failover]
+
+The bare driver publishes the bytes of each turn with nats-py, one message a turn behind the one before it in its
+session, with a message id, a task for each session and one connection. It checks nothing and seals nothing. Both run in
+the same round, interleaved, on streams with three replicas that sync each message. The servers are started from the
+test suite's wheel, on loopback; processor time is that of the client's process alone.
+
+Failover kills the server that leads the stream, and measures the longest time without an answered append.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import itertools
+import random
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+from nats.aio.client import Client
+from nats.errors import Error
+from nats.js.errors import Error as StreamError
+
+import wakelog
+from benchmarks.shared import median_ms, ours, within
+from benchmarks.workload import Turn, make_turns
+from tests.engines.nats_server import NatsCluster
+from wakelog.maintenance.shards import create_store, placement
+from wakelog.store import Store
+
+WANTED = {1: 0.7, 16: 0.8, 64: 0.8, 256: 0.8}
+"""At so many sessions, of the bare driver's rate."""
+STREAM = "bare"
+THREADS = 32
+_encode = msgspec.json.Encoder().encode
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+
+
+def bare(cluster: NatsCluster, turns: list[Turn], sessions: int, mark: str) -> tuple[float, float]:
+    """Turns a second of the bare driver, and its processor time a turn in microseconds."""
+
+    async def run() -> tuple[float, float]:
+        client = Client()
+        await client.connect([f"nats://{s.address}" for s in cluster.servers])
+        stream = client.jetstream(timeout=30)
+
+        async def write(session: str) -> None:
+            last = 0
+            for turn in turns:
+                headers = {_EXPECTED: str(last), "Nats-Msg-Id": f"{session}.{turn['n']}"}
+                last = (await stream.publish(f"bare.{session}", _encode(turn), headers=headers)).seq
+
+        begun, own = time.perf_counter(), time.process_time()
+        await asyncio.gather(*(write(f"{mark}-{i}") for i in range(sessions)))
+        took, spent = time.perf_counter() - begun, time.process_time() - own
+        await client.close()
+        count = sessions * len(turns)
+        return count / took, spent / count * 1e6
+
+    return asyncio.run(run())
+
+
+async def make_stream(cluster: NatsCluster) -> None:
+    client = Client()
+    await client.connect([f"nats://{s.address}" for s in cluster.servers])
+    await client.jetstream(timeout=30).add_stream(name=STREAM, subjects=["bare.>"], num_replicas=3)
+    await client.close()
+
+
+def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
+    turns = make_turns(total)
+    print(f"{'sessions':>8}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)   µs of the client: bare, ours")
+    for count in counts:
+        share = turns[: max(4, total // count)]
+        rates: list[tuple[float, float, float, float]] = []
+        for number in range(rounds + 1):  # the first warms up
+            low, low_us = bare(cluster, share, count, f"b{count}-{number}")
+            own = time.process_time()
+            high = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s")
+            high_us = (time.process_time() - own) / count / len(share) * 1e6
+            rates += [(low, high, low_us, high_us)] if number else []
+        ratios = sorted(high / low for low, high, _, _ in rates)
+        low, high, low_us, high_us = (statistics.median(each) for each in zip(*rates, strict=True))
+        print(
+            f"{count:>8}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
+            f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  target {WANTED[count]:g}   {low_us:,.0f}, {high_us:,.0f}"
+        )
+        sys.stdout.flush()
+
+
+def measure_growth(cluster: NatsCluster, sizes: list[int], rounds: int) -> None:
+    """The same questions at each number of sessions, which are opened and written to like any others."""
+    print("sessions   append  open+state  by name   a page    news  ms")
+    made = 0
+    with wakelog.open(within(cluster.url, "growth"), redact=None) as store:
+        for size in sizes:
+            _fill(store, made, size)
+            made = size
+            print(f"{size:>8}  {_line(store, size, rounds)}")
+            sys.stdout.flush()
+
+
+def _fill(store: Store, begin: int, end: int) -> None:
+    def some(first: int) -> None:
+        for number in range(first, end, THREADS):
+            store.session(f"small-{number}").fact("k", "v")
+
+    threads = [threading.Thread(target=some, args=(begin + i,)) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _line(store: Store, size: int, rounds: int) -> str:
+    dice, engine = random.Random(size), store.engine
+
+    def any_name() -> str:
+        return f"small-{dice.randrange(size)}"
+
+    logs = iter([store.resume(any_name()).log for _ in range(rounds)])
+    append = median_ms(lambda: next(logs).append(wakelog.UserMessage("hello")), rounds)
+    state = median_ms(lambda: store.resume(any_name()).log.state(), rounds)
+    named = median_ms(lambda: store.find(any_name()), rounds)
+    page = median_ms(lambda: engine.sessions(after="", limit=100), rounds)
+    writing = store.resume(any_name()).log
+    cursor = [engine.abilities.feed_end() if engine.abilities.feed_end is not None else ""]
+
+    def news() -> None:
+        writing.append(wakelog.UserMessage("hello"))
+        cursor[0] = engine.changes(cursor[0], 100)[-1].cursor
+
+    told = median_ms(news, rounds)
+    return f"{append:7.2f}  {state:10.2f}  {named:7.2f}  {page:7.2f}  {told:6.2f}"
+
+
+# Failover
+
+
+def measure_failover(cluster: NatsCluster, rounds: int) -> None:
+    print(f"{'':>8}  longest time without an answered append when the leader is killed, s")
+    for what, stall in (("bare", _bare_stall), ("ours", _our_stall)):
+        found = sorted(stall(cluster, number) for number in range(rounds))
+        print(f"{what:>8}  {statistics.median(found):.1f}  ({found[0]:.1f}-{found[-1]:.1f})")
+
+
+def _bare_stall(cluster: NatsCluster, number: int) -> float:
+    async def run() -> float:
+        client = Client()
+        await client.connect([f"nats://{s.address}" for s in cluster.servers], reconnect_time_wait=0.1)  # type: ignore[arg-type]
+        stream = client.jetstream(timeout=2)
+        times: list[float] = []
+        is_over = asyncio.Event()
+
+        async def write() -> None:
+            while not is_over.is_set():
+                with contextlib.suppress(Error, StreamError, asyncio.TimeoutError):
+                    await stream.publish(f"bare.f{number}", b"x" * 1000)
+                    times.append(time.monotonic())
+
+        task = asyncio.create_task(write())
+        info = await stream.stream_info(STREAM)
+        assert info.cluster is not None
+        await asyncio.to_thread(_kill, cluster, info.cluster.leader or "", lambda: len(times))
+        is_over.set()
+        await task
+        await client.close()
+        return _longest(times)
+
+    return asyncio.run(run())
+
+
+def _our_stall(cluster: NatsCluster, number: int) -> float:
+    with wakelog.open(f"{within(cluster.url, 'failover')}") as store:
+        log = store.session(f"f{number}").log
+        times: list[float] = []
+        is_over = threading.Event()
+
+        def write() -> None:
+            while not is_over.is_set():
+                log.append(wakelog.UserMessage("x" * 1000))
+                times.append(time.monotonic())
+
+        thread = threading.Thread(target=write)
+        thread.start()
+        _kill(cluster, placement(store)[0].leader, lambda: len(times))
+        is_over.set()
+        thread.join()
+        return _longest(times)
+
+
+def _kill(cluster: NatsCluster, leader: str, answered: Callable[[], int]) -> None:
+    """Kills a server under load, waits until there are answers again, and brings it back."""
+    while answered() < 20:
+        time.sleep(0.01)
+    server = cluster.named(leader)
+    server.kill()
+    before = answered()
+    while answered() < before + 40:
+        time.sleep(0.01)
+    server.start().wait()
+
+
+def _longest(times: list[float]) -> float:
+    return max(b - a for a, b in itertools.pairwise(times))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="Fewer turns, rounds and sessions.")
+    parser.add_argument("--growth", type=int, default=0, metavar="N", help="Also growth from 1,000 to N sessions.")
+    parser.add_argument("--only", choices=["appends", "growth", "failover"], help="This part alone.")
+    options = parser.parse_args()
+    counts, total, rounds = ([1, 16, 64], 192, 3) if options.quick else ([1, 16, 64, 256], 1024, 5)
+    cluster = NatsCluster().start()
+    try:
+        create_store(cluster.url, shards=1)
+        asyncio.run(make_stream(cluster))
+        if options.only in (None, "appends"):
+            measure_appends(cluster, counts, total, rounds)
+        if options.growth:
+            sizes = [size for size in (1_000, 10_000, 100_000, 200_000) if size < options.growth]
+            measure_growth(cluster, [*sizes, options.growth], 30)
+        if options.only in (None, "failover"):
+            measure_failover(cluster, rounds)
+    finally:
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    main()
