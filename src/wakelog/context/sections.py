@@ -17,15 +17,16 @@ from typing import Any
 from wakelog.context.handles import Evicted, read_evicted
 from wakelog.context.quotes import fenced, mark_of, one_line
 from wakelog.context.token_budget import Part, SectionLine
-from wakelog.errors import NotFoundError, WakelogError
+from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.events import Trust
-from wakelog.model.ids import Seq, SessionId, is_session_id
+from wakelog.model.ids import Seq
 from wakelog.model.parts import text_of
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
+from wakelog.timeline.session_names import name_beside
 
 LINE = 400
 """Characters of a line that are shown."""
@@ -128,12 +129,7 @@ class Teller:
 
     def _name(self, id: str) -> str:
         """The name of another session, by which people know it; in a window, and where it has none, its id."""
-        if not self.numbers:
-            return id  # a name may change, and a window must not
-        try:
-            return (is_session_id(id) and self.log.engine.head(SessionId(id)).name) or id
-        except WakelogError:
-            return id
+        return name_beside(self.log, id) if self.numbers else id  # a name may change, and a window must not
 
     def working_set(self) -> Part:
         changed = self.state["files_modified"]

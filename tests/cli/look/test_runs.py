@@ -43,3 +43,22 @@ def test_two_runs_are_told_by_their_first_different_call_and_their_cost(cli: Cli
 def test_points_of_one_session_and_narrow_questions_are_answered_as_before(cli: Cli, runs: None) -> None:
     for words in (("one@1",), ("one", "two", "--stat"), ("one@0", "two")):
         assert "first different call" not in cli("diff", *words).out
+
+
+def test_a_sub_agent_is_told_by_its_name_and_task(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with wakelog.open(tmp_path / ".wakelog") as store:
+        child = store.session("fix-tests", folder="")
+        session = store.session("fix", folder="")
+        with session.turn("fix it"):
+            session.append(
+                ev.SubagentSpawned(session=child.id, task="fix the tests"),
+                ev.SubagentReturned(session=child.id, outcome="succeeded"),
+            )
+    shown = cli("show", "fix@1").out
+    assert "started fix-tests: fix the tests" in shown
+    assert "returned fix-tests: succeeded" in shown
+    assert "- fix-tests succeeded: fix the tests" in cli("brief", "fix").out
+    changed = cli("log", "fix", "-p").out
+    assert f"sub-agent {child.id[:12]}  succeeded: fix the tests" in changed
+    assert '{"task"' not in changed

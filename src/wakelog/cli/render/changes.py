@@ -79,10 +79,13 @@ def _rows(
 
 def _state_row(change: Change) -> Row:
     sign = Cell(f"  {_SIGNS[change.how]}", {"fg": _COLORS[change.how]})
-    return (sign, change.pointer, _values(change), *_origin(change))
+    place = f"sub-agent {change.key[:12]}" if change.part == "sub-agents" else change.pointer
+    return (sign, place, _values(change), *_origin(change))
 
 
 def _values(change: Change) -> str:
+    if change.part == "sub-agents" and isinstance(change.after, dict):
+        return fit(f"{text_of(change.after.get('status', ''))}: {text_of(change.after.get('task', ''))}", 60)
     before, after = _core(change.before), _core(change.after)
     if change.how == "added":
         return scalar(after, 60)

@@ -23,6 +23,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
 from wakelog.session import Session
+from wakelog.timeline.session_names import name_beside
 
 Tools = dict[str, str]
 """action → tool: outcomes name only the action."""
@@ -78,6 +79,8 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
     text = "(pruned)" if not body else "(erased)" if "$erased" in body else say(body)
     if entry.kind == "turn.started" and body.get("input") is not None:
         text = preview(session, entry, body["input"])
+    if entry.kind.startswith("subagent.") and body:
+        text = _subagent(session, entry.kind, body)
     if entry.kind == "labels.set" and body:
         text = ", ".join(label_changes(session, entry))
     if entry.kind == "state.patched":
@@ -246,12 +249,12 @@ def _imported(body: dict[str, Value]) -> str:
     return f"{counted(count, 'record')} of {text_of(body.get('format', ''))} from {name}"
 
 
-def _subagent(verb: str) -> Callable[[dict[str, Value]], str]:
-    def say(body: dict[str, Value]) -> str:
-        more = text_of(body.get("task" if verb == "started" else "outcome") or "")
-        return f"{verb} {text_of(body.get('session', ''))[:12]}" + (f": {more}" if more else "")
-
-    return say
+def _subagent(session: Session[Any], kind: str, body: dict[str, Value]) -> str:
+    id = text_of(body.get("session", ""))
+    name = name_beside(session.log, id)
+    verb, field = ("started", "task") if kind == "subagent.spawned" else ("returned", "outcome")
+    more = text_of(body.get(field) or "")
+    return f"{verb} {name if name != id else id[:12]}" + (f": {more}" if more else "")
 
 
 def _erased(body: dict[str, Value]) -> str:
@@ -304,8 +307,8 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "artefact.recorded": ("artefact", _say("{name}  {uri}")),
     "file.changed": ("file", _file),
     "resource.touched": ("resource", _say("{resource} {mode}")),
-    "subagent.spawned": ("sub-agent", _subagent("started")),
-    "subagent.returned": ("sub-agent", _subagent("returned")),
+    "subagent.spawned": ("sub-agent", _say("")),
+    "subagent.returned": ("sub-agent", _say("")),
     "context.evicted": ("context", _say("evicted {key} (e{handle})")),
     "context.restored": ("context", _say("restored {key}")),
     "state.patched": ("data", _say("")),
