@@ -90,6 +90,7 @@ DONE_BY = {
     "Session.state": "state",
     "Session.status": "status",
     "Session.history.tool_of": "log",
+    "Session.history.name_of": "log",
     "Session.trust.taint": "taint",
     "Session.trust.taint_across": "taint",
     "Session.trust.why_across": "why",

@@ -51,7 +51,7 @@ NOT_ROUTED = {
     **dict.fromkeys(("attempts", "files.link_commits", "history.recording", "replay", "run_turn", "turn"), IN_PROCESS),
     **dict.fromkeys(("seq", "store", "id", "status"), PLUMBING),
     **dict.fromkeys(("data", "context.replaced", "budget.spent", "budget.left", "calls.pending"), PART),
-    **dict.fromkeys(("history.commit", "files.change", "files.commits", "history.tool_of"), PART),
+    **dict.fromkeys(("history.commit", "files.change", "files.commits", "history.tool_of", "history.name_of"), PART),
     **dict.fromkeys(("context.seen", "history.preview_adopt"), NOT_YET),
 }
 ROUTED_AS = {

@@ -14,6 +14,7 @@ from wakelog.model.records import Commit
 from wakelog.session.base import Base, Where
 from wakelog.timeline.points import commit_at
 from wakelog.timeline.selectors import parse_selector, resolve_range
+from wakelog.timeline.session_names import name_beside
 from wakelog.timeline.slices import tool_of
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ class SessionHistory:
         """The tool an event is about; empty for most kinds. An outcome names only its action: pass the same `known`
         for all events of a list, and what it answers is not looked up again."""
         return tool_of(self._session.log, entry, {} if known is None else known)
+
+    def name_of(self, session: str) -> str:
+        """The name of another session of the store, such as a sub-agent; its id where it has none, or is not there."""
+        return name_beside(self._session.log, session)
 
     def attempts(self, turn: int | None = None, *, forks: bool = False) -> list[Course]:
         """Lists all attempts of a turn with outcome, steps, time and cost; by default, of the newest turn with more

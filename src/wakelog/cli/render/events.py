@@ -23,7 +23,6 @@ from wakelog.model.ids import Seq
 from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
 from wakelog.session import Session
-from wakelog.timeline.session_names import name_beside
 
 Tools = dict[str, str]
 """action → tool: outcomes name only the action."""
@@ -251,7 +250,7 @@ def _imported(body: dict[str, Value]) -> str:
 
 def _subagent(session: Session[Any], kind: str, body: dict[str, Value]) -> str:
     id = text_of(body.get("session", ""))
-    name = name_beside(session.log, id)
+    name = session.history.name_of(id)
     verb, field = ("started", "task") if kind == "subagent.spawned" else ("returned", "outcome")
     more = text_of(body.get(field) or "")
     return f"{verb} {name if name != id else id[:12]}" + (f": {more}" if more else "")
