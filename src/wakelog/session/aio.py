@@ -142,6 +142,7 @@ class AwaitedHistory(AwaitedVerbs):
     blame = AsyncVerb(SessionHistory.blame)
     commit = AsyncVerb(SessionHistory.commit)
     tool_of = AsyncVerb(SessionHistory.tool_of)
+    name_of = AsyncVerb(SessionHistory.name_of)
     attempts = AsyncVerb(SessionHistory.attempts)
     compare = AsyncVerb(SessionHistory.compare)
     bisect = AsyncVerb(SessionHistory.bisect)
