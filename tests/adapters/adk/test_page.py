@@ -13,7 +13,8 @@ from tests.adapters.pages import run_first_block
 
 def test_the_page_runs_and_leaves_a_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run_first_block("google-adk.md", model=ScriptedLlm.of(says("It left on Monday.")))
+    fake = ScriptedLlm.of(says("It left on Monday."))
+    names = run_first_block("google-adk.md", instead={'"gemini-2.5-flash"': "fake"}, fake=fake)
     names["sessions"].store.close()
     assert "Where is my order?" in command("log", "adk/shop/ann/s1", "--store", "agents")
     assert "1.1k tokens" in command("diff", "adk/shop/ann/s1@1", "--store", "agents")
