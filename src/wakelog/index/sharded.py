@@ -99,14 +99,14 @@ class ShardedIndex(SharedIndex):
     def _bring_all(self, patience_s: float, progress: Progress | None) -> bool:
         """Brings every shard to its present end; False when others hold some that are still behind."""
         deadline = time.monotonic() + patience_s
-        ends = self._feeds.ends()
-        todo = dict(enumerate(ends))
+        todo = {shard: end for shard, end in enumerate(self._feeds.ends()) if not self._is_there(shard, end)}
+        behind = len(todo)
         while todo:
             for shard, end in list(todo.items()):
                 if self._is_there(shard, end) or self.bring(shard, end):
                     del todo[shard]
                     if progress is not None:
-                        progress(len(ends) - len(todo), len(ends))
+                        progress(behind - len(todo), behind)
             if todo:
                 if time.monotonic() >= deadline:
                     return False

@@ -1,6 +1,7 @@
 """`wakelog otel` as a person runs it."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -102,6 +103,8 @@ def receiver(store: Path, **how: Any) -> Iterator[tuple[subprocess.Popen[str], s
 @pytest.mark.slow
 def test_a_receiver_that_is_killed_loses_nothing_that_it_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WAKELOG_DATA", str(tmp_path / "data"))
+    for name in [name for name in os.environ if name.startswith("OTEL_")]:
+        monkeypatch.delenv(name)  # what may switch the sender off
     store = tmp_path / "store"
     with receiver(store) as (process, url):
         subprocess.run([sys.executable, "-c", SENDS, url], check=True, timeout=120)
