@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 import wakelog
-from tests.encryption.keys import key_file, use_rings
 from wakelog import events as ev
 from wakelog.codec.chain import hash_body, link
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
@@ -19,18 +18,6 @@ from wakelog.model.ids import fork_id
 from wakelog.model.records import Record
 from wakelog.session import Session
 from wakelog.store import Store
-
-
-@pytest.fixture
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    use_rings(monkeypatch, tmp_path)
-    return key_file(tmp_path)
-
-
-@pytest.fixture
-def store(tmp_path: Path, key: str) -> Iterator[Store]:
-    with wakelog.open(tmp_path / "store", encryption_key=key) as store:
-        yield store
 
 
 @pytest.fixture

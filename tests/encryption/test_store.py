@@ -5,14 +5,13 @@ import hashlib
 import io
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import wakelog
-from tests.encryption.keys import key_file, use_rings
+from tests.encryption.keys import key_file
 from tests.encryption.tampering import put_bodies
 from tests.residue import residue
 from wakelog import events as ev
@@ -31,18 +30,6 @@ from wakelog.session import Session
 from wakelog.store import Store
 
 CANARY = "kingfisher"
-
-
-@pytest.fixture
-def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    use_rings(monkeypatch, tmp_path)
-    return key_file(tmp_path)
-
-
-@pytest.fixture
-def store(tmp_path: Path, key: str) -> Iterator[Store]:
-    with wakelog.open(tmp_path / "store", encryption_key=key) as store:
-        yield store
 
 
 def filled(store: Store) -> Session[Any]:

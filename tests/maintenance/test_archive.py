@@ -1,12 +1,11 @@
 """Archives in a folder or an S3 store: nothing in them is ever replaced, and a store comes back from them whole."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engines.test_blobs import s3  # noqa: F401 - a fixture
+from tests.maintenance.conftest import PLACES
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
@@ -18,17 +17,12 @@ from wakelog.maintenance.retention import apply, plan
 from wakelog.store import Store
 
 
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "folder":
-        (tmp_path / "archive").mkdir()
-        yield (tmp_path / "archive").as_uri()
-        return
-    monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("s3"))
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    yield f"s3://wakelog/{tmp_path.name}"
+@pytest.fixture(params=PLACES)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "s3":
+        return str(request.getfixturevalue("bucket"))
+    (tmp_path / "archive").mkdir()
+    return (tmp_path / "archive").as_uri()
 
 
 @pytest.fixture

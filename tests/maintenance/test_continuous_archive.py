@@ -3,7 +3,6 @@ back from it alone into any engine, and retention waits for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,7 +11,6 @@ import pytest
 import wakelog
 from tests.engines.on_nats import ON_NATS, nats_url
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
-from tests.engines.test_blobs import s3  # noqa: F401 - a fixture
 from tests.maintenance.test_parquet_archive import Clock, asked, commits, told
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
@@ -27,18 +25,6 @@ from wakelog.maintenance.retention import apply, plan
 from wakelog.store import Store
 
 HOUR_US = 3_600_000_000
-
-
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "archive")
-        return
-    monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("s3"))
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    yield f"s3://wakelog/{tmp_path.name}"
 
 
 @pytest.fixture

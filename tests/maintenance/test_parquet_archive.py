@@ -1,6 +1,5 @@
 """Archives in Parquet: every byte comes back, a second run adds what is new, and queries read nothing else."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 import wakelog
 from tests.encryption.keys import key_file, use_rings
-from tests.engines.test_blobs import s3  # noqa: F401 - a fixture
 from wakelog import events as ev
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
@@ -30,18 +28,6 @@ class Clock:
     def __call__(self) -> int:
         self.now += 1
         return self.now
-
-
-@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "it's an archive")
-        return
-    monkeypatch.setenv("AWS_ENDPOINT_URL", request.getfixturevalue("s3"))
-    monkeypatch.setenv("AWS_ALLOW_HTTP", "true")
-    monkeypatch.setenv("AWS_SKIP_SIGNATURE", "true")
-    monkeypatch.setenv("AWS_REGION", "us-east-1")
-    yield f"s3://wakelog/{tmp_path.name}"
 
 
 @pytest.fixture
