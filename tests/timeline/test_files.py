@@ -1,8 +1,18 @@
 """Which files were changed in the last turns: those in view, and no others."""
 
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 import wakelog
+from wakelog.log import Log
+from wakelog.log.reader import Entry
 from wakelog.model import events as ev
-from wakelog.timeline.files import changed_files
+from wakelog.timeline.files import PAGE, changed_files
 
 
 def edit(session: wakelog.Session, *paths: str) -> None:
@@ -71,3 +81,47 @@ def test_a_session_without_turns_or_files_has_none_and_files_outside_of_turns_ar
     session.files.record("a", "created")
     assert paths(session, 5) == []
     assert paths(session, 0) == ["a"]
+
+
+def test_the_last_turns_are_read_without_the_state_and_nothing_older(monkeypatch: Any) -> None:
+    session = wakelog.open("memory:").session("s")
+    for n in range(200):
+        edit(session, f"f{n}")
+    read: list[int] = []
+    entries = Log.entries
+
+    def noted(log: Log, **where: Any) -> Iterator[Entry]:
+        for entry in entries(log, **where):
+            read.append(entry.seq)
+            yield entry
+
+    monkeypatch.setattr(Log, "entries", noted)
+    monkeypatch.setattr(Log, "state", lambda *_: pytest.fail("the state was folded"))
+    log = Log(session.log.engine, session.id)
+    assert [f.path for f in changed_files(log, 5).files] == ["f199", "f198", "f197", "f196", "f195"]
+    first = next(e.seq for e in entries(log, after=0) if e.header.turn == 196)
+    assert min(read) > first - 2 * PAGE
+
+
+@given(st.lists(st.sampled_from(["edit", "rewind", "outside", "fail", "note"]), max_size=8), st.integers(1, 4))
+def test_the_last_turns_are_the_same_however_they_are_found(steps: list[str], last: int) -> None:
+    """Read back from the end, or by the view that the state tells."""
+    session = wakelog.open("memory:").session("s")
+    for n, step in enumerate(steps):
+        if step == "rewind":
+            session.rewind(f"e{1 + n * 7 % session.head.seq}")
+        elif step == "outside":
+            session.files.record(f"o{n}", "created")
+        elif step == "note":
+            session.append(*(ev.FactRecorded(key=str(k), value=k) for k in range(70)))
+        else:
+            with contextlib.suppress(ValueError), session.turn("edit"):
+                session.append(ev.ActionRequested(action=f"x{n}", tool="edit", effect="write"))
+                session.append(ev.FileChanged(path=f"f{n % 5}", action=f"x{n - n % 2}"))
+                if step == "fail":
+                    raise ValueError("no")
+    for at in (None, session.head.seq // 2 + 1):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("wakelog.timeline.files._newest", lambda *_: None)
+            expected = session.files.modified(last, at=at)
+        assert session.files.modified(last, at=at) == expected

@@ -1,12 +1,13 @@
 """Which files were changed in the last turns: one row for each path, from the events in view, newest first.
 
 Only turns in view count, because rewound changes do not explain what the project looks like now. Nothing older than the
-requested turns is read.
+requested turns is read. What comes after the newest rewind is in view, so the state, which tells the view, is asked
+only where a rewind stands among these turns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -15,6 +16,9 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.timeline.points import attempts_of
 from wakelog.timeline.slices import tool_of
+
+PAGE = 64
+"""So many events are read at a time, from the newest back."""
 
 
 class ChangedFile(msgspec.Struct, frozen=True):
@@ -42,24 +46,64 @@ class ChangedFiles(msgspec.Struct, frozen=True):
 
 def changed_files(log: Log, last: int = 5, *, at: Seq | None = None) -> ChangedFiles:
     """The files changed in the last turns in view; with 0, in all of the history in view, also outside of turns."""
-    upto = log.head().seq if at is None else at
+    head = log.head()
+    upto = head.seq if at is None else at
+    near = _newest(log, last, upto) if last and head.turn and 0 < upto <= head.seq else None
+    if near is not None:
+        return ChangedFiles(near[0], _files(log, near[1], near[0]))
     view = log.view(upto)
     turns = _turns(log, view, last) if last else ()
     if last and not turns:
         return ChangedFiles((), ())
     first = attempts_of(log, turns[0])[0].first if turns else 1
     seen: set[int] = set()
+    files = _files(log, _in_view(log, view, first), turns, seen)
+    return ChangedFiles(turns if last else tuple(sorted(seen - {0})), files)
+
+
+def _files(
+    log: Log, entries: Iterable[Entry], turns: tuple[int, ...], seen: set[int] | None = None
+) -> tuple[ChangedFile, ...]:
+    """The files changed in some turns, the last changed first. With `seen`, in any turn, and those are noted there."""
     found: dict[str, ChangedFile] = {}
     tools: dict[str, str] = {}
-    for entry in _in_view(log, view, first):
-        tool_of(log, entry, tools)
-        turn = entry.header.turn
-        if turn:
-            seen.add(turn)
-        if entry.kind == "file.changed" and (not last or turn in turns):
+    unnamed: dict[str, list[Entry]] = {}
+    for entry in entries:
+        if seen is not None:
+            seen.add(entry.header.turn)
+        if entry.kind.startswith("action."):
+            action = str(entry.body.get("action", ""))
+            if isinstance(entry.body.get("tool"), str):
+                tool_of(log, entry, tools)
+            elif action not in tools:
+                unnamed.setdefault(action, []).append(entry)
+        elif entry.kind == "file.changed" and (not turns or entry.header.turn in turns):
+            for call in unnamed.pop(str(entry.body.get("action", "")), ()):
+                tool_of(log, call, tools)  # looked up only for calls that changed a file: it is a read
             _note(found, entry, tools)
-    newest = sorted(found.values(), key=lambda f: -f.seq)
-    return ChangedFiles(turns if last else tuple(sorted(seen)), tuple(newest))
+    return tuple(sorted(found.values(), key=lambda f: -f.seq))
+
+
+def _newest(log: Log, last: int, upto: Seq) -> tuple[tuple[int, ...], list[Entry]] | None:
+    """The last turns up to an event and their events, in order, read back from there; None when a rewind was met."""
+    turns: set[int] = set()
+    pages: list[list[Entry]] = []
+    low = upto
+    while low > 0:
+        high, low = low, max(0, low - PAGE)
+        page = list(log.entries(after=low, upto=high))
+        if any(entry.kind == "history.rewound" for entry in page):
+            return None
+        pages.append(page)
+        turns.update(entry.header.turn for entry in page if entry.kind == "turn.started")
+        # Turns do not go back, so all attempts of a turn were read when an event of one before it was.
+        before = next((entry.header.turn for entry in page if entry.header.turn), 0)
+        if before and len(turns) >= last and before < sorted(turns)[-last]:
+            break
+    chosen = tuple(sorted(turns)[-last:])
+    entries = [entry for page in reversed(pages) for entry in page]
+    begun = (n for n, entry in enumerate(entries) if entry.kind == "turn.started" and entry.header.turn in chosen)
+    return chosen, entries[next(begun, len(entries)) :]
 
 
 def _turns(log: Log, view: list[tuple[Seq, Seq]], last: int) -> tuple[int, ...]:
