@@ -29,6 +29,7 @@ FILES = "files modified in the last 5 turns, cold"
 CATCH_UP = "index catch-up"
 INDEX_SIZE = "size of the index"
 MESSAGES = "all messages, cold"
+PAGE = "the last 100 messages, cold"
 CONTEXT = "context of 8,000 tokens, cold"
 STATUS = "wakelog status"
 COMPLETION = "completion of a session's name"
@@ -43,7 +44,12 @@ session = wakelog.open(sys.argv[1], redact=None).session("long")
 session.log.state()
 import wakelog.session.context
 before, began = peak_mb(), time.process_time()
-session.messages() if sys.argv[2] == "messages" else session.context.window(8_000)
+ask = {
+    "messages": session.messages,
+    "page": lambda: session.messages(limit=100),
+    "context": lambda: session.context.window(8_000),
+}
+ask[sys.argv[2]]()
 print((time.process_time() - began) * 1e3, peak_mb() - before)
 """
 
@@ -61,6 +67,7 @@ def measure_long(turns: list[Turn], times: int, folder: Path) -> list[Looking]:
         found = [
             Looking(FILES, where, _cold(place, times, lambda session: session.files.modified(5))),
             *_alone(place, where, MESSAGES, "messages"),
+            *_alone(place, where, PAGE, "page"),
             *_alone(place, where, CONTEXT, "context"),
         ]
         with _unsynced(place) as store:

@@ -174,7 +174,7 @@ EXAMPLES: dict[str, Callable[[World], Example]] = {
     "events": _session(query={"place": "@1", "payloads": 100}),
     "event": _session(path={"place": "e2"}),
     "payload": lambda w: _of(w, path={"seq": str(w.payload[0]), "hash": w.payload[1].hex()}),
-    "messages": _session(),
+    "messages": _session(query={"limit": 1, "before": 1000}),
     "diff": lambda w: _of(w, query={"other": w.fork.name}),
     "blame": _session(query={"pointer": "/facts"}),
     "changed_files": _session(query={"last": 2}),

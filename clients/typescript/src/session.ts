@@ -107,9 +107,9 @@ export class Session {
     return this.#get("/diff", { a, b });
   }
 
-  /** The messages in view, oldest first. */
-  async messages(at?: string): Promise<Message[]> {
-    return (await this.#get<MessagesAnswer>("/messages", { at })).messages;
+  /** The messages in view, oldest first: all, or the last `limit`; `before` is the `seq` of the page after. */
+  async messages(at?: string, page: { limit?: number; before?: number } = {}): Promise<Message[]> {
+    return (await this.#get<MessagesAnswer>("/messages", { at, ...page })).messages;
   }
 
   /** Live events of this session. */

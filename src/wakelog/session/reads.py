@@ -17,7 +17,8 @@ from wakelog.model.document import State
 from wakelog.model.ids import Seq
 from wakelog.model.records import Anchor, Head
 from wakelog.session.base import Base, S, What, Where
-from wakelog.timeline.messages import Message, read_messages
+from wakelog.timeline.message_page import read_message_page
+from wakelog.timeline.messages import Message
 from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
 from wakelog.timeline.slices import Slice, read_slice
 
@@ -54,10 +55,15 @@ class SessionReads(Base[S]):
         found: Point | Range = resolve_range(self.log, selector)
         return self.log.entries(after=found.first - 1, upto=found.last)
 
-    def messages(self, at: Where = None, *, compacted: bool = True) -> list[Message]:
+    def messages(
+        self, at: Where = None, *, compacted: bool = True, limit: int | None = None, before: Seq | None = None
+    ) -> list[Message]:
         """Returns the messages in view, oldest first. Messages that were rewound are left out; they are still in the
-        log. A compacted range is given as its summary; `compacted=False` gives the original messages."""
-        return read_messages(self.log, self._upto(at), compacted=compacted)
+        log. A compacted range is given as its summary; `compacted=False` gives the original messages.
+
+        With `limit`, only the last ones, and what is older is not read; `before`, the `seq` of the first message of a
+        page, gives the page before it."""
+        return read_message_page(self.log, self._upto(at), compacted=compacted, limit=limit, before=before)
 
     def diff(self, a: Where = None, b: Where = None, *, other: Base[Any] | None = None) -> TurnDiff:
         """Shows what changed from `a` to `b`, with event, tool and reason; by default, what the last turn changed.

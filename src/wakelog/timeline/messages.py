@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from wakelog.errors import NotFoundError
@@ -14,7 +16,10 @@ from wakelog.model.ids import Seq
 from wakelog.model.parts import Asked, Text, content_text, parts_of, reply_of, text_of
 from wakelog.model.payloads import as_ref
 from wakelog.model.values import Value
-from wakelog.timeline.compactions import compactions_in, outermost, subtract
+from wakelog.timeline.compactions import Compaction, compactions_in, outermost, subtract
+
+REPLIES = frozenset({"action.succeeded", "action.recorded", "action.reconciled"})
+"""Kinds that may hold what a model answered."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -44,35 +49,63 @@ def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
     return ev.MessageAdded(role="assistant", content=content, name=name)
 
 
+class MessageView(msgspec.Struct, frozen=True):
+    """Where messages are at a point: the ranges in view, and the compactions whose summaries stand for the rest."""
+
+    at: Seq
+    ranges: list[tuple[Seq, Seq]]
+    summaries: list[Compaction]
+
+
+def view_messages(log: Log, at: Seq | None, *, compacted: bool) -> MessageView:
+    """Where the messages in view at a point are; without compactions, unless they are asked for."""
+    at, state = log.now() if at is None else (at, log.state(at))
+    summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
+    ranges = subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries])
+    return MessageView(at, ranges, summaries)
+
+
 def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
     """The messages in view at a point. A compacted range is given as its summary (role "summary"), unless `compacted`
     is false. A turn's input that no message says is a message of the user, as in an imported session. Model answers are
     included, each once: if the agent also recorded the answer as a message of the same turn, that message is used. An
     erased or pruned message says so and is not skipped."""
-    at, state = log.now() if at is None else (at, log.state(at))
-    summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
+    return [message for _, message in read_all(log, view_messages(log, at, compacted=compacted))]
+
+
+def read_all(log: Log, view: MessageView) -> list[tuple[Seq, Message]]:
+    """All messages of a view with where they stand, in order."""
+    read = (log.entries(after=first - 1, upto=last, payloads=True) for first, last in view.ranges)
+    placed, _ = read_placed(log, (entry for entries in read for entry in entries))
+    return sorted([*placed, *summary_messages(log, view.summaries)], key=lambda p: p[0])
+
+
+def read_placed(log: Log, entries: Iterable[Entry]) -> tuple[list[tuple[Seq, Message]], list[Message]]:
+    """The messages of some events with where they stand, and what models answered, said by a message or not."""
     placed: list[tuple[Seq, Message]] = []
     replies: list[Message] = []
     is_model: dict[Value, bool] = {}
-    for first, last in subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries]):
-        for entry in log.entries(after=first - 1, upto=last, payloads=True):
-            if entry.kind == "turn.started" and entry.body.get("input") is not None and not is_input_said(log, entry):
-                asked = _message(log, entry, "input")
-                placed.append((entry.seq, msgspec.structs.replace(asked, role="user")))
-            elif entry.kind == "message.added":
-                placed.append((entry.seq, _message(log, entry, "content")))
-            elif entry.kind in ASKS:
-                is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
-            if entry.kind in ("action.succeeded", "action.recorded", "action.reconciled"):
-                action = entry.body.get("action")
-                if action not in is_model:  # asked for by an attempt that is out of view
-                    is_model[action] = _asked_model(log, entry)
-                replies += _reply(log, entry) if is_model[action] else []
+    for entry in entries:
+        if entry.kind == "turn.started" and entry.body.get("input") is not None and not is_input_said(log, entry):
+            asked = _message(log, entry, "input")
+            placed.append((entry.seq, msgspec.structs.replace(asked, role="user")))
+        elif entry.kind == "message.added":
+            placed.append((entry.seq, _message(log, entry, "content")))
+        elif entry.kind in ASKS:
+            is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
+        if entry.kind in REPLIES:
+            action = entry.body.get("action")
+            if action not in is_model:  # asked for by an attempt that is out of view
+                is_model[action] = _asked_model(log, entry)
+            replies += _reply(log, entry) if is_model[action] else []
     placed += [(reply.seq, reply) for reply in _unsaid(replies, [message for _, message in placed])]
-    for each in summaries:
-        summary = _message(log, log.entry(each.seq), "summary")
-        placed.append((each.first, msgspec.structs.replace(summary, role="summary")))
-    return [message for _, message in sorted(placed, key=lambda p: p[0])]
+    return placed, replies
+
+
+def summary_messages(log: Log, compactions: Iterable[Compaction]) -> list[tuple[Seq, Message]]:
+    """The summaries that stand for compacted ranges, each where its range began."""
+    read = ((each.first, _message(log, log.entry(each.seq), "summary")) for each in compactions)
+    return [(place, msgspec.structs.replace(message, role="summary")) for place, message in read]
 
 
 def is_input_said(log: Log, started: Entry) -> bool:

@@ -33,6 +33,8 @@ _COMMANDS = {
     "session.deleted": "delete",
 }
 SHOWN = 8
+LOOKED_AT = 20
+"""So many messages are read at a time, for the last words of somebody."""
 
 
 @click.command("pause")
@@ -258,8 +260,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
 
 def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
-    messages = [m for m in session.messages() if m.role != "user" or m.name not in ASIDES]
-    said = {role: next((m for m in reversed(messages) if m.role == role), None) for role in ("user", "assistant")}
+    said = _last_said(session)
     return {
         "session": session.id,
         "name": session.name,
@@ -270,8 +271,8 @@ def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
         "goal": state["goal"],
         "turn": state["turn"],
         "holder": session.log.living_holder(),
-        "last_user": said["user"].text if said["user"] else None,
-        "last_assistant": said["assistant"].text if said["assistant"] else None,
+        "last_user": said.get("user"),
+        "last_assistant": said.get("assistant"),
         "facts": {key: fact["value"] for key, fact in state["facts"].items()},
         "dead_ends": list(state["dead_ends"].values()),
         "pending": [{"action": action, **entry} for action, entry in state["pending_actions"].items()],
@@ -279,6 +280,18 @@ def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
         "agent": own_agent(session),
         "python": f"wakelog.open().resume({session.name or session.id!r})",
     }
+
+
+def _last_said(session: Session[Any]) -> dict[str, str]:
+    """The last words of the user and of the agent, by role, as far as there are any."""
+    said: dict[str, str] = {}
+    before: int | None = None
+    while len(said) < 2 and (page := session.messages(limit=LOOKED_AT, before=before)):
+        for message in reversed(page):
+            if message.role == "assistant" or (message.role == "user" and message.name not in ASIDES):
+                said.setdefault(message.role, message.text)
+        before = page[0].seq
+    return said
 
 
 def _show(ctx: CommandContext, data: dict[str, Any]) -> None:

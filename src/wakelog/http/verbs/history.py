@@ -91,6 +91,13 @@ class PayloadsQuery(Query, frozen=True):
     """Payloads up to this many bytes are given in full; larger ones as references."""
 
 
+class MessagesQuery(At, frozen=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)] | None = None
+    """Only the last ones; what is older is not read."""
+    before: Position | None = None
+    """The `seq` of the first message of a page, for the page before it."""
+
+
 class MessagesAnswer(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
 
@@ -245,9 +252,9 @@ def payload(call: VerbRequest) -> Raw:
 
 
 @route("GET", "/sessions/{session}/messages", by_head=True)
-def messages(call: VerbRequest, query: At) -> MessagesAnswer:
-    """Returns the messages in view, oldest first, with their payloads."""
-    found = call.session().messages(query.at or None)
+def messages(call: VerbRequest, query: MessagesQuery) -> MessagesAnswer:
+    """Returns the messages in view, oldest first, with their payloads; all of them, or the last ones."""
+    found = call.session().messages(query.at or None, limit=query.limit, before=query.before)
     return MessagesAnswer(tuple(msgspec.structs.replace(m, content=without_bytes(m.content)) for m in found))
 
 

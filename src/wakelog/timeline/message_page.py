@@ -1,0 +1,102 @@
+"""A page of the messages of a session, read back from its end or from a message: what is older is not read.
+
+A model's answer is left out where a message of its turn says the same, so a turn is read whole before any of its
+messages is told. Turns do not go back, so that is so once an event of an earlier turn was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from wakelog.errors import InvalidInputError
+from wakelog.log import Log
+from wakelog.log.reader import Entry
+from wakelog.model.ids import Seq
+from wakelog.timeline.compactions import Ranges
+from wakelog.timeline.messages import (
+    Message,
+    MessageView,
+    read_all,
+    read_placed,
+    summary_messages,
+    view_messages,
+)
+
+PAGE = 256
+"""So many events are read at a time, from the newest back."""
+
+
+def read_message_page(
+    log: Log, at: Seq | None = None, *, compacted: bool = True, limit: int | None = None, before: Seq | None = None
+) -> list[Message]:
+    """The last `limit` messages in view at a point, oldest first; those before the message at `before`, if one is
+    given."""
+    if limit is not None and limit < 1:
+        raise InvalidInputError(f"limit is {limit}; it must be 1 or more", kind="bad-limit")
+    view = view_messages(log, at, compacted=compacted)
+    if before is None:
+        end = view.at + 1
+    else:
+        # A summary stands where its range began.
+        end = next((c.first for c in view.summaries if c.seq == before), before)
+    if limit is None:
+        return [message for place, message in read_all(log, view) if place < end]
+    found = _read_back(log, view, end, limit)
+    if found is None:
+        found = [(place, message) for place, message in read_all(log, view) if place < end]
+    return [message for _, message in found[-limit:]]
+
+
+def _read_back(log: Log, view: MessageView, end: Seq, limit: int) -> list[tuple[Seq, Message]] | None:
+    """The messages before `end` with where they stand, at least `limit` if there are so many. None where only all of
+    them can tell: outside of turns a message may say what any model call answered."""
+    entries: list[Entry] = []
+    pages = _pages(log, view.ranges, end - 1)
+    enough = limit
+    while True:
+        page = next(pages, None)
+        if page is not None:
+            entries[:0] = page if entries else [*page, *_rest_of_turn(log, view.ranges, end, page)]
+            if len(entries) < enough:
+                continue
+        begin = _whole_from(entries) if page is not None else 0
+        placed, replies = read_placed(log, entries)
+        if not all(reply.turn for reply in replies):
+            return None
+        placed += summary_messages(log, (c for c in view.summaries if begin <= c.first < end))
+        found = sorted(((place, m) for place, m in placed if begin <= place < end), key=lambda p: p[0])
+        if page is None or len(found) >= limit:
+            return found
+        enough = 2 * len(entries)
+
+
+def _pages(log: Log, ranges: Ranges, upto: Seq) -> Iterator[list[Entry]]:
+    """The events in view up to one, a page at a time, the newest page first."""
+    for first, last in reversed(ranges):
+        last = min(last, upto)
+        while last >= first:
+            low = max(first, last - PAGE + 1)
+            yield list(log.entries(after=low - 1, upto=last, payloads=True))
+            last = low - 1
+
+
+def _rest_of_turn(log: Log, ranges: Ranges, end: Seq, page: Sequence[Entry]) -> list[Entry]:
+    """What follows `end` of the turn that it is in."""
+    turn = max((entry.header.turn for entry in page), default=0)
+    rest: list[Entry] = []
+    for first, last in ranges if turn else ():
+        for entry in log.entries(after=max(first, end) - 1, upto=last, payloads=True) if last >= end else ():
+            if entry.header.turn > turn:
+                return rest
+            rest.append(entry)
+    return rest
+
+
+def _whole_from(entries: Sequence[Entry]) -> Seq:
+    """From where on all turns are read whole."""
+    turns = [entry.header.turn for entry in entries]
+    lowest = min(filter(None, turns), default=0)
+    if not lowest:
+        # Outside of turns nothing depends on what is before it.
+        return entries[0].seq
+    return next((e.seq for e, turn in zip(entries, turns, strict=True) if turn > lowest), entries[-1].seq + 1)
