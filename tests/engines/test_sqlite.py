@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import apsw
@@ -12,7 +12,9 @@ import pytest
 from tests.residue import residue
 from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine, connection
+from wakelog.engines.sqlite.fork_safety import gate
 from wakelog.errors import (
+    ConflictError,
     CorruptLogError,
     NotAllowedError,
     NotFoundError,
@@ -90,6 +92,34 @@ def test_two_engine_objects_write_in_turns(engine: SqliteEngine, path: Path) -> 
         store((engine, other)[i % 2], writer.seal(fact("k", i)))
     assert stored(engine, writer.session) == stored(other, writer.session) == given(*writer.commits)
     other.close()
+
+
+def test_a_new_session_does_not_make_old_heads_look_new(engine: SqliteEngine, path: Path) -> None:
+    """What another process wrote since is noticed at the next append, whatever was stored in between."""
+    writer = opened(engine)
+    other = SqliteEngine(path)
+    ours, theirs = writer.rival(fact("ours")), writer.rival(fact("theirs"))
+    store(other, theirs)
+    opened(engine)
+    with pytest.raises(ConflictError) as caught:
+        engine.submit(ours).result()
+    assert caught.value.kind == "head-moved"
+    other.close()
+
+
+def test_a_fork_between_a_commit_and_its_answer_waits(engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a fork all connections are closed that nobody is using."""
+    writer, transact = opened(engine), engine._pool.transact
+
+    def fork_after(work: Callable[[apsw.Connection], apsw.Connection]) -> apsw.Connection:
+        done = transact(work)
+        if gate.shut(0):
+            engine.hang_up()
+        gate.open()
+        return done
+
+    monkeypatch.setattr(engine._pool, "transact", fork_after)
+    assert engine.submit(writer.seal(fact("a"))).result().seq == 2
 
 
 def test_many_that_open_a_new_store_at_once_all_get_it(path: Path) -> None:

@@ -133,9 +133,10 @@ class SqliteEngine:
             return db
 
         try:
-            db = self._pool.transact(store)
-            # What was just committed is not news. Nothing was read since, so nobody else's commit is counted here.
-            self._heads_as_of = (self._pool.writers, db.data_version())
+            with fork_safety.gate.inside():  # the connection is asked once more: no fork may close it before that
+                db = self._pool.transact(store)
+                # What was just committed is not news. Nothing was read since, so nobody else's commit is counted here.
+                self._heads_as_of = (self._pool.writers, db.data_version())
             return []
         except (OverflowError, UnicodeEncodeError, TypeError) as exc:
             assert at is not None
@@ -163,8 +164,9 @@ class SqliteEngine:
 
     def _store_one(self, db: apsw.Connection, packed: PackedCommit) -> Head:
         commit = packed.commit
+        self._forget_old_heads(db)
         number = self._number(db, commit.session)
-        head = self._last_head(db, number, commit.session) if number else None
+        head = (self._heads.get(number) or tables.head_of(db, number, commit.session)) if number else None
         answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
         if answer is not None:
             return answer
@@ -180,15 +182,14 @@ class SqliteEngine:
         self._heads[number] = after
         return after
 
-    def _last_head(self, db: apsw.Connection, number: int, session: SessionId) -> Head:
-        """The head as this process wrote it, if no other has written since: the data version tells, to one connection.
-        It moved at the start of this transaction, if at all."""
+    def _forget_old_heads(self, db: apsw.Connection) -> None:
+        """Heads are those that this process wrote, while no other has written since: the data version tells, to one
+        connection. It moved at the start of this transaction, if at all; so every commit asks, even the first of a new
+        session, since the version is noted as known when the transaction ends."""
         as_of = (self._pool.writers, db.data_version())
         if as_of != self._heads_as_of:
             self._heads.clear()
             self._heads_as_of = as_of
-        head = self._heads.get(number)
-        return tables.head_of(db, number, session) if head is None else head
 
     @staticmethod
     def _known(db: apsw.Connection, number: int, commit: Commit, head: Head) -> Known | None:
