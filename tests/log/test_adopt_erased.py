@@ -167,3 +167,30 @@ def test_erasing_while_it_is_adopted_takes_the_adoption_back(
     assert not _holds(parent, SECRET)
     assert verify(fresh(parent)).ok
     parent.adopt(secretive)
+
+
+@pytest.mark.parametrize("where", ["fork", "parent"])
+def test_erasing_before_the_content_is_fetched_adopts_nothing(
+    parent: Log, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """A fork's events name content that is fetched one by one, later than the events are read."""
+    said = parent.record(ev.MessageAdded(role="user", content=SECRET * 1000))
+    fork = parent.fork()
+    own = fork.record(ev.MessageAdded(role="user", content=(SECRET if where == "parent" else "other") * 1000))
+    read = fork.state
+
+    def state(at: int | None = None) -> object:
+        """Asked for when the fork's events have been read, and their content has not."""
+        monkeypatch.undo()
+        log, seq = (fork, own) if where == "fork" else (parent, said)
+        erase(Log(log.engine, log.id), [seq])
+        return read(at)
+
+    monkeypatch.setattr(fork, "state", state)
+    with pytest.raises(ConflictError) as caught:
+        parent.adopt(fork)
+    assert caught.value.kind == "erased-meanwhile"
+    assert not [entry for entry in fresh(parent).entries() if entry.kind == "history.adopted"]
+    parent.adopt(fork)
+    assert not _holds(parent, SECRET if where == "parent" else "other")
+    assert verify(fresh(parent)).ok

@@ -73,13 +73,24 @@ def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool)
     if not force:
         _refuse_if_moved_on(log, fork, left, head)
     to, own = _split(fork, at, left)
-    return AdoptionPlan(head, fork_head, tuple(_steps(log, fork, at, left, to, own, seq=head + 2, why=why)))
+    try:
+        steps = tuple(_steps(log, fork, at, left, to, own, seq=head + 2, why=why))
+    except NotFoundError as exc:
+        if exc.kind != "payload-gone" or not (_erased_since(fork, fork_head) or _erased_since(log, head)):
+            raise
+        raise ConflictError(
+            f"something was erased while {log} adopted {fork}; nothing was adopted",
+            kind="erased-meanwhile",
+            hint="adopt it again",
+            head_seq=log.head().seq,
+        ) from exc
+    return AdoptionPlan(head, fork_head, steps)
 
 
 def refuse_if_erased(log: Log, fork: Log, plan: AdoptionPlan) -> None:
     """ConflictError when something was erased from the fork while it was being adopted: a copy may have brought it
     back. What was adopted is erased again, and taken back."""
-    if any("payload.erased" in commit.kinds for commit in fork.engine.read(fork.id, after=plan.fork_head)):
+    if _erased_since(fork, plan.fork_head):
         from wakelog.log.removal import erase
 
         last = plan.head + len(plan.steps)
@@ -109,6 +120,10 @@ def adoptions(engine: Engine, fork: Head, *, since: Seq) -> Iterator[Entry]:
                 )
             if entry.body.get("session") == fork.session and entry.body.get("at", 0) >= since:
                 yield entry
+
+
+def _erased_since(log: Log, seq: Seq) -> bool:
+    return any("payload.erased" in commit.kinds for commit in log.engine.read(log.id, after=seq))
 
 
 def _left_at(log: Log, fork: Log) -> Seq:
