@@ -10,7 +10,7 @@ from wakelog.log.log import DEEP_FORK
 from wakelog.log.removal import delete
 from wakelog.log.verify import verify
 from wakelog.model import events as ev
-from wakelog.model.ids import root_of
+from wakelog.model.ids import SessionId, root_of
 from wakelog.testing.builders import fact, message
 
 BIG = "larger than what stays in a body " * 40
@@ -158,6 +158,16 @@ def test_a_rewind_in_a_fork_reaches_into_the_parents_part(new_log: NewLog) -> No
     assert fork.view() == [(1, 2), (6, 6)]
     assert log.state()["facts"]["a"]["value"] == 3
     assert verify(fork).ok
+
+
+def test_forks_are_listed_by_the_time_they_were_made(new_log: NewLog) -> None:
+    """Ids of forks are random, and the last write is not when a fork was made."""
+    log = new_log(fact("a"))
+    ids = [SessionId(f"{root_of(log.id)}.{letter * 8}") for letter in "CABD"]
+    for session in ids:
+        log.fork(session=session)
+    Log(log.engine, ids[0], clock=log.clock).append(fact("later"))
+    assert [head.session for head in log.forks()] == ids
 
 
 def test_many_fork_one_session_at_once(new_log: NewLog) -> None:

@@ -153,8 +153,7 @@ def _attempt(log: Log, span: Span, name: str, several: bool) -> Extent:
 
 def _forks(log: Log) -> list[Log]:
     """The session's forks, the oldest first."""
-    forks = [Log(log.engine, head.session, clock=log.clock, redact=log.redact) for head in log.engine.children(log.id)]
-    return sorted(forks, key=lambda fork: (fork.entry(_left_at(fork) + 1).header.at, fork.id))
+    return [Log(log.engine, head.session, clock=log.clock, redact=log.redact) for head in log.forks()]
 
 
 def _left_at(fork: Log) -> Seq:

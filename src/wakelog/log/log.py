@@ -16,7 +16,18 @@ from wakelog.log.damage import Told, entries_around
 from wakelog.log.holder import living_turn
 from wakelog.log.intake import Redact, admit, default_redact
 from wakelog.log.keyless_fork import fork_without_key
-from wakelog.log.reader import Entry, fetch, fold_at, lineage, prune_over, read_entries, resolve, rewind_at, sound_head
+from wakelog.log.reader import (
+    Entry,
+    fetch,
+    fold_at,
+    forks_of,
+    lineage,
+    prune_over,
+    read_entries,
+    resolve,
+    rewind_at,
+    sound_head,
+)
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.log.seal import SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
@@ -310,6 +321,10 @@ class Log(Appender):
             # Erased while the fork was made: its snapshot may hold what is gone.
             self.engine.drop_snapshots(child)
         return Log(self.engine, child, clock=self.clock, redact=self.redact)
+
+    def forks(self) -> list[Head]:
+        """The heads of this session's own forks, the oldest first: their ids are random."""
+        return forks_of(self.engine, self.id)
 
     def adopt(
         self, fork: Log, at: Seq | None = None, *, why: str = "", force: bool = False, guard: int | None = None

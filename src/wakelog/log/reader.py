@@ -101,6 +101,21 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
         return found
 
 
+def forks_of(engine: Engine, session: SessionId) -> list[Head]:
+    """A session's direct forks, by the time they were made."""
+    return sorted(engine.children(session), key=lambda fork: (_forked_at(engine, fork), fork.session))
+
+
+def _forked_at(engine: Engine, fork: Head) -> int:
+    """When a fork was made; of a damaged one only its last write is known."""
+    assert fork.fork is not None
+    try:
+        first = next(iter(engine.read(fork.session, after=fork.fork.at, upto=fork.fork.at + 1)), None)
+    except CorruptLogError:
+        first = None
+    return fork.at if first is None else first.at
+
+
 def lineage(
     engine: Engine,
     session: SessionId,

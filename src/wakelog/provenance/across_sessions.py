@@ -163,7 +163,7 @@ class _Spread:
             if entry.kind == "subagent.spawned" and (child := self._open(log, str(entry.body.get("session", "")))):
                 via = Crossing("spawned", log.id, seq, child.id, 1, "derived")
                 yield _Arrival(child, frozenset({1}), via, True)
-        for fork in log.engine.children(log.id):
+        for fork in log.forks():
             assert fork.fork is not None
             at = fork.fork.at
             shared = frozenset(seq for seq in roots if seq <= at)

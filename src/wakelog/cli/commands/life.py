@@ -139,7 +139,7 @@ def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: boo
     found = ctx.session(session, in_full=True)
     refuse_any_held(ctx.store, [found.id])
     head = found.head
-    forks = [str(h) for h in ctx.store.engine.children(found.id)]
+    forks = [str(h) for h in found.log.forks()]
     name = label(found)
     if ctx.is_for_people:
         own = head.seq - (head.fork.at if head.fork else 0)

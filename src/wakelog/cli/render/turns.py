@@ -341,7 +341,7 @@ def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]) 
         mark = _mark_text(session, entry)
         if mark:
             found.append((entry.seq, _drawer(*mark, entry.seq)))
-    for child in session.log.engine.children(session.id):
+    for child in session.log.forks():
         if child.fork and low <= child.fork.at <= high:
             name = child.name or short_id(child.session)
             text = f"{name} forked here, now @{child.turn} {child.status}"
