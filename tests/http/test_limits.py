@@ -135,6 +135,17 @@ def test_a_question_may_not_be_as_large_as_what_is_stored(serve: Serve) -> None:
     assert asker.post("/v1/sessions/s/events", {"events": [event]}).status == 200
 
 
+def test_a_query_beyond_its_limits_cannot_be_processed(serve: Serve) -> None:
+    """No conflict with the state of anything: the same query is refused again."""
+    running = serve(rate=0)
+    asker = Asker(running.url, running.key)
+    endless = "with recursive r(x) as (select 1 union all select x + 1 from r) select count(*) from r"
+    reply = asker.post("/v1/query", {"sql": endless, "timeout_s": 0.05})
+    assert (reply.status, reply.kind, reply.json["group"]) == (422, "query-too-slow", "not-allowed")
+    reply = asker.post("/v1/query", {"sql": "select zeroblob(2000000000)"})
+    assert (reply.status, reply.kind, reply.json["group"]) == (422, "query-too-big", "not-allowed")
+
+
 # Heads, before any key
 
 

@@ -32,6 +32,8 @@ KINDS = {
     "body-too-complex": 413,
     "bundle-too-large": 413,
     "wrong-media": 415,
+    "query-too-big": 422,
+    "query-too-slow": 422,
     "too-many-requests": 429,
     "head-too-large": 431,
 }
