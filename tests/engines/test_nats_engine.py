@@ -359,6 +359,33 @@ def test_an_event_is_found_in_a_long_session_by_a_few_questions(
         assert len(asked) < 30
 
 
+def test_a_new_session_takes_few_questions(engine: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store(engine)
+    store.session("before")
+    asked: list[str] = []
+    connection: Any = engine._connection
+    question = connection._api
+
+    async def counted(name: str, data: bytes) -> Any:
+        asked.append(name)
+        return await question(name, data)
+
+    monkeypatch.setattr(connection, "_api", counted)
+    session = store.session("new")
+    assert len(asked) == 3, asked  # the name, the session, the layout
+    assert session.log.head().name == "new"
+
+
+def test_a_session_that_was_missing_a_moment_ago_may_be_there(engine: NatsEngine, other: NatsEngine) -> None:
+    writer = CommitWriter()
+    with pytest.raises(NotFoundError):
+        engine.head(writer.session)
+    other.submit(first := writer.open()).result()
+    second = writer.seal(fact("k", 1))
+    assert engine.submit(second).result().seq == 2
+    assert engine.submit(first).result().seq == 1  # it was stored before
+
+
 def test_news_come_without_looking(engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feed, "LOOK_AGAIN_S", 3600.0)
     writer = opened(engine)

@@ -45,3 +45,13 @@ def test_a_diff_asks_its_engine_a_handful_of_times(
     engine.calls.clear()
     assert session.diff(*places)
     assert len(engine.calls) <= most, engine.calls
+
+
+def test_a_session_is_opened_with_as_few_questions_as_it_takes() -> None:
+    engine = CountingEngine(MemoryEngine())
+    store = Store(engine)
+    store.session("new")
+    assert engine.calls == ["find", "claim", "submit"]
+    engine.calls.clear()
+    store.resume("new")
+    assert engine.calls == ["find", "head"]

@@ -54,8 +54,10 @@ class Log(Appender):
         redact: Redact | None = default_redact,
         even_deleted: bool = False,
         even_damaged: bool = False,
+        head: Head | None = None,
     ) -> None:
-        """Opens an existing session; NotFoundError when there is none or it was deleted.
+        """Opens an existing session; NotFoundError when there is none or it was deleted. `head` is for who was just
+        told it.
 
         A deleted session whose content is still there, because forks read through it, opens when `even_deleted`. When
         `even_damaged`, a session whose head cannot be trusted opens for reading, up to the newest event that can be.
@@ -63,7 +65,7 @@ class Log(Appender):
         self.even_damaged = even_damaged
         self.engine = engine
         self.id = session
-        head = self.head()
+        self.opened_at = head = head or self.head()
         if head.status == "deleted" and not even_deleted:
             raise NotFoundError(f"session {session} was deleted", kind="session-deleted")
         self.segments = lineage(engine, session, sound_head if even_damaged else None, own=head)
@@ -88,8 +90,8 @@ class Log(Appender):
         """A new root session, whose first event is `opened`. ConflictError when the id is taken."""
         tip = Tip(Fold())
         sealed = seal(tip, session, admit((opened, *events), redact), now=clock())
-        engine.submit(sealed.commit).result()
-        log = cls(engine, session, clock=clock, redact=redact)
+        head = engine.submit(sealed.commit).result()
+        log = cls(engine, session, clock=clock, redact=redact, head=head)
         log._tip = tip
         return log
 

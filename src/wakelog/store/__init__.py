@@ -182,17 +182,20 @@ class Store(StoreQuestions):
         return session
 
     def _open_or_create(self, name: str, opened: ev.SessionOpened, place: GitPlace) -> tuple[Log, bool]:
-        session = self.engine.find(check_text(name, "a name"))
+        session, is_new = self.engine.find(check_text(name, "a name")), False
         if session is None:
             check_name(name)
             # The name is settled first: if this process dies before the session is opened, the next one that asks
             # gets the same id and opens it.
-            session = self.engine.claim(name, new_root_id(self.clock()))
-        try:
-            return Log(self.engine, session, clock=self.clock, redact=self.redact), False
-        except NotFoundError as exc:
-            if exc.kind != "session-not-found":
-                raise
+            own = new_root_id(self.clock())
+            session = self.engine.claim(name, own)
+            is_new = session == own
+        if not is_new:
+            try:
+                return Log(self.engine, session, clock=self.clock, redact=self.redact), False
+            except NotFoundError as exc:
+                if exc.kind != "session-not-found":
+                    raise
         opened = structs.replace(opened, labels={**place.labels(), **opened.labels})
         try:
             return Log.create(self.engine, session, opened, clock=self.clock, redact=self.redact), True
@@ -222,7 +225,7 @@ class Store(StoreQuestions):
         kind, _ = initial(data)
         log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
         found: Session[Any] = Session(
-            log, name=log.head().name, data_type=DataType(kind, version=version, migrate=migrate)
+            log, name=log.opened_at.name, data_type=DataType(kind, version=version, migrate=migrate)
         )
         found.store, found._git_place = self, GitPlace(self._labelled_folder)
         bring_forward(found)

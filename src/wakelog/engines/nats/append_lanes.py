@@ -247,14 +247,17 @@ class AppendLanes:
         if is_guess:
             tails = {s: self._tails.cached(s) for s in sessions}
             has_ids = any(c.fingerprint for c in commits)
-            is_guess = all(t is not None and not (t.has_lists and has_ids) for t in tails.values())
+            is_guess = all(
+                not (tail.has_lists and has_ids) if tail is not None else self._tails.is_missing(session)
+                for session, tail in tails.items()
+            )
         if not is_guess:
             found = await asyncio.gather(*(self._tails.find(s) for s in sessions))
             tails = dict(zip(sessions, found, strict=True))
         plan = AppendPlan(shard, generation, tails, self._subjects, is_guess)
+        for session in (s for s, tail in tails.items() if tail is None):
+            plan.names[session] = await self._tails.name_of(session, shard)
         if not is_guess:
-            for session in (s for s, tail in tails.items() if tail is None):
-                plan.names[session] = await self._tails.name_of(session, shard)
             for commit in commits:
                 plan.known[commit.session, commit.commit_id] = await self._known(commit, tails[commit.session])
             for commit in commits:

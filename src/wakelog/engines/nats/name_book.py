@@ -27,29 +27,34 @@ class NameBook:
         self._connection, self._subjects, self._tails = connection, subjects, tails
 
     async def claim(self, name: str, session: SessionId) -> SessionId:
-        while True:
-            await self._put_first(
-                self._subjects.names_stream, self._subjects.name(name), _encode((_plain(name), session))
-            )
-            winner = await self.find(name)
-            if winner is not None:
-                break  # else it was given free in between
+        winner: SessionId | None = None
+        while winner is None:  # a name that is taken can be given free before it is read
+            binding = _encode((_plain(name), session))
+            is_ours = await self._put_first(self._subjects.names_stream, self._subjects.name(name), binding)
+            winner = session if is_ours else await self.find(name)
         # Whoever comes next does this again, should this process die here.
-        shard = await self._tails.shard_of(winner)
-        title = self._subjects.of(shard, "t", winner)
         tail = await self._tails.find(winner, named=False)
+        shard = tail.shard if tail is not None else await self._tails.shard_of(winner)
+        is_titled = False
         if tail is None or tail.head.status != "deleted":
-            await self._put_first(self._subjects.stream(shard), title, name.encode("utf-8", "surrogatepass"))
-        self._tails.forget(winner)
+            title = self._subjects.of(shard, "t", winner)
+            data = name.encode("utf-8", "surrogatepass")
+            is_titled = await self._put_first(self._subjects.stream(shard), title, data)
+        if is_titled:
+            self._tails.named(winner, name)
+        else:
+            self._tails.forget(winner)
         return winner
 
-    async def _put_first(self, stream: str, subject: str, data: bytes) -> None:
+    async def _put_first(self, stream: str, subject: str, data: bytes) -> bool:
         """Stores a message unless its subject has one."""
         try:
             await self._connection.put_surely(stream, NewMessage(subject, data, 0))
         except JetStreamRefusal as exc:
             if not exc.is_wrong_head:
                 raise
+            return False
+        return True
 
     async def find(self, name: str) -> SessionId | None:
         message = await self._connection.last(self._subjects.names_stream, self._subjects.name(name))

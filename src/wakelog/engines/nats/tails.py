@@ -41,6 +41,7 @@ class SessionTails:
     def __init__(self, connection: NatsConnection, subjects: Subjects, layout: LayoutKeeper) -> None:
         self._connection, self._subjects, self._layout = connection, subjects, layout
         self._tails: OrderedDict[SessionId, SessionTail] = OrderedDict()
+        self._missing: OrderedDict[SessionId, bool] = OrderedDict()
         self._newest: OrderedDict[SessionId, int] = OrderedDict()
         self._names: OrderedDict[SessionId, str] = OrderedDict()
         self._shards: OrderedDict[SessionId, int] = OrderedDict()
@@ -51,8 +52,13 @@ class SessionTails:
     def cached(self, session: SessionId) -> SessionTail | None:
         return self._tails.get(session)
 
+    def is_missing(self, session: SessionId) -> bool:
+        """Whether there was no such session when it was last looked for."""
+        return session in self._missing
+
     def keep(self, tail: SessionTail) -> None:
         session = tail.head.session
+        self._missing.pop(session, None)
         _put(self._tails, session, tail)
         _put(self._newest, session, max(tail.seq, self._newest.get(session, 0)))
         _put(self._shards, root_of(session), tail.shard)
@@ -71,6 +77,8 @@ class SessionTails:
             if (tail.seq if tail is not None else 0) >= self._newest.get(session, 0):
                 if tail is not None:
                     self.keep(tail)
+                else:
+                    _put(self._missing, session, True)
                 return tail
             await asyncio.sleep(0.05)  # a leader that was replaced and does not know it yet
         raise UnavailableError(f"the cluster tells an old head of {session}", kind="unreachable", hint="try again")
