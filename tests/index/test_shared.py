@@ -28,7 +28,7 @@ from wakelog.engines.postgres import PostgresEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.index import Index, dialect
 from wakelog.index.comparison import differences
-from wakelog.index.connection import as_rows, no_text
+from wakelog.index.connection import Keep, as_rows, no_text
 from wakelog.index.costs import BY
 from wakelog.index.database import SCHEMA_VERSION
 from wakelog.index.shared import SharedDatabase, SharedIndex
@@ -250,7 +250,7 @@ def test_words_are_found_as_in_sqlite(postgres: Server, texts: list[str], data: 
     wanted = fts5(texts).execute("select rowid from t where t match ? order by rowid", (query,)).fetchall()
     place = SharedDatabase(postgres.url, uuid.uuid4().hex)
     with place.writing() as db:
-        db.words.add([(id_, text, False) for id_, text in enumerate(texts)])
+        db.words.add([(id_, text, Keep.NOTHING) for id_, text in enumerate(texts)])
     with place.reading() as db:
         found = db.words.find(FOUND, terms, {"low": 0, "high": 1 << 40}, 100, no_text)
         assert sorted((row[0],) for row in found) == wanted

@@ -142,6 +142,11 @@ class Progress:
     def count(self) -> int:
         return self._count
 
+    def reach(self, done: int, total: int) -> None:
+        """Says how much is done, for work that only tells the sum."""
+        self._total = total
+        self(done - self._count)
+
     def _line(self) -> str:
         what, comma, unit = self._what.partition(", bytes")
         done, total = (size(self._count), size(self._total)) if comma else (f"{self._count:,}", f"{self._total:,}")

@@ -159,7 +159,9 @@ def _table_queries() -> dict[str, str]:
         if table in ("wl_meta", "wl_lineage", "wl_text", "wl_kept"):
             continue
         number = "no" if table == "wl_session" else "session"
-        columns = ", ".join(f"t.{column}" for column in shape.columns if column not in (number, "born", "carried"))
+        columns = ", ".join(
+            f"t.{column}" for column in shape.columns if column not in (number, "born", "carried", "worded")
+        )
         out[name] = f"select {columns} from {table} t where t.{number} = :no"
     out["lineage"] = (
         "select t.first, t.last, h.id from wl_lineage t join wl_session h on h.no = t.holder where t.session = :no"

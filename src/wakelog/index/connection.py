@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -57,11 +58,34 @@ class StatementResult(Protocol):
     def fetchall(self) -> Any: ...
 
 
+class Keep(IntEnum):
+    """What the index keeps of a text besides its words."""
+
+    NOTHING = 0
+    """It is in the log."""
+    TEXT = 1
+    """The text: a view shows it, or many of them are looked through at once."""
+    WORDS = 2
+    """The text, and its words at once: they are looked through by more than searches, or not in the log any more."""
+
+
+IndexedText = tuple[int, str, Keep]
+"""A text by one number for session and seq."""
+
+
 class WordIndex(Protocol):
     """Which event says which words (words.py). Texts go by one number for session and seq."""
 
-    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
-        """Adds the words of texts; each says whether it must be kept itself too."""
+    @property
+    def wants_all(self) -> bool:
+        """Whether every text is to be handed over with its rows. Else only those that are kept are, and words follow
+        when somebody searches (word_backlog.py)."""
+
+    def add(self, texts: Sequence[IndexedText]) -> None:
+        """Adds texts."""
+
+    def add_words(self, texts: Sequence[tuple[int, str]]) -> None:
+        """Adds the words of texts that were not handed over before."""
 
     def remove(self, first: int, last: int) -> None:
         """Forgets the texts of this range."""

@@ -19,8 +19,10 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.index import view
+from wakelog.index.connection import Keep
 from wakelog.index.event_texts import UNREADABLE, Mentioned
 from wakelog.index.facets import (
+    EARLY_WORDS,
     Facets,
     as_int,
     as_json,
@@ -47,8 +49,8 @@ from wakelog.state.patch import apply_op, tokens_of
 PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "turn", "view")
 """The parts of the state that columns are made of."""
 
-KEPT_TEXTS = frozenset({"message.added", "decision.made", "dead_end.noted"})
-"""Kinds whose text is kept in the index: a view shows it, or many of them are looked through at once."""
+_KEEP = {"message.added": Keep.TEXT, **dict.fromkeys(EARLY_WORDS, Keep.WORDS)}
+"""What is kept of the texts of some kinds."""
 
 encode_carried = msgspec.json.Encoder().encode
 _decode_carried = msgspec.json.Decoder(ProjectionState).decode
@@ -64,6 +66,7 @@ class Taking:
         self._batch = batch
         self._row = row
         self._carried = _decode_carried(row.carried)
+        self._wants_all = batch.db.words.wants_all
         self._mentioned = Mentioned(engine, row.id)
         self._steps = StepRows(batch, row.no, self._carried, self._mentioned.fetch)
         self._told: list[tuple[Header, dict[str, Value], Facets, int, int, int]] = []
@@ -118,7 +121,8 @@ class Taking:
         else:
             if carried.is_pruned:
                 self._go_on_from_base(seq - 1, header.at)
-            said = facets_of(kind, body, lambda mention: self._mentioned.fetch(seq, mention))
+            has_text = self._wants_all or kind in _KEEP
+            said = facets_of(kind, body, lambda mention: self._mentioned.fetch(seq, mention), has_text=has_text)
         self._name_tool(said)
         delta = body.get("delta")
         tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
@@ -132,7 +136,8 @@ class Taking:
         batch.added["wl_event"].append((*place, *about, *origin, *cost, commit_id, gone))
         if tokens or usd_micros or duration_us:
             self._pay(header, said, tokens, usd_micros, duration_us)
-        batch.add_text(row.no, seq, said.text, is_kept=kind in KEPT_TEXTS)
+        if said.text:
+            batch.add_text(row.no, seq, said.text, _KEEP.get(kind, Keep.NOTHING))
         row.first_at = min(row.first_at, occurred) if row.first_at else occurred
         row.last_at = max(row.last_at, occurred)
         # A fork's first event names the turn that was open where it left; that turn's row is its parent's.
@@ -329,19 +334,19 @@ def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Se
 
     for seq, _, decision in own("decisions_made"):
         added["wl_decision"].append((no, seq, *decision_of(decision)))
-        batch.add_text(no, seq, _words(decision), is_kept=True)
+        batch.add_text(no, seq, _words(decision), Keep.WORDS)
     for seq, key, fact in own("facts", "seq"):
         added["wl_fact"].append((no, seq, key, as_json(fact.get("value")), 0))
-        batch.add_text(no, seq, _words({key: fact.get("value")}), is_kept=True)
+        batch.add_text(no, seq, _words({key: fact.get("value")}), Keep.WORDS)
         batch.touch(no, "key", key, "recorded", seq=seq, at=at, trust=_UNKNOWN)
     for seq, _, dead_end in own("dead_ends"):
-        batch.add_text(no, seq, _words(dead_end), is_kept=True)
+        batch.add_text(no, seq, _words(dead_end), Keep.WORDS)
         added["wl_dead_end"].append((no, seq, as_text(dead_end.get("tried")), as_text(dead_end.get("learned"))))
     for seq, child, _ in own("subagents", "seq"):
         added["wl_spawn"].append((no, seq, 0, child))
     for seq, path, used in own("files_modified", "last"):
         added["wl_file"].append((no, seq, path, as_text(used.get("change")), 0, 0))
-        batch.add_text(no, seq, path, is_kept=True)
+        batch.add_text(no, seq, path, Keep.WORDS)
         named = project_path(path, doc["labels"])
         batch.touch(no, "file", named, "changed", seq=seq, at=at, trust=_UNKNOWN)
 

@@ -27,6 +27,9 @@ SUMMARY_MAX = 200
 VALUE_MAX = 32 * 1024
 """Facts whose JSON is longer have no value in the index; the log has it."""
 
+EARLY_WORDS = frozenset({"decision.made", "dead_end.noted"})
+"""Kinds whose words are there with their rows: what is known about a thing is asked of them (knowledge)."""
+
 Fetch = Callable[[dict[str, Value]], Value]
 """Gives what a payload's mention stands for, or None when it is gone or is not text."""
 
@@ -126,8 +129,9 @@ class Facets(msgspec.Struct, gc=False):
     occurred: int = 0
 
 
-def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
-    """What an event's body says. Of an erased one that is what was left standing."""
+def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool = True) -> Facets:
+    """What an event's body says. Of an erased one that is what was left standing. Without `has_text` only as much of
+    the text is made as the summary needs, and `text` is empty."""
     tool, action, outcome = body.get("tool"), body.get("action"), body.get("outcome")
     out = Facets(
         tool=tool if type(tool) is str else "",
@@ -151,18 +155,44 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch) -> Facets:
     name = _KEY.get(kind)
     if name is not None:
         out.key = as_text(body.get(name))
+    fields = _SUMMARY.get(kind, ())
+    if not has_text and fields and (line := _first_said(fields, kind, body, fetch)):
+        out.summary = one_line(line)
+        return out
     said = {field: text_of(value, fetch) for field, value in _said(kind, body) if value is not None}
     if "output_summary" in said and _repeats(said["output_summary"], said.get("output", "")):
         del said["output_summary"]
     if "error" in said and type(body["error"]) is dict:
         said["error"] = ": ".join(filter(None, failure_of(body["error"])))
-    out.text = line = "\n".join(filter(None, said.values()))[:TEXT_MAX]
-    for field in _SUMMARY.get(kind, ()):
+    line = "\n".join(filter(None, said.values()))[:TEXT_MAX]
+    if has_text:
+        out.text = line
+    for field in fields:
         if said.get(field):
             line = said[field]
             break
     out.summary = one_line(line)
     return out
+
+
+def _first_said(fields: tuple[str, ...], kind: str, body: dict[str, Value], fetch: Fetch) -> str:
+    """The text of the first of `fields` that says something, as it stands in the whole text; empty when none does."""
+    unsaid = _unsaid(kind, body)
+    for field in fields:
+        value = body.get(field)
+        if value is None or field in unsaid:
+            continue
+        if field == "error" and type(value) is dict:
+            text = ": ".join(filter(None, failure_of(value)))
+        else:
+            text = text_of(value, fetch)
+        if field == "output_summary" and text and body.get("output") is not None:
+            output = text_of(body["output"], fetch)
+            if _repeats(text, output):
+                return output  # the next field in each kind that has both
+        if text:
+            return text
+    return ""
 
 
 def _repeats(summary: str, output: str) -> bool:
@@ -180,8 +210,14 @@ def _said(kind: str, body: dict[str, Value]) -> list[tuple[str, Value]]:
         return [("delta", told_ops(body.get("delta")) or None), ("why", body.get("why"))]
     if fields is not None:
         return [(field, body.get(field)) for field in fields]
-    unsaid = _UNSAID_ANYWHERE if kind not in KINDS else _UNSAID if "$erased" not in body else _UNSAID_ONCE_ERASED
+    unsaid = _unsaid(kind, body)
     return [(field, value) for field, value in body.items() if field not in unsaid]
+
+
+def _unsaid(kind: str, body: dict[str, Value]) -> frozenset[str]:
+    if kind not in KINDS:
+        return _UNSAID_ANYWHERE
+    return _UNSAID if "$erased" not in body else _UNSAID_ONCE_ERASED
 
 
 def decision_of(body: dict[str, Value]) -> tuple[str, str, str]:

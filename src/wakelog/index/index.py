@@ -9,6 +9,8 @@ up to date from its own watermark, in batches of one transaction; then the curso
 between loses at most one batch. Several processes may do this at once. Each batch is made under the write lock; a
 process that finds a moved cursor starts again and skips what is already projected.
 
+**Words** of a file follow when somebody searches (word_backlog.py): other questions do not wait for them.
+
 **The same log?** A log file may have been restored from a backup. When the index is opened, it looks for the newest
 commit it has read. If the log does not have that commit, the index is rebuilt.
 """
@@ -30,7 +32,7 @@ from wakelog.index.database import Database
 from wakelog.index.questions import Queries
 from wakelog.index.results import AsOf, Table
 from wakelog.index.statements import IndexMoment
-from wakelog.model.ids import Seq, SessionId
+from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Head
 
 if TYPE_CHECKING:
@@ -42,12 +44,16 @@ Progress = Callable[[int, int], None]
 """Is told how many sessions are done, of how many."""
 
 FEED_PAGE = 1000
+TRIES = 5
+"""How often a search waits for words while other processes take in more."""
 
 _MOMENT = """
 select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
     case when m.removed > m.clean then 1 else 0 end
 from wl_meta m
 """
+_LACKS = "select 1 from wl_session s where s.worded < s.head{0} limit 1"
+_OF_TREE = " and s.root = :root"
 _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
 # Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
 # moved on meanwhile, or rebuilt the index.
@@ -64,6 +70,7 @@ class Index(Queries):
         self.engine = engine
         self._database: IndexPlace = Database(path) if place is None else place
         self._is_known = False
+        self._has_words_later = isinstance(self._database, Database)
 
     @property
     def path(self) -> Path | None:
@@ -73,6 +80,17 @@ class Index(Queries):
     def catch_up(self, progress: Progress | None = None) -> AsOf:
         """Takes in everything that was stored before this call."""
         return self._cured(lambda: self._catch_up(progress))
+
+    def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
+        """Also makes the words that can be searched, all or those of a session's fork tree; `progress` counts events. A
+        search does so too: this is for who shows how far it is, or has time now. Nothing where words come with rows."""
+
+        def work() -> None:
+            self._catch_up()
+            self._add_words(root_of(SessionId(session)) if session else "", progress)
+
+        if self._has_words_later:
+            self._cured(work)
 
     def peek(self) -> Sequence[FeedChange]:
         """A page of what is to be caught up with."""
@@ -85,13 +103,20 @@ class Index(Queries):
 
     def ask(self, question: Callable[[IndexMoment], A]) -> A:
         def answer() -> A:
+            words = getattr(question, "words_of", None)
             with self._database.reading() as db:
                 now = self._moment(db)
-                if self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1):
+                is_there = self._is_known and now.is_clean and not self.engine.changes(now.as_of.cursor, 1)
+                if is_there and not self._lacks_words(db, words):
                     return question(IndexMoment(db, now.as_of, self._text))
-            self._catch_up()
-            with self._database.reading() as db:
-                return question(IndexMoment(db, self._moment(db).as_of, self._text))
+            tries = TRIES
+            while True:
+                self._catch_up()
+                self._add_words(words)
+                tries -= 1
+                with self._database.reading() as db:
+                    if not tries or not self._lacks_words(db, words):
+                        return question(IndexMoment(db, self._moment(db).as_of, self._text))
 
         return self._cured(answer)
 
@@ -257,6 +282,27 @@ class Index(Queries):
         except CorruptLogError:
             known: Any = projector.db.execute(_KNOWN).fetchone()
             return known[0], known[1], known[2]
+
+    # Words
+
+    def _lacks_words(self, db: Connection, root: str | None) -> bool:
+        if root is None or not self._has_words_later:
+            return False
+        return db.execute(_LACKS.format(_OF_TREE if root else ""), {"root": root}).get is not None
+
+    def _add_words(self, root: str | None, progress: Progress | None = None) -> None:
+        """Makes the words of what has rows: of one fork tree, of all if `root` is empty, or none at all."""
+        with self._database.reading() as db:
+            if not self._lacks_words(db, root):
+                return
+        from wakelog.index.word_backlog import WordBacklog
+
+        backlog = WordBacklog(self.engine, root or "")
+        while not backlog.is_done:
+            with self._database.writing() as db:
+                backlog.add_some(db)
+            if progress is not None:
+                progress(backlog.done, backlog.done + backlog.left)
 
     # Leaving nothing behind
 

@@ -253,4 +253,5 @@ def _new_row(head: Head, number: int) -> SessionRow:
         head=fork.at if fork else 0,
         hash=fork.hash if fork else GENESIS,
         born=head.seq,
+        worded=fork.at if fork else 0,
     )

@@ -40,6 +40,7 @@ from wakelog.index.rollups import Rollup, roll_up, totals_of
 from wakelog.index.scope import check_limit, scope_of
 from wakelog.index.statements import IndexMoment
 from wakelog.index.turns import turns_of
+from wakelog.model.ids import SessionId, root_of
 from wakelog.model.totals import SessionTotals
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
@@ -48,6 +49,12 @@ Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A question to an index; called with a moment of the index, it returns the answer."""
+
+    @property
+    def words_of(self) -> str | None:
+        """Which words must be there (word_backlog.py): those of a fork tree, by its root, or of all sessions if that is
+        empty; None for none."""
+        return None
 
     def __call__(self, reading: IndexMoment) -> Any:
         raise AssertionError(f"{type(self).__name__} has no answer method")
@@ -304,6 +311,10 @@ class AskSearch(IndexQuestion, frozen=True):
     kind: str | None = None
     since: Number | None = None
     limit: Number = 20
+
+    @property
+    def words_of(self) -> str:
+        return root_of(SessionId(self.session)) if self.session is not None else ""
 
     def __call__(self, reading: IndexMoment) -> Page[Hit]:
         scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)

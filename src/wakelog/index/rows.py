@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.connection import SEQ_BITS, Connection, as_key, as_rows
+from wakelog.index.connection import SEQ_BITS, Connection, IndexedText, Keep, as_key, as_rows
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS
 from wakelog.model.totals import NO_PHASE, CallKey, LastPhase
@@ -114,6 +114,7 @@ class SessionRow(msgspec.Struct):
     hidden: int = 0
     damaged: str = ""
     project: str = ""
+    worded: Seq = 0
 
     @property
     def first(self) -> Seq:
@@ -210,7 +211,7 @@ class Batch:
         self.db = db
         self._numbers = numbers
         self.added: dict[str, list[Row]] = {table: [] for table in ADDED}
-        self.texts: list[tuple[int, str, bool]] = []
+        self.texts: list[IndexedText] = []
         self.turns: dict[tuple[int, int, int], TurnRow] = {}
         self.tools: dict[tuple[int, str], list[int]] = {}
         self.touches: dict[tuple[int, str, str, str], list[int]] = {}
@@ -228,10 +229,10 @@ class Batch:
     def is_full(self) -> bool:
         return self.events >= BATCH_EVENTS or self.chars >= BATCH_CHARS
 
-    def add_text(self, session: int, seq: Seq, text: str, *, is_kept: bool) -> None:
-        """Adds what an event says. It is kept where a view shows it, or where the log does not have it any more."""
+    def add_text(self, session: int, seq: Seq, text: str, keep: Keep) -> None:
+        """Adds what an event says."""
         if text:
-            self.texts.append((session << SEQ_BITS | seq, text, is_kept))
+            self.texts.append((session << SEQ_BITS | seq, text, keep))
             self.chars += len(text)
 
     def turn(self, session: int, turn: int, attempt: int, *, seq: Seq, at: int, is_new: bool) -> TurnRow:

@@ -23,7 +23,8 @@ insert into wl_meta values (1, '', '', 0, x'', 0, randomblob(8), 0, 0);
 
 -- `head` and `hash` are the watermark. `born` is where the session stood when reading it began: erasures up to there
 -- were already done in the bytes that were read. `carried` is what the projector must remember (rows.py). A session
--- that was deleted while forks still read through it is `hidden`.
+-- that was deleted while forks still read through it is `hidden`. `worded` is up to where the words of its events can be
+-- searched (word_backlog.py).
 create table wl_session (
     no         integer primary key,
     id         text not null unique,
@@ -53,12 +54,15 @@ create table wl_session (
     carried    blob not null,
     hidden     integer not null,
     damaged    text not null,
-    project    text not null
+    project    text not null,
+    worded     integer not null
 ) strict;
 
 create index wl_session_project on wl_session (project);
 
 create index wl_session_damaged on wl_session (no) where damaged <> '';
+
+create index wl_session_worded on wl_session (no) where worded < head;
 
 -- `key`, here and in wl_tool, is the name in a length that any database takes in a key.
 create table wl_label (

@@ -8,7 +8,8 @@ for each, and words that are in very many texts weigh nothing: then the newest c
 
 A tsvector has at most 256 positions of a word, and long words are cut. Here the index of words has no texts of its own:
 those that no view shows are in the log only, which is half the size. So what was found is checked once more in both, by
-an FTS5 in memory over the texts themselves, which also makes the snippets.
+an FTS5 in memory over the texts themselves, which also makes the snippets. Here words come when somebody searches
+(word_backlog.py), there with the rows.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import apsw
 
-from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, Texts, as_key
+from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, IndexedText, Keep, Texts, as_key
 
 Term = tuple[str, bool]
 """Words that stand together, and whether the last of them is only the beginning of a word."""
@@ -47,11 +48,17 @@ class LiteWords:
         self._keeps_all = keeps_all
         self._has_removed = False
 
-    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
-        words = [(id_, body) for id_, body, _ in texts]
-        kept = words if self._keeps_all else [(id_, body) for id_, body, is_kept in texts if is_kept]
+    @property
+    def wants_all(self) -> bool:
+        return self._keeps_all
+
+    def add(self, texts: Sequence[IndexedText]) -> None:
+        kept = [(id_, body) for id_, body, keep in texts if keep or self._keeps_all]
         self._db.executemany("insert into wl_text values (?, ?)", kept)
-        self._db.executemany("insert into wl_words (rowid, body) values (?, ?)", words)
+        self.add_words([(id_, body) for id_, body, keep in texts if keep is Keep.WORDS])
+
+    def add_words(self, texts: Sequence[tuple[int, str]]) -> None:
+        self._db.executemany("insert into wl_words (rowid, body) values (?, ?)", texts)
 
     def remove(self, first: int, last: int) -> None:
         self._db.execute("delete from wl_text where id between ? and ?", (first, last))
@@ -91,9 +98,14 @@ class SharedWords:
         self._db = db
         self._mine = _quoted(f" {ns}")  # no word begins with a blank
 
-    def add(self, texts: Sequence[tuple[int, str, bool]]) -> None:
+    wants_all = True
+
+    def add(self, texts: Sequence[IndexedText]) -> None:
         rows = [(id_, body, f"{self._mine} {_as_tsvector(body)}") for id_, body, _ in texts]
         self._db.executemany("insert into wl_text values (?, ?, ?)", rows)
+
+    def add_words(self, texts: Sequence[tuple[int, str]]) -> None:
+        raise AssertionError("all texts are handed over with their rows")
 
     def remove(self, first: int, last: int) -> None:
         self._db.execute("delete from wl_text where id between ? and ?", (first, last))

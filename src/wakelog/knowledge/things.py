@@ -178,7 +178,7 @@ def mentions(db: Connection, name: str, kind: str) -> list[tuple[str, Seq]]:
     if not any(c.isalnum() for c in words):
         return []
     phrase = '"' + words.replace('"', " ") + '"'
-    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX, no_text)  # these kinds are kept (KEPT_TEXTS)
+    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX, no_text)  # these kinds are kept, with their words
     return sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
 
 

@@ -116,6 +116,7 @@ class Projection:
         done = len(index.peek())
         if done:
             index.catch_up()
+            index.catch_up_words()
         self.changes += done
         return done
 
@@ -171,4 +172,5 @@ def catch_up(store: Store) -> float:
     """Takes in everything that is stored now; the seconds it took."""
     began = time.monotonic()
     store.index.catch_up()
+    store.index.catch_up_words()
     return time.monotonic() - began

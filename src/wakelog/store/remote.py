@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
-from wakelog.index.index import Index
+from wakelog.index.index import Index, Progress
 from wakelog.index.questions import QUESTIONS, IndexQuestion
 from wakelog.index.results import Table
 from wakelog.index.statements import IndexMoment
@@ -59,6 +59,9 @@ class RemoteIndex(Index):
     ) -> Table:
         given = AskSql(statement, params if isinstance(params, dict) else list(params), max_rows, timeout_s)
         return self._remote.ask("/v1/query", given, Table)
+
+    def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
+        """Nothing: the server makes the words before it answers."""
 
     def scrub(self) -> None:
         """Scrubs the index in memory, if one was built. The server scrubs its own."""

@@ -12,6 +12,7 @@ import click
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import limit_option
+from wakelog.cli.output import Progress
 from wakelog.cli.places import find_time
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import harmless
@@ -61,6 +62,8 @@ def search_command(
     """
     text = " ".join(query)
     session = ctx.session().id if ctx.names_session and not everything else None
+    with Progress(ctx, "words of events") as progress:  # they are made when somebody searches, and then kept
+        ctx.store.index.catch_up_words(session, progress.reach)
     page = ctx.store.index.search(
         text,
         session=session,
