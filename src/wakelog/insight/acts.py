@@ -9,7 +9,7 @@ from wakelog.insight.blocks import Did
 from wakelog.model.call_acts import SHELL_TOOLS, Act, act_of_call, checks_in
 from wakelog.model.command_lines import command_line, patched_files, written_files
 
-__all__ = ["Act", "act_of", "checks_in", "files_of", "is_refused"]
+__all__ = ["Act", "act_of", "checks_in", "files_of", "is_refused", "works_on_files"]
 
 _REFUSED: Final = re.compile(
     r"patch rejected by user|has (?:NOT|not) been applied|edit has introduced (?:new )?(?:syntax )?error"
@@ -22,6 +22,13 @@ _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filenam
 def act_of(call: Did) -> Act:
     """What kind of thing a call did, whether it worked or not."""
     return act_of_call(call.tool, call.effect, call.input, has_files=bool(call.files))
+
+
+def works_on_files(call: Did) -> bool:
+    """Whether a call is work on a computer: a command, or something with a file."""
+    if call.files or SHELL_TOOLS.search(call.tool) or command_line(call.input):
+        return True
+    return isinstance(call.input, dict) and any(isinstance(call.input.get(name), str) for name in _PATHS)
 
 
 def is_refused(call: Did) -> bool:

@@ -159,6 +159,14 @@ REFUSES: Final = phrases(
 )
 """It says what it will not or cannot do."""
 
+GRANTS: Final = phrases(
+    r"""
+    \w+(?:'re| are| is|'s| makes? (?:him|her|them|you|it)) (?:\w+ )?eligible (?:for|to)
+    (?:you|they|he|she) (?:qualif(?:y|ies)|(?:are|is) entitled) (?:for|to)
+    """
+)
+"""It says what somebody may have: with the reason, a choice as much as a refusal is."""
+
 OBLIGED: Final = phrases(r"(?:i|we)(?: \w+)? (?:need to|must|have to|had to)")
 """It says that something has to be done: seldom a choice."""
 

@@ -58,6 +58,7 @@ WEIGHTS: Final = {
     "strong": 1,
     "proposes": 3,
     "refuses": 4,
+    "grants": 4,
     "refuses in passing": -3,
     "keeps": 2,
     "undoes": 2,
@@ -164,7 +165,7 @@ def _of_text(
         around.add("summary")
     for n, sentence in enumerate(sentences):
         signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text))
-        if not signs & {"commits", "did", "fix", "strong", "proposes", "refuses"}:
+        if not signs & {"commits", "did", "fix", "strong", "proposes", "refuses", "grants"}:
             continue
         near = _reason(sentences, n)
         if near is not None:
@@ -205,7 +206,9 @@ def signs_of(text: str) -> set[str]:
     signs = {name for name, pattern in _SIGNS if pattern.search(text)}
     if "keeps" in signs and not cues.STATED.search(text):
         signs.discard("keeps")
-    if not signs & {"commits", "did", "fix", "proposes", "refuses"}:
+    if "grants" in signs and ("refuses" in signs or not cues.STATED.search(text)):
+        signs.discard("grants")
+    if not signs & {"commits", "did", "fix", "proposes", "refuses", "grants"}:
         signs.add("states")
     return signs
 
@@ -217,6 +220,7 @@ _SIGNS: Final = (
     ("strong", cues.STRONG),
     ("proposes", cues.PROPOSES),
     ("refuses", cues.REFUSES),
+    ("grants", cues.GRANTS),
     ("routine", cues.ROUTINE),
     ("cleanup", cues.CLEANUP),
     ("repeats", cues.REPEATS),

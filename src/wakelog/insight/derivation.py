@@ -14,10 +14,11 @@ import msgspec
 from wakelog.insight.acts import files_of
 from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.decisions import DEFAULT_SCORE
+from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of
 from wakelog.insight.items import Insight, InsightItem
 from wakelog.insight.log_blocks import quote, read_turn
 from wakelog.insight.pending import open_items
-from wakelog.insight.rules import RULES_VERSION, Carry, derive, last_words
+from wakelog.insight.rules import RULES_VERSION, Carry, derive
 from wakelog.insight.sentences import content_words
 from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
@@ -92,21 +93,39 @@ def findings_of(log: Log, span: Span, blocks: TurnBlocks, kept: FindingStore | N
 
 
 def _carry(log: Log, turn: int) -> Carry:
-    """What a turn needs to know of those before it: the agent's last words, and the goal that stands. Turns whose words
-    only go on with an earlier goal are gone back over, up to a limit."""
-    asked, ends = "", []
-    for number in range(turn - 1, max(turn - 1 - TURNS_BACK, 0), -1):
-        blocks = _read(log, accepted(log, attempts_of(log, number)))
-        ends.append((blocks, last_words(blocks)))
-        if len(ends) == 1:
-            asked = ends[0][1]
-        if len(ends) > 1:
-            before, after = ends[-1][1], ends[-2][0]
-            goal = find_goal(after, _EARLIER, before)
-            if goal is not None and goal.detail != "carried":
-                return Carry(goal, asked, is_first=False)
-    first = find_goal(ends[-1][0], None, "") if ends else None
-    return Carry(first, asked, is_first=first is None)
+    """What a turn needs to know of those before it: what was heard, and the goal that stands. Turns whose words only go
+    on with an earlier goal are gone back over, up to a limit."""
+    past = _Past(log)
+    heard = past.before(turn)
+    first = max(turn - TURNS_BACK, 1)
+    for number in range(turn - 1, first, -1):
+        goal = find_goal(past.blocks(number), _EARLIER, past.before(number))
+        if goal is not None and goal.detail != "carried":
+            return Carry(goal, heard, is_first=False)
+    goal = find_goal(past.blocks(first), None) if turn > 1 else None
+    return Carry(goal, heard, is_first=goal is None)
+
+
+class _Past:
+    """Turns that are over, each read once."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._read: dict[int, TurnBlocks] = {}
+
+    def blocks(self, turn: int) -> TurnBlocks:
+        if turn not in self._read:
+            self._read[turn] = turn_blocks(self._log, turn)
+        return self._read[turn]
+
+    def before(self, turn: int) -> tuple[HeardTurn, ...]:
+        """What was heard in the turns before. Where one of them was work, what is older is not asked for."""
+        heard: list[HeardTurn] = []
+        for number in range(turn - 1, max(turn - 1 - TURNS_HEARD, 0), -1):
+            heard.insert(0, heard_of(self.blocks(number)))
+            if heard[0].has_work and any(h.agent for h in heard):
+                break
+        return tuple(heard)
 
 
 def turn_blocks(log: Log, turn: int) -> TurnBlocks:

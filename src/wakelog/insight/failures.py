@@ -56,10 +56,17 @@ _DEAD: Final = re.compile(
     r"|correct) (?:one|file|place|approach|fix)\b",
     re.IGNORECASE,
 )
+_OWN_FLAW: Final = re.compile(
+    r"\b(?:problem|flaw|issue|trouble) with my (?:\w+ )?(?:approach|fix|change|proposal|idea|plan|solution)\b"
+    r"|\bmy (?:\w+ )?(?:approach|fix|proposal|idea|plan|solution) (?:was|is) (?:wrong|flawed|incorrect|broken)\b",
+    re.IGNORECASE,
+)
+"""It gives up what it had proposed: no call needs to have tried it."""
 _NOT_DEAD: Final = re.compile(
     r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
     r"|see)\b|\bno longer\b|\bbecause I (?:did|had|forgot|used|made)|\bI made a mistake\b|\bwithout (?:my|the"
-    r"|our|these) changes?\b|\bas expected\b|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
+    r"|our|these) changes?\b|\bas expected\b|\breproduc\w+ (?:script|test|case)\b"
+    r"|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
     re.IGNORECASE,
 )
 
@@ -222,9 +229,9 @@ def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
         if isinstance(block, Did):
             calls.append(block)
             continue
-        if block.who == "user" or not calls or not is_english(block.text):
+        if block.who == "user" or not is_english(block.text):
             continue
-        sentence = _dead(block.text, is_refused=has_gone_wrong(calls[-1]) and _is_outside(calls[-1]))
+        sentence = _dead(block.text, calls[-1] if calls else None)
         if sentence is None:
             continue
         words = content_words(sentence.text)
@@ -236,18 +243,22 @@ def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
         span = TextSpan(block.seq, block.block, sentence.start, sentence.end)
         why = _before(block.text, sentence) if _BACK.search(sentence.text) else None
         reason = TextSpan(block.seq, block.block, why.start, why.end) if why else span
-        yield Finding("dead_end", span, reason=reason, score=3, calls=(calls[-1].seq,))
+        yield Finding("dead_end", span, reason=reason, score=3, calls=(calls[-1].seq,) if calls else ())
 
 
 def _before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _dead(text: str, *, is_refused: bool) -> Sentence | None:
-    """The sentence that gives something up. After a service refused, a plain "not enough" is one too."""
+def _dead(text: str, tried: Did | None) -> Sentence | None:
+    """The sentence that gives something up. After a service refused, a plain "not enough" is one too; where nothing was
+    tried, only words about what the agent itself had proposed."""
+    is_refused = tried is not None and has_gone_wrong(tried) and _is_outside(tried)
     for sentence in sentences_of(text)[:8]:
         if _NOT_DEAD.search(sentence.text):
             continue
-        if _DEAD.search(sentence.text) or (is_refused and _DENIED.search(sentence.text)):
+        if _OWN_FLAW.search(sentence.text) or (tried is not None and _DEAD.search(sentence.text)):
+            return sentence
+        if is_refused and _DENIED.search(sentence.text):
             return sentence
     return None

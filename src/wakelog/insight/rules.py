@@ -15,30 +15,31 @@ from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections, find_preferences
 from wakelog.insight.decisions import find_decisions
+from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
-from wakelog.insight.user_words import find_goal
+from wakelog.insight.user_words import find_goal, last_asked
 
-RULES_VERSION: Final = 6
+RULES_VERSION: Final = 7
 
 
 class Carry(msgspec.Struct):
     """What the rules of a turn need to know of the turns before it."""
 
     goal: Finding | None = None
-    asked: str = ""
-    """What the agent said last."""
+    heard: tuple[HeardTurn, ...] = ()
+    """The last turns, the oldest first."""
     is_first: bool = True
 
 
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     """The findings of one turn. `carry` comes from the turn before and is brought forward."""
     found: list[Finding] = []
-    goal = find_goal(turn, carry.goal, carry.asked)
+    goal = find_goal(turn, carry.goal, carry.heard)
     if goal is not None:
         found.append(goal)
-        found += find_corrections(turn, carry.is_first, carry.asked)
+        found += find_corrections(turn, carry.is_first, last_asked(carry.heard))
         found += find_preferences(turn)
         carry.goal = goal
         carry.is_first = False
@@ -49,13 +50,8 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
     found += find_files(turn)
     if not is_derivable(turn):
         found.append(Finding("not_derived", TextSpan(0, 0, 0, 0), detail="language"))
-    carry.asked = last_words(turn) or carry.asked
+    carry.heard = (*carry.heard, heard_of(turn))[-TURNS_HEARD:]
     return found
-
-
-def last_words(turn: TurnBlocks) -> str:
-    """What the agent said last in a turn."""
-    return next((b.text for b in reversed(turn.blocks) if isinstance(b, SpokenText) and b.who == "agent"), "")
 
 
 def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:

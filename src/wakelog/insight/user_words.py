@@ -8,9 +8,11 @@ no new goal: the earlier one is carried on.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
+from wakelog.insight.dialogue import HeardTurn, is_only_answer
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
 ASIDES_MAX: Final = 20
@@ -235,9 +237,14 @@ def _asks_nothing(sentence: str) -> bool:
     return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))
 
 
-def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding | None:
-    """The goal of a turn: the user's words, or the `earlier` goal where these only go on with it. `asked` is what the
-    agent said last before."""
+def _is_answer(words: str, asked: str, heard: Sequence[HeardTurn]) -> bool:
+    return is_only_answer(words, heard, is_asked=bool(ASKED.search(_OFFER.sub(" ", asked[-400:]))))
+
+
+def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTurn] = ()) -> Finding | None:
+    """The goal of a turn: the user's words, or the `earlier` goal where these only go on with it. `heard` are the turns
+    before, the oldest first."""
+    asked = last_asked(heard)
     for block in turn.blocks:
         if not isinstance(block, SpokenText) or block.who != "user":
             continue
@@ -247,10 +254,16 @@ def find_goal(turn: TurnBlocks, earlier: Finding | None, asked: str) -> Finding 
         if earlier is None and _GREETS.fullmatch(block.text, start, end):
             return None
         span = TextSpan(block.seq, block.block, start, end)
-        if earlier is not None and is_going_on(block.text[start:end], asked):
+        words = block.text[start:end]
+        if earlier is not None and (is_going_on(words, asked) or _is_answer(words, asked, heard)):
             return Finding("goal", span, reason=earlier.reason or earlier.span, detail="carried")
         return Finding("goal", span)
     return None
+
+
+def last_asked(heard: Sequence[HeardTurn]) -> str:
+    """What the agent said last before a turn."""
+    return next((turn.agent for turn in reversed(heard) if turn.agent), "")
 
 
 def words_of(turn: TurnBlocks) -> tuple[SpokenText | None, int, int]:

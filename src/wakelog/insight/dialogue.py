@@ -1,0 +1,156 @@
+"""Dialogues with a service: which of the user's words ask for something new, and which only answer.
+
+A coding agent gets orders, and each prompt is one. A service is talked to: it asks for a number, a date, a yes, and the
+user tells it, asks what it costs, insists where it refused. Such words belong to the request that stands. A new one has
+a verb of its own that the user has not used before ("cancel", "add"), says that it is another ("also", "instead", "by
+the way") and names another thing, or is about something else when the agent had nothing left to ask.
+
+A conversation counts as one with a service when the last turns have no command and no file in them, and either calls of
+other tools or a question for who the user is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from wakelog.insight.acts import works_on_files
+from wakelog.insight.blocks import Did, SpokenText, TurnBlocks
+from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of, word_set
+
+TURNS_HEARD: Final = 12
+"""So many turns back are listened to."""
+NEW_SHARE: Final = 0.4
+"""So many of its words have to be new, where a request says that it is another one."""
+OTHER_SHARE: Final = 0.8
+"""So many, where it does not say so, and its verb was used before."""
+
+_WHO: Final = re.compile(
+    r"\b(?:user|account|customer|member|membership|reservation|order|booking|confirmation|tracking|policy|ticket"
+    r"|phone|invoice) (?:id|ids|number|code|name)\b|\bdate of birth\b|\b(?:zip|postal) code\b|\bemail address\b",
+    re.IGNORECASE,
+)
+"""What a service asks for, and a coding agent does not."""
+_ASKS_WHAT: Final = re.compile(
+    r"\b(?:what|which|how)\b[^.?!\n]{0,60}\b(?:would you like|do you (?:want|need|wish)|changes?|modifications?"
+    r"|prefer)\b[^.?!\n]*\?"
+    r"|\b(?:specify|provide|tell me|let me know|share|details (?:of|about))\b[^.?!\n]{0,60}"
+    r"\b(?:what|which|changes?|modifications?|options? you)\b"
+    r"|^\W*(?:\d\.|-)?\W*(?:\w+ ){0,3}(?:changes?|modifications?)\b[^.?!\n]{0,80}(?:you (?:want|would like|wish)|:)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The agent asks which one, or what exactly: what comes is the answer, whatever its verb."""
+_FORM: Final = (
+    r"(?:\b(?:can|could|would|will) (?:you|we|i)|\bi(?:['’]d| would|['’]m| am)?(?: \w+ly| also| still| just)*"
+    r" (?:like|love|want|wanted|need|needed|wish|prefer|looking|hoping|trying)(?: you)? to|\bplease|\blet['’]s"
+    r"|\bhelp me(?: with| to)?|\bgo ahead and|\bis (?:it|there)(?: any| a| another)? (?:possible|way) (?:for me )?to"
+    r"|\b(?:move on|switch(?: back)?|go back|get back) to|\b(?:assist|help)(?: me)? (?:with|in))"
+)
+_PADDING: Final = (
+    r"(?:,? (?:please|also|then|now|just|instead|possibly|maybe|at least|still|first|kindly|simply|you|me|to|with"
+    r"|help|assist|go ahead and|in|by|the))*"
+)
+_VERB: Final = re.compile(rf"(?<!because )(?<!since ){_FORM}{_PADDING},? (?P<verb>[a-z]+)", re.IGNORECASE)
+_SECOND: Final = re.compile(
+    r"\b(?:and|then)(?: also| then)? (?P<verb>add|remove|cancel|book|upgrade|downgrade|change|order|return|exchange"
+    r"|delete|create|send|write)\b",
+    re.IGNORECASE,
+)
+_NO_ACT: Final = word_set(
+    "help assist tell know confirm clarify explain check look looking see verify double proceed proceeding continue do"
+    " go going let try trying consider explore exploring suggest recommend advise hold wait think make making have"
+    " having get getting be being use using pay paying apply find finding guide provide give show transfer keep ensure"
+    " move process handle review focus ask understand start begin note repeat offer discuss sort figure request"
+    " escalate speak talk assure wonder wondering say remember honor waive access receive take come need want like"
+    " the a an my your our this that these those it them if whether any some there what which how when where why"
+    " i we you he she they me us one more about on for of at from or and not no yes is are was able sure only"
+    " appreciate thank hear believe feel select choose pick opt share answer"
+)
+"""Verbs that want to be told something, or to go on, and words that are no verbs."""
+_CHANGE: Final = word_set("chang modif updat adjust alter edit amend revis")
+_ANOTHER: Final = re.compile(
+    r"\balso\b|\binstead\b|\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b"
+    r"|\banother (?:thing|question|request)\b|\bseparately\b|\bin addition\b|\bbefore (?:i|we) (?:continue|go on)\b"
+    r"|\b(?:move on|switch(?: back)?|go back|get back) to\b|\bwhile (?:i['’]m|you['’]re|we['’]re) at it\b",
+    re.IGNORECASE,
+)
+_ASIDE: Final = re.compile(
+    r"\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b|\banother (?:thing|question)\b"
+    r"|\bseparately\b|\bbefore (?:i|we) (?:continue|go on)\b",
+    re.IGNORECASE,
+)
+"""It says by itself that another matter comes."""
+_SUPPOSED: Final = re.compile(r"\b(?:if|whether|do i need|would i (?:need|have)|should i)\b[^.?!]*\?", re.IGNORECASE)
+"""What the user only asked about: it was not asked for."""
+_NEITHER: Final = re.compile(r"\b(?:neither|none) of (?:these|those|them|the)\b", re.IGNORECASE)
+
+
+class HeardTurn(msgspec.Struct, frozen=True):
+    """What later turns need to know of one: who said what, and whether it was work on files or calls to a service."""
+
+    user: str
+    agent: str
+    """What the agent said last in it."""
+    has_work: bool
+    has_calls: bool
+
+
+def heard_of(turn: TurnBlocks) -> HeardTurn:
+    """What is kept of a turn for those after it."""
+    said = [b for b in turn.blocks if isinstance(b, SpokenText)]
+    calls = [b for b in turn.blocks if isinstance(b, Did)]
+    return HeardTurn(
+        next((b.text for b in said if b.who == "user"), ""),
+        next((b.text for b in reversed(said) if b.who == "agent"), ""),
+        any(works_on_files(call) for call in calls),
+        bool(calls),
+    )
+
+
+def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) -> bool:
+    """Whether the user's words, in a dialogue with a service, ask for nothing new. `heard` are the turns before, the
+    oldest first; `is_asked` says that the agent's last words ask for something."""
+    if any(turn.has_work for turn in heard):
+        return False
+    asked = next((turn.agent for turn in reversed(heard) if turn.agent), "")
+    if not any(turn.has_calls or _WHO.search(turn.agent[-TEXT_MAX:]) for turn in heard):
+        return False
+    said = _SUPPOSED.sub(" ", " ".join(turn.user for turn in heard))
+    return not _asks_anew(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
+
+
+def _asks_anew(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
+    if "?" in words and (_NEITHER.search(words) or _ASIDE.search(words)):
+        return True
+    is_told_what = bool(_ASKS_WHAT.search(asked))
+    known = content_words(said) | content_words(asked)
+    for sentence in sentences_of(words):
+        verbs = list(_acts(sentence.text))
+        if not verbs:
+            continue
+        if not is_told_what and any(not _was_used(verb, said) for verb in verbs):
+            return True
+        own = content_words(_ANOTHER.sub(" ", sentence.text)) - set(verbs)
+        if _ANOTHER.search(sentence.text) and own and len(own - known) >= NEW_SHARE * len(own):
+            return True
+        if not is_asked and own and len(own - content_words(said)) >= OTHER_SHARE * len(own):
+            return True
+    return False
+
+
+def _acts(sentence: str) -> Iterator[str]:
+    """The verbs by which a sentence asks for something to be done."""
+    for pattern in (_VERB, _SECOND):
+        for found in pattern.finditer(sentence):
+            verb = found["verb"].lower()
+            if verb not in _NO_ACT:
+                yield verb
+
+
+def _was_used(verb: str, said: str) -> bool:
+    root = re.sub(r"(?:ing|e|y|lation|ication|ation)$", "", verb)
+    roots = "|".join(sorted(_CHANGE if root in _CHANGE else {re.escape(root)}))
+    return bool(re.search(rf"\b(?:{roots})\w?(?:e?s|e?d|e|y|ing|ation|ication|ations)?\b", said, re.IGNORECASE))

@@ -1,0 +1,103 @@
+"""Dialogues with a service: what a customer answers, asks about or insists on is no goal; another request is one."""
+
+from typing import Any
+
+import pytest
+
+from tests.insight.conftest import Scribe
+from tests.insight.turns import Scene
+from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
+from wakelog.insight.failures import find_failures
+from wakelog.insight.rules import Carry, derive
+from wakelog.session import Session
+
+WISH = "I want to return the lamp of my last order."
+WHICH = "Sure. Could you provide your order number, please?"
+DONE = "The lamp can be sent back until Friday. If you need anything else, feel free to ask!"
+
+
+def _goal_after(agent: str, words: str, *, work: bool = False) -> str:
+    """What the goal of the user's second words is: "" for a new one, or "carried"."""
+    carry = Carry()
+    first = Scene().user(WISH)
+    first = first.edits("lamp.py") if work else first.calls("get_order", {"customer": "ada"}, effect="read")
+    derive(first.says(agent).done(), carry)
+    [goal] = [f for f in derive(Scene(2).user(words).says("All right.").done(), carry) if f.kind == "goal"]
+    return goal.detail
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (DONE, "Is there a fee for that? I heard it is free for members."),
+        (DONE, "Could you tell me if the box has to be the old one?"),
+        (DONE, "I did pay for the long warranty, so it should go back for free."),
+        (DONE, "I really need this lamp returned, can you look into it once more?"),
+        (DONE, "What would it cost me to keep it?"),
+        (WHICH, "It is 4711. I'd like to use the card ending in 12 for the refund."),
+        (WHICH, "I'm doing this because I want to free some room on my desk. Can we go on without the number?"),
+        ("What would you like to do with the lamp?", "I'd like to exchange it for a green one."),
+        ("You can choose the post or a courier. Which one?", "I'd like the courier to come on Monday."),
+    ],
+)
+def test_answers_questions_and_insisting_carry_the_request_that_stands(agent: str, words: str) -> None:
+    assert _goal_after(agent, words) == "carried"
+
+
+@pytest.mark.parametrize(
+    ("agent", "words"),
+    [
+        (DONE, "In that case, please cancel the chair that I ordered yesterday."),
+        (DONE, "Thanks! Could you also order two bulbs of the large kind?"),
+        (WHICH, "It is 4711. By the way, can you check when the table came?"),
+        (WHICH, "Before we continue, I'm upset about the broken mirror. Can we talk about that?"),
+        (DONE, "I'd like to return a blue carpet and three pillows."),
+        ("There are two: the oak one and the steel one.", "Neither of those fits my room. Do you have smaller ones?"),
+        ("Shall I send the label?", "Yes. I also want to change my street to Elm Road."),
+    ],
+)
+def test_another_request_sets_a_goal(agent: str, words: str) -> None:
+    assert _goal_after(agent, words) == ""
+
+
+def test_where_the_agent_works_on_files_each_question_is_a_goal() -> None:
+    words = "Is there a fee for that? I heard it is free for members."
+    assert _goal_after(DONE, words, work=True) == ""
+    assert _goal_after(DONE, words) == "carried"
+
+
+def test_goals_of_a_session_are_those_of_its_turns_read_in_order(session: Session[Any], scribe: Scribe) -> None:
+    """Each turn of a session is derived by itself, and looks back for what it needs."""
+    talk = [
+        (WISH, WHICH, ""),
+        ("It is 4711.", DONE, "carried"),
+        ("Is there a fee for that?", "No, it is free.", "carried"),
+        ("Please cancel the chair too, then.", "Done.", ""),
+        ("And the lamp is really free to return?", "It is.", "carried"),
+    ]
+    for words, answer, _ in talk:
+        scribe.start(words)
+        scribe.calls("get_order", {"customer": "ada"}, effect="read")
+        scribe.says(answer)
+        scribe.end()
+    goals = session.insight("@1..@5").of("goal")
+    assert [g.result for g in goals] == [detail for _, _, detail in talk]
+    assert goals[-1].reason == "Please cancel the chair too, then."
+
+
+def test_who_grants_something_with_its_reason_decides() -> None:
+    [found] = find_decisions(Scene().says("Since the lamp came broken, you are eligible for a full refund.").done())
+    assert found.score >= DEFAULT_SCORE
+    assert not find_decisions(Scene().says("You are eligible for a full refund as a member of the club.").done())
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ("You're right. The problem with my approach is that two writers can meet.", 1),
+        ("The reproduction script still fails, since the patch is not applied yet.", 0),
+    ],
+)
+def test_a_flaw_of_its_own_proposal_is_a_dead_end_and_a_bug_that_shows_is_none(words: str, count: int) -> None:
+    found = [f for f in find_failures(Scene().runs("make check").says(words).done()) if f.kind == "dead_end"]
+    assert len(found) == count
