@@ -75,8 +75,8 @@ def test_on_text_that_the_rules_were_not_made_for_the_figures_are_those_of_the_d
 
 def test_on_transcripts_labelled_after_the_rules_the_figures_are_those_of_the_docs() -> None:
     found, default = score(load_labels(LABELS / "held.json"))
-    assert found["goal"].recall >= 0.95
-    assert found["goal"].precision >= 0.60
+    assert found["goal"].recall >= 0.90
+    assert found["goal"].precision >= 0.95
     assert default.precision >= 0.80
     assert default.recall >= 0.55
     assert default.reason_share >= 0.75

@@ -34,6 +34,8 @@ def _goal_after(agent: str, words: str, *, work: bool = False) -> str:
         (DONE, "I did pay for the long warranty, so it should go back for free."),
         (DONE, "I really need this lamp returned, can you look into it once more?"),
         (DONE, "What would it cost me to keep it?"),
+        (DONE, "I understand, but please send it back as well. I'd like to make room for guests."),
+        ("Let me know what changes you want.", "I'd like to swap the shade. Also, I'd like to add a longer cord."),
         (WHICH, "It is 4711. I'd like to use the card ending in 12 for the refund."),
         (WHICH, "I'm doing this because I want to free some room on my desk. Can we go on without the number?"),
         ("What would you like to do with the lamp?", "I'd like to exchange it for a green one."),
@@ -91,13 +93,51 @@ def test_who_grants_something_with_its_reason_decides() -> None:
     assert not find_decisions(Scene().says("You are eligible for a full refund as a member of the club.").done())
 
 
+def test_a_refusal_that_is_said_again_is_not_another_decision() -> None:
+    carry = Carry()
+    no = "I'm unable to take back the lamp of March because it was a gift."
+    first = derive(Scene().user(WISH).says(no).done(), carry)
+    again = derive(Scene(2).user("I understand, but please take it back.").says(f"I see. {no}").done(), carry)
+    assert [f.score >= DEFAULT_SCORE for f in first if f.kind == "decision"] == [True]
+    assert not [f for f in again if f.kind == "decision" and f.score >= DEFAULT_SCORE]
+
+
+def test_how_a_command_is_put_is_no_decision() -> None:
+    scene = Scene().says("I'll put everything into one command block instead, to be safe.").runs("make")
+    assert not [f for f in find_decisions(scene.done()) if f.score >= DEFAULT_SCORE]
+
+
+def test_nothing_was_tried_where_the_harness_refused_the_call() -> None:
+    refused = "Please provide EXACTLY ONE action, found 2."
+    said = "I am still getting the same message."
+    found = list(find_failures(Scene().runs("make", refused).says(said).done()))
+    assert not [f for f in found if f.kind == "dead_end"]
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("I understand, but please send the courier today.", "correction"),
+        ("I appreciate the voucher, but I'm looking for my money back.", "correction"),
+        ("I appreciate the help!", ""),
+    ],
+)
+def test_who_does_not_take_the_answer_corrects(words: str, kind: str) -> None:
+    carry = Carry()
+    derive(Scene().user(WISH).calls("get_order").says(DONE).done(), carry)
+    found = derive(Scene(2).user(words).says("All right.").done(), carry)
+    kinds = [f.kind for f in found if f.kind in ("correction", "redirect", "failure_report")]
+    assert kinds == ([kind] if kind else [])
+
+
 @pytest.mark.parametrize(
     ("words", "count"),
     [
         ("You're right. The problem with my approach is that two writers can meet.", 1),
+        ("The longer timeout did not yield any other answer, so it might be the proxy.", 1),
         ("The reproduction script still fails, since the patch is not applied yet.", 0),
     ],
 )
-def test_a_flaw_of_its_own_proposal_is_a_dead_end_and_a_bug_that_shows_is_none(words: str, count: int) -> None:
+def test_what_gave_nothing_is_a_dead_end_and_a_bug_that_shows_is_none(words: str, count: int) -> None:
     found = [f for f in find_failures(Scene().runs("make check").says(words).done()) if f.kind == "dead_end"]
     assert len(found) == count

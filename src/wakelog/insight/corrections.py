@@ -64,6 +64,8 @@ _REJECTS: Final = phrases(
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
     unacceptable|i disagree
+    ^i (?:do )?(?:understand|see|know)\b[^.?!]{0,60}\bbut please (?!<mild>)\w+
+    ^i (?:really )?appreciate (?:the|that|this) [^.?!]{0,40}\bbut i(?:'m| am|'d| would)\b
     ^(?:but )?i(?:'m| am) (?!not )(?:\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\b)
     (?:a|some|any) (?:misunderstanding|mix-?up|confusion)
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)

@@ -84,7 +84,7 @@ DID: Final = phrases(
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
     "refactored, renamed, moved, switched, dropped, deleted, extracted, simplified, reused, chose, decided, went with,"
     "left, cleaned, made, put, avoided, opted, rewrote, updated, disabled, enabled, limited, split, preserved, stuck,"
-    "chosen, opted, picked",
+    "chosen, opted, picked, issued, granted, refunded, approved, waived, credited",
 )
 
 FIX: Final = phrases(
@@ -261,6 +261,7 @@ CLEANUP: Final = phrases(
     lint(?:er|ing)? (?:errors?|issues?|warnings?|problems?|complain\w*)
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
+    (?:bash|code|command|one|same|single) blocks?|in one go|(?:one|single) command|heredoc|(?:in|into) two steps
     made (?:a|the|the same|another) mistake|i forgot|but (?:i )?did(?:n't| not)
     commit(?:ted)? (?:the|these|my|all) changes
     all (?:the )?tests pass

@@ -27,6 +27,8 @@ LAST_ONES: Final = 6
 """The sentences at the end of a long text, where what was weighed comes to a decision."""
 FEW_WORDS: Final = 1
 """A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
+SAID_BEFORE: Final = 0.7
+"""So much of a refusal said before makes it the same one."""
 LEAST_SCORE: Final = 1
 """Below this it is not kept at all."""
 
@@ -60,6 +62,7 @@ WEIGHTS: Final = {
     "refuses": 4,
     "grants": 4,
     "refuses in passing": -3,
+    "again": -4,
     "keeps": 2,
     "undoes": 2,
     "obliged": -1,
@@ -88,13 +91,22 @@ WEIGHTS: Final = {
 """What each sign adds to a score."""
 
 
-def find_decisions(turn: TurnBlocks) -> list[Finding]:
-    """The decisions of a turn, the surest first."""
+def find_decisions(turn: TurnBlocks, before: str = "") -> list[Finding]:
+    """The decisions of a turn, the surest first. `before` is what the agent said last before it."""
     kept: list[Candidate] = []
-    for candidate in sorted(candidates_in(turn.blocks), key=lambda c: (-c.score, c.place)):
+    found = (_again(c, before) for c in candidates_in(turn.blocks))
+    for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
         if candidate.score >= LEAST_SCORE and not any(_is_same(candidate, other) for other in kept):
             kept.append(candidate)
     return [_finding(c) for c in kept]
+
+
+def _again(found: Candidate, before: str) -> Candidate:
+    """Marks a refusal that only repeats the one before."""
+    said = (content_words(s.text) for s in sentences_of(before) if cues.REFUSES.search(s.text))
+    if "refuses" in found.signs and any(len(found.words & w) >= SAID_BEFORE * len(found.words) for w in said):
+        return msgspec.structs.replace(found, signs=found.signs | {"again"})
+    return found
 
 
 def _finding(found: Candidate) -> Finding:

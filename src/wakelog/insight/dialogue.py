@@ -85,6 +85,8 @@ _ASIDE: Final = re.compile(
 """It says by itself that another matter comes."""
 _SUPPOSED: Final = re.compile(r"\b(?:if|whether|do i need|would i (?:need|have)|should i)\b[^.?!]*\?", re.IGNORECASE)
 """What the user only asked about: it was not asked for."""
+_INSISTS: Final = re.compile(r"\W*i (?:do )?(?:understand|see|know)\b[^.?!]{0,80}\bbut\b", re.IGNORECASE)
+"""It does not take the answer: what it wants beside that is why."""
 _NEITHER: Final = re.compile(r"\b(?:neither|none) of (?:these|those|them|the)\b", re.IGNORECASE)
 
 
@@ -125,19 +127,22 @@ def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) ->
 def _asks_anew(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
     if "?" in words and (_NEITHER.search(words) or _ASIDE.search(words)):
         return True
-    is_told_what = bool(_ASKS_WHAT.search(asked))
+    is_told = bool(_ASKS_WHAT.search(asked) or _INSISTS.match(words))
     known = content_words(said) | content_words(asked)
+    has_answered = False
     for sentence in sentences_of(words):
         verbs = list(_acts(sentence.text))
         if not verbs:
             continue
-        if not is_told_what and any(not _was_used(verb, said) for verb in verbs):
-            return True
         own = content_words(_ANOTHER.sub(" ", sentence.text)) - set(verbs)
-        if _ANOTHER.search(sentence.text) and own and len(own - known) >= NEW_SHARE * len(own):
+        is_another = bool(_ANOTHER.search(sentence.text)) and not has_answered
+        if is_another and own and len(own - known) >= NEW_SHARE * len(own):
             return True
-        if not is_asked and own and len(own - content_words(said)) >= OTHER_SHARE * len(own):
+        if not is_told and any(not _was_used(verb, said) for verb in verbs):
             return True
+        if not (is_told or is_asked) and own and len(own - content_words(said)) >= OTHER_SHARE * len(own):
+            return True
+        has_answered = is_told  # what "also" adds to an answer belongs to it
     return False
 
 

@@ -56,6 +56,12 @@ _DEAD: Final = re.compile(
     r"|correct) (?:one|file|place|approach|fix)\b",
     re.IGNORECASE,
 )
+_NO_RESULT: Final = re.compile(
+    r"\b(?:did|does)(?: not|n['’]t) (?:yield|produce|reveal|turn up|lead to) (?:any|anything|the expected|what)\b"
+    r"|\bnot reproduc(?:ing|e) the (?:issue|bug|problem|error)\b",
+    re.IGNORECASE,
+)
+"""What was tried gave nothing, whatever the agent makes of that."""
 _OWN_FLAW: Final = re.compile(
     r"\b(?:problem|flaw|issue|trouble) with my (?:\w+ )?(?:approach|fix|change|proposal|idea|plan|solution)\b"
     r"|\bmy (?:\w+ )?(?:approach|fix|proposal|idea|plan|solution) (?:was|is) (?:wrong|flawed|incorrect|broken)\b",
@@ -253,12 +259,16 @@ def _before(text: str, sentence: Sentence) -> Sentence | None:
 def _dead(text: str, tried: Did | None) -> Sentence | None:
     """The sentence that gives something up. After a service refused, a plain "not enough" is one too; where nothing was
     tried, only words about what the agent itself had proposed."""
-    is_refused = tried is not None and has_gone_wrong(tried) and _is_outside(tried)
+    if tried is not None and is_refused(tried) and not tried.has_failed:
+        return None  # the harness refused how the call was put: nothing was tried
+    is_denied = tried is not None and has_gone_wrong(tried) and _is_outside(tried)
     for sentence in sentences_of(text)[:8]:
+        if tried is not None and _NO_RESULT.search(sentence.text) and not sentence.text.endswith("?"):
+            return sentence
         if _NOT_DEAD.search(sentence.text):
             continue
         if _OWN_FLAW.search(sentence.text) or (tried is not None and _DEAD.search(sentence.text)):
             return sentence
-        if is_refused and _DENIED.search(sentence.text):
+        if is_denied and _DENIED.search(sentence.text):
             return sentence
     return None

@@ -21,7 +21,7 @@ from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal, last_asked
 
-RULES_VERSION: Final = 7
+RULES_VERSION: Final = 8
 
 
 class Carry(msgspec.Struct):
@@ -43,7 +43,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         found += find_preferences(turn)
         carry.goal = goal
         carry.is_first = False
-    found += find_decisions(turn)
+    found += find_decisions(turn, last_asked(carry.heard))
     found += find_failures(turn)
     found += find_pending(turn)
     found += find_checks(turn)
