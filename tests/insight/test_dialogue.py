@@ -36,6 +36,7 @@ def _goal_after(agent: str, words: str, *, work: bool = False) -> str:
         (DONE, "What would it cost me to keep it?"),
         (DONE, "I understand, but please send it back as well. I'd like to make room for guests."),
         ("Let me know what changes you want.", "I'd like to swap the shade. Also, I'd like to add a longer cord."),
+        (WHICH, "Let me get back to you with the number. Is there any way we can do it before?"),
         (WHICH, "It is 4711. I'd like to use the card ending in 12 for the refund."),
         (WHICH, "I'm doing this because I want to free some room on my desk. Can we go on without the number?"),
         ("What would you like to do with the lamp?", "I'd like to exchange it for a green one."),
@@ -53,6 +54,8 @@ def test_answers_questions_and_insisting_carry_the_request_that_stands(agent: st
         (DONE, "Thanks! Could you also order two bulbs of the large kind?"),
         (WHICH, "It is 4711. By the way, can you check when the table came?"),
         (WHICH, "Before we continue, I'm upset about the broken mirror. Can we talk about that?"),
+        (WHICH, "It is 4711. Oh, and the mirror came broken. Can we discuss that?"),
+        (DONE, "Then I'm willing to cancel the whole order. Can you help with that?"),
         (DONE, "I'd like to return a blue carpet and three pillows."),
         ("There are two: the oak one and the steel one.", "Neither of those fits my room. Do you have smaller ones?"),
         ("Shall I send the label?", "Yes. I also want to change my street to Elm Road."),
@@ -135,6 +138,7 @@ def test_who_does_not_take_the_answer_corrects(words: str, kind: str) -> None:
     [
         ("You're right. The problem with my approach is that two writers can meet.", 1),
         ("The longer timeout did not yield any other answer, so it might be the proxy.", 1),
+        ("I looked for it earlier and found nothing.", 0),
         ("The reproduction script still fails, since the patch is not applied yet.", 0),
     ],
 )

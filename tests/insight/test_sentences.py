@@ -23,6 +23,11 @@ def test_code_and_tables_are_no_sentences() -> None:
     assert [s.text for s in sentences_of(text)] == ["Before.", "After."]
 
 
+def test_a_name_in_code_is_not_cut() -> None:
+    text = "I used `models.Index` in the wrong way. It takes `fields`."
+    assert [s.text for s in sentences_of(text)] == ["I used `models.Index` in the wrong way.", "It takes `fields`."]
+
+
 def test_a_missing_space_does_not_join_two_sentences() -> None:
     assert [s.text for s in sentences_of("It is on line 1475.To fix it, round.")] == [
         "It is on line 1475.",

@@ -28,6 +28,7 @@ def _second(words: str, said: str = "I added the page.") -> tuple[Scene, list[Fi
         ("<pr_description>\nConsider the following PR description:\nIt crashes\n</pr_description>\n<x>", "It crashes"),
         ("<command-name>/do</command-name>\n<command-args>make it fast</command-args>", "make it fast"),
         ("<system-reminder>be nice</system-reminder>\nrename it", "rename it"),
+        ("Say what `dep add <issue> <other>` does", "Say what `dep add <issue> <other>` does"),
     ],
 )
 def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str) -> None:
@@ -39,6 +40,7 @@ def test_the_goal_is_what_the_user_wrote_without_wrappers(prompt: str, goal: str
 @pytest.mark.parametrize(
     "prompt",
     [
+        "Your task is to create a detailed summary of the conversation so far, paying attention to requests.",
         "[Request interrupted by user]",
         "<command-name>/exit</command-name>",
         "/exit",

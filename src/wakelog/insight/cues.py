@@ -275,6 +275,8 @@ TESTING: Final = phrases(
     test (?:cases?|files?|methods?|functions?|coverage)
     reproduc(?:e|es|ed|ing|tion)
     (?:reproduc|verif)\w*_?\w*\.py
+    (?:add|updat|fix|extend|complet)\w* (?:\S+ ){0,4}?(?:mocks?|(?:test|reproduction|debug) script|the script)
+    (?:dummy|minimal|standalone) (?:\w+ )?(?:app|module|project|environment|script|director(?:y|ies))
     scripts? (?:to|that|which) (?:check|verif|confirm|test|see|debug|print|show)\w*
     """
 )

@@ -27,7 +27,7 @@ LAST_ONES: Final = 6
 """The sentences at the end of a long text, where what was weighed comes to a decision."""
 FEW_WORDS: Final = 1
 """A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
-SAID_BEFORE: Final = 0.7
+SAID_BEFORE: Final = 0.5
 """So much of a refusal said before makes it the same one."""
 LEAST_SCORE: Final = 1
 """Below this it is not kept at all."""

@@ -30,10 +30,12 @@ OTHER_SHARE: Final = 0.8
 
 _WHO: Final = re.compile(
     r"\b(?:user|account|customer|member|membership|reservation|order|booking|confirmation|tracking|policy|ticket"
-    r"|phone|invoice) (?:id|ids|number|code|name)\b|\bdate of birth\b|\b(?:zip|postal) code\b|\bemail address\b",
+    r"|phone|invoice) (?:id|ids|number|code|name)\b|\bdate of birth\b|\bcustomer service\b"
+    r"|\byour (?:reservation|booking|order|flight|purchase|subscription|refund|delivery|appointment|membership)\b"
+    r"|\b(?:zip|postal) code\b|\bemail address\b",
     re.IGNORECASE,
 )
-"""What a service asks for, and a coding agent does not."""
+"""What a service talks about, and a coding agent does not."""
 _ASKS_WHAT: Final = re.compile(
     r"\b(?:what|which|how)\b[^.?!\n]{0,60}\b(?:would you like|do you (?:want|need|wish)|changes?|modifications?"
     r"|prefer)\b[^.?!\n]*\?"
@@ -45,9 +47,9 @@ _ASKS_WHAT: Final = re.compile(
 """The agent asks which one, or what exactly: what comes is the answer, whatever its verb."""
 _FORM: Final = (
     r"(?:\b(?:can|could|would|will) (?:you|we|i)|\bi(?:['’]d| would|['’]m| am)?(?: \w+ly| also| still| just)*"
-    r" (?:like|love|want|wanted|need|needed|wish|prefer|looking|hoping|trying)(?: you)? to|\bplease|\blet['’]s"
-    r"|\bhelp me(?: with| to)?|\bgo ahead and|\bis (?:it|there)(?: any| a| another)? (?:possible|way) (?:for me )?to"
-    r"|\b(?:move on|switch(?: back)?|go back|get back) to|\b(?:assist|help)(?: me)? (?:with|in))"
+    r" (?:like|love|want|wanted|need|needed|wish|prefer|looking|hoping|trying|willing|ready|happy)(?: you)? to"
+    r"|\bplease|\blet['’]s|\bhelp me(?: with| to)?|\bgo ahead and|\bis (?:it|there)(?: any| a| another)? (?:possible|way)"
+    r" (?:for me )?to|\b(?:move on|switch(?: back)?|go back|get back) to(?! you\b| me\b)|\b(?:assist|help)(?: me)? (?:with|in))"
 )
 _PADDING: Final = (
     r"(?:,? (?:please|also|then|now|just|instead|possibly|maybe|at least|still|first|kindly|simply|you|me|to|with"
@@ -63,9 +65,9 @@ _NO_ACT: Final = word_set(
     "help assist tell know confirm clarify explain check look looking see verify double proceed proceeding continue do"
     " go going let try trying consider explore exploring suggest recommend advise hold wait think make making have"
     " having get getting be being use using pay paying apply find finding guide provide give show transfer keep ensure"
-    " move process handle review focus ask understand start begin note repeat offer discuss sort figure request"
-    " escalate speak talk assure wonder wondering say remember honor waive access receive take come need want like"
-    " the a an my your our this that these those it them if whether any some there what which how when where why"
+    " move process handle review focus ask understand start begin note repeat offer sort figure request"
+    " escalate assure with without by in over wonder wondering say remember honor waive access receive take come need"
+    " want like the a an my your our this that these those it them if whether any some there what which how when where why"
     " i we you he she they me us one more about on for of at from or and not no yes is are was able sure only"
     " appreciate thank hear believe feel select choose pick opt share answer"
 )
@@ -74,12 +76,13 @@ _CHANGE: Final = word_set("chang modif updat adjust alter edit amend revis")
 _ANOTHER: Final = re.compile(
     r"\balso\b|\binstead\b|\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b"
     r"|\banother (?:thing|question|request)\b|\bseparately\b|\bin addition\b|\bbefore (?:i|we) (?:continue|go on)\b"
-    r"|\b(?:move on|switch(?: back)?|go back|get back) to\b|\bwhile (?:i['’]m|you['’]re|we['’]re) at it\b",
+    r"|\b(?:move on|switch(?: back)?|go back|get back) to\b(?! you\b| me\b)"
+    r"|\bwhile (?:i['’]m|you['’]re|we['’]re) at it\b",
     re.IGNORECASE,
 )
 _ASIDE: Final = re.compile(
     r"\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b|\banother (?:thing|question)\b"
-    r"|\bseparately\b|\bbefore (?:i|we) (?:continue|go on)\b",
+    r"|\bseparately\b|\bbefore (?:i|we) (?:continue|go on)\b|\boh,? (?:and|but)\b",
     re.IGNORECASE,
 )
 """It says by itself that another matter comes."""

@@ -71,7 +71,7 @@ _OWN_FLAW: Final = re.compile(
 _NOT_DEAD: Final = re.compile(
     r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
     r"|see)\b|\bno longer\b|\bbecause I (?:did|had|forgot|used|made)|\bI made a mistake\b|\bwithout (?:my|the"
-    r"|our|these) changes?\b|\bas expected\b|\breproduc\w+ (?:script|test|case)\b"
+    r"|our|these) changes?\b|\bas expected\b|, maybe\b|\b(?:previously|earlier)\b|\breproduc\w+ (?:script|test|case)\b"
     r"|\bwould (?:not|n't)\b|\bmight\b|\bthe (?:user|issue) (?:says|reports)\b",
     re.IGNORECASE,
 )

@@ -91,6 +91,8 @@ def _ends(prose: str, start: int, stop: int) -> Iterator[int]:
             continue
         if mark[0][0] == ":" and mark.end() < stop and mark.end() - start < 25:
             continue  # a short label: what it introduces belongs to it
+        if mark.end() < stop and not prose[mark.end()].isspace() and prose.count("`", start, mark.end()) % 2:
+            continue  # inside a name in code, as `models.Index`
         if _SHORT.search(prose[max(start, mark.end() - 8) : mark.end()]):
             continue
         yield mark.end()

@@ -22,7 +22,9 @@ _STARTS: Final = (
     re.compile(r"^## My request for [^\n]*:\s*\n", re.MULTILINE),
     re.compile(r"^(?:Here's the issue text:\s*\n)?ISSUE:\s*\n", re.MULTILINE),
     re.compile(r"^<pr_description>\s*\n(?:Consider the following PR description:\s*\n)?", re.MULTILINE),
-    re.compile(r"<(?:issue|task|user_query|user_request|command-args|uploaded_files_issue)>\s*"),
+    re.compile(
+        r"^[ \t]*<(?:issue|task|user_query|user_request|uploaded_files_issue)>\s*|<command-args>\s*", re.MULTILINE
+    ),
 )
 _ENDS: Final = re.compile(
     r"^(?:INSTRUCTIONS:|<instructions>|# Task Instructions)|</(?:pr_description|issue|task|user_query|user_request"
@@ -37,6 +39,7 @@ _ASIDE: Final = re.compile(
 )
 _NO_WORDS: Final = re.compile(
     r"\s*(?:\[Request interrupted|Caveat: The messages below|This session is being continued"
+    r"|Your task is to create a detailed summary of the conversation so far"
     r"|/(?:exit|quit|clear|compact|help|model|login|logout|status|cost|config|resume|memory|mcp|agents"
     r"|permissions|doctor"
     r"|hooks|context|usage|vim|theme|add-dir|bug|release-notes|export|rewind|undo|redo|new|sessions?)(?: \S+)?\s*$)"
