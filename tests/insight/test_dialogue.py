@@ -37,6 +37,7 @@ def _goal_after(agent: str, words: str, *, work: bool = False) -> str:
         (DONE, "I understand, but please send it back as well. I'd like to make room for guests."),
         ("Let me know what changes you want.", "I'd like to swap the shade. Also, I'd like to add a longer cord."),
         (WHICH, "Let me get back to you with the number. Is there any way we can do it before?"),
+        ("It costs 12 with the cover.", "I actually don't want any cover. Can you adjust that?"),
         (WHICH, "It is 4711. I'd like to use the card ending in 12 for the refund."),
         (WHICH, "I'm doing this because I want to free some room on my desk. Can we go on without the number?"),
         ("What would you like to do with the lamp?", "I'd like to exchange it for a green one."),
@@ -69,6 +70,14 @@ def test_where_the_agent_works_on_files_each_question_is_a_goal() -> None:
     words = "Is there a fee for that? I heard it is free for members."
     assert _goal_after(DONE, words, work=True) == ""
     assert _goal_after(DONE, words) == "carried"
+
+
+def test_the_users_own_words_show_that_it_is_a_service() -> None:
+    carry = Carry()
+    derive(Scene().user("I'd like my money back for my order of March.").says("That is not possible.").done(), carry)
+    words = "I'm quite unhappy with that. Is there anything else that can be done?"
+    [goal] = [f for f in derive(Scene(2).user(words).says("No.").done(), carry) if f.kind == "goal"]
+    assert goal.detail == "carried"
 
 
 def test_goals_of_a_session_are_those_of_its_turns_read_in_order(session: Session[Any], scribe: Scribe) -> None:
@@ -122,6 +131,8 @@ def test_nothing_was_tried_where_the_harness_refused_the_call() -> None:
     [
         ("I understand, but please send the courier today.", "correction"),
         ("I appreciate the voucher, but I'm looking for my money back.", "correction"),
+        ("I actually don't want any cover.", "correction"),
+        ("I see, but I'm certain I read that it is free.", "correction"),
         ("I appreciate the help!", ""),
     ],
 )

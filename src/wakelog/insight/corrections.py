@@ -41,7 +41,7 @@ _FAILS: Final = phrases(
     "render\\w*, open\\w*",
 )
 _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
-_WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
+_WANT: Final = phrases(r"i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
     ^(?:no|nope|nah|stop|hold on|hmm+,? no|not quite|wrong)
@@ -51,7 +51,7 @@ _REJECTS: Final = phrases(
     this (?:is|isn't) (?:wrong|incorrect|not (?:what|right|correct)|what i)
     not what i|i (?:meant|said|told you)|as i said
     i (?:didn't|did not|never) (?:ask|want|say|mean)
-    i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)
+    i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)
     you (?:should(?:n't| not)|must not|didn't|did not|forgot|missed|misunderstood|removed|broke|deleted|ignored)
     ^(?:please )?(?:don't|do not|never) (?!<mild>)\w+
     ^(?:please |now |then )?(?:revert|undo|roll back|restore)
@@ -66,10 +66,11 @@ _REJECTS: Final = phrases(
     unacceptable|i disagree
     ^i (?:do )?(?:understand|see|know)\b[^.?!]{0,60}\bbut please (?!<mild>)\w+
     ^i (?:really )?appreciate (?:the|that|this) [^.?!]{0,40}\bbut i(?:'m| am|'d| would)\b
-    ^(?:but )?i(?:'m| am) (?!not )(?:\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\b)
+    ^(?:i (?:understand|see|know)[^.?!]{0,40}\bbut )?(?:but )?i(?:'m| am) <sure>
     (?:a|some|any) (?:misunderstanding|mix-?up|confusion)
     (?:don't|do not) (?:rename|touch|change|remove) (?:it|that|this|them)
     """,
+    sure="(?!not )(?:\\w+ )?(?:sure|certain|positive) (?!(?:you|if|whether|how|what)\\b)",
     mild="worry, forget, hesitate, mind, know, have, think, see, need, like, remember, care, want",
 )
 _REDIRECTS: Final = phrases(

@@ -31,11 +31,12 @@ OTHER_SHARE: Final = 0.8
 _WHO: Final = re.compile(
     r"\b(?:user|account|customer|member|membership|reservation|order|booking|confirmation|tracking|policy|ticket"
     r"|phone|invoice) (?:id|ids|number|code|name)\b|\bdate of birth\b|\bcustomer service\b"
-    r"|\byour (?:reservation|booking|order|flight|purchase|subscription|refund|delivery|appointment|membership)\b"
+    r"|\b(?:your|my) (?:reservation|booking|order|flight|purchase|subscription|refund|delivery"
+    r"|appointment|membership)\b"
     r"|\b(?:zip|postal) code\b|\bemail address\b",
     re.IGNORECASE,
 )
-"""What a service talks about, and a coding agent does not."""
+"""What is talked about with a service, and not with a coding agent."""
 _ASKS_WHAT: Final = re.compile(
     r"\b(?:what|which|how)\b[^.?!\n]{0,60}\b(?:would you like|do you (?:want|need|wish)|changes?|modifications?"
     r"|prefer)\b[^.?!\n]*\?"
@@ -48,8 +49,9 @@ _ASKS_WHAT: Final = re.compile(
 _FORM: Final = (
     r"(?:\b(?:can|could|would|will) (?:you|we|i)|\bi(?:['’]d| would|['’]m| am)?(?: \w+ly| also| still| just)*"
     r" (?:like|love|want|wanted|need|needed|wish|prefer|looking|hoping|trying|willing|ready|happy)(?: you)? to"
-    r"|\bplease|\blet['’]s|\bhelp me(?: with| to)?|\bgo ahead and|\bis (?:it|there)(?: any| a| another)? (?:possible|way)"
-    r" (?:for me )?to|\b(?:move on|switch(?: back)?|go back|get back) to(?! you\b| me\b)|\b(?:assist|help)(?: me)? (?:with|in))"
+    r"|\bplease|\blet['’]s|\bhelp me(?: with| to)?|\bgo ahead and"
+    r"|\bis (?:it|there)(?: any| a| another)? (?:possible|way) (?:for me )?to"
+    r"|\b(?:move on|switch(?: back)?|go back|get back) to(?! you\b| me\b)|\b(?:assist|help)(?: me)? (?:with|in))"
 )
 _PADDING: Final = (
     r"(?:,? (?:please|also|then|now|just|instead|possibly|maybe|at least|still|first|kindly|simply|you|me|to|with"
@@ -67,12 +69,14 @@ _NO_ACT: Final = word_set(
     " having get getting be being use using pay paying apply find finding guide provide give show transfer keep ensure"
     " move process handle review focus ask understand start begin note repeat offer sort figure request"
     " escalate assure with without by in over wonder wondering say remember honor waive access receive take come need"
-    " want like the a an my your our this that these those it them if whether any some there what which how when where why"
-    " i we you he she they me us one more about on for of at from or and not no yes is are was able sure only"
-    " appreciate thank hear believe feel select choose pick opt share answer"
+    " want like the a an my your our this that these those it them if whether any some there what which how"
+    " when where why i we you he she they me us one more about on for of at from or and not no yes is are was able"
+    " sure only appreciate thank hear believe feel select choose pick opt share answer"
 )
 """Verbs that want to be told something, or to go on, and words that are no verbs."""
 _CHANGE: Final = word_set("chang modif updat adjust alter edit amend revis")
+_POINTS: Final = re.compile(r" (?:that|it|this|those|them)\b", re.IGNORECASE)
+"""To change "that" is to change what was said before."""
 _ANOTHER: Final = re.compile(
     r"\balso\b|\binstead\b|\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b"
     r"|\banother (?:thing|question|request)\b|\bseparately\b|\bin addition\b|\bbefore (?:i|we) (?:continue|go on)\b"
@@ -121,7 +125,7 @@ def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) ->
     if any(turn.has_work for turn in heard):
         return False
     asked = next((turn.agent for turn in reversed(heard) if turn.agent), "")
-    if not any(turn.has_calls or _WHO.search(turn.agent[-TEXT_MAX:]) for turn in heard):
+    if not any(turn.has_calls or _WHO.search(f"{turn.user[-TEXT_MAX:]} {turn.agent[-TEXT_MAX:]}") for turn in heard):
         return False
     said = _SUPPOSED.sub(" ", " ".join(turn.user for turn in heard))
     return not _asks_anew(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
@@ -154,11 +158,16 @@ def _acts(sentence: str) -> Iterator[str]:
     for pattern in (_VERB, _SECOND):
         for found in pattern.finditer(sentence):
             verb = found["verb"].lower()
-            if verb not in _NO_ACT:
+            is_vague = _root(verb) in _CHANGE and _POINTS.match(sentence, found.end())
+            if verb not in _NO_ACT and not is_vague:
                 yield verb
 
 
 def _was_used(verb: str, said: str) -> bool:
-    root = re.sub(r"(?:ing|e|y|lation|ication|ation)$", "", verb)
+    root = _root(verb)
     roots = "|".join(sorted(_CHANGE if root in _CHANGE else {re.escape(root)}))
     return bool(re.search(rf"\b(?:{roots})\w?(?:e?s|e?d|e|y|ing|ation|ication|ations)?\b", said, re.IGNORECASE))
+
+
+def _root(verb: str) -> str:
+    return re.sub(r"(?:ing|e|y|lation|ication|ation)$", "", verb)

@@ -21,7 +21,7 @@ from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal, last_asked
 
-RULES_VERSION: Final = 9
+RULES_VERSION: Final = 10
 
 
 class Carry(msgspec.Struct):
