@@ -55,3 +55,21 @@ def test_a_session_is_opened_with_as_few_questions_as_it_takes() -> None:
     engine.calls.clear()
     store.resume("new")
     assert engine.calls == ["find", "head"]
+
+
+@pytest.mark.parametrize("question", ["brief", "insight"])
+def test_what_a_turn_called_is_read_together(question: str) -> None:
+    """The questions do not become more with the calls."""
+
+    def asked(calls: int) -> int:
+        engine = CountingEngine(MemoryEngine())
+        session: Session[Any] = Store(engine).session("s")
+        tool = session.tool(effect="read")(lambda n: f"{n} was found")
+        with session.turn("look"):
+            for number in range(calls):
+                session.call(tool, {"n": number})
+        engine.calls.clear()
+        assert getattr(session, question)()
+        return len(engine.calls)
+
+    assert asked(20) == asked(2)

@@ -235,7 +235,7 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
         is_over = is_over or entry.kind == "turn.started"
         if entry.kind == "history.rewound" and not is_over and entry.body.get("mode", "rewind") != "retry":
             yield SectionLine(f"- rewound to e{entry.body.get('to')} since the last turn (e{entry.seq})", entry.seq)
-        who = _speaker(teller.log, entry)
+        who = _speaker(teller, entry)
         if who and who not in found and _words(teller.log, entry):
             found[who] = entry
         if len(found) == 2:
@@ -247,7 +247,7 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
             yield teller.said(words, entry.seq, lead=lead)
 
 
-def _speaker(log: Log, entry: Entry) -> str:
+def _speaker(teller: Teller, entry: Entry) -> str:
     """Who spoke in an event: "user", "assistant", or nobody."""
     body = entry.body
     if entry.kind == "turn.started":
@@ -260,7 +260,8 @@ def _speaker(log: Log, entry: Entry) -> str:
     if entry.kind == "action.recorded" and body.get("effect") == "model" and body.get("output") is not None:
         return "assistant"
     if entry.kind == "action.succeeded" and body.get("output") is not None and entry.header.cause:
-        return "assistant" if log.entry(entry.header.cause).body.get("effect") == "model" else ""
+        asked = teller.entry(entry.header.cause)
+        return "assistant" if asked is not None and asked.body.get("effect") == "model" else ""
     return ""
 
 
@@ -275,7 +276,7 @@ def _tail(teller: Teller, at: Seq) -> Iterator[Entry]:
     left = TAIL
     for first, last in reversed(teller.log.view(at, state=teller.state)):
         begin = max(first, last - left + 1)
-        yield from reversed(list(teller.log.entries(after=begin - 1, upto=last)))
+        yield from reversed(teller.entries(begin, last))
         left -= last - begin + 1
         if left <= 0:
             return

@@ -45,6 +45,7 @@ class Teller:
         self.state = state
         self.numbers = numbers
         self._since = since
+        self._read: dict[Seq, Entry | None] = {}
         harmless = re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", head.name or "", re.ASCII)
         self.handle = head.name if harmless else str(log.id)
 
@@ -184,18 +185,17 @@ class Teller:
         """How far the event behind a line is trusted, and where it is from."""
         if trust == "trusted" or not seq or not self.state["trust"]:
             return "trusted", ""
-        try:
-            header = self.log.entry(seq).header
-        except NotFoundError:
+        entry = self.entry(seq)
+        if entry is None:
             return trust or "trusted", ""
-        return trust or header.trust, header.source
+        return trust or entry.header.trust, entry.header.source
 
     def _is_by_agent(self, seq: Seq) -> bool:
         """Whether an event is the agent's own word, and is trusted less only because of what led to it."""
-        entry = self._entry(seq)
+        entry = self.entry(seq)
         if entry is None or not entry.header.cause:
             return False
-        cause = self._entry(entry.header.cause)
+        cause = self.entry(entry.header.cause)
         if cause is None or (cause.header.trust, cause.header.source) != (entry.header.trust, entry.header.source):
             return False
         if entry.kind == "message.added":
@@ -245,7 +245,7 @@ class Teller:
         return self.said(asked, seq, what="call", tail=words + self._remedy(action, status))
 
     def _given(self, seq: Seq) -> str:
-        entry = self._entry(seq)
+        entry = self.entry(seq)
         value = content_of(self.log, entry, "input") if entry is not None else None
         return "" if value is None else one_line(value, 200)
 
@@ -264,15 +264,24 @@ class Teller:
             shown = f"`wakelog expand {self.handle}@e{left.handle}` shows it again"
             return SectionLine(f"- e{left.first}..e{left.last}: summarised in e{left.handle}; {shown}")
         words = [f"{left.tokens:,} tokens"] if left.tokens else []
-        if describe and (entry := self._entry(left.handle)) is not None:
+        if describe and (entry := self.entry(left.handle)) is not None:
             words = [_what(entry), *words] if entry.record.body else ["gone: pruned"]
         return SectionLine(f"- {key}: {', '.join(words) or 'no longer shown'}; restore({_json(left.key)})", 0)
 
-    def _entry(self, seq: Seq) -> Entry | None:
-        try:
-            return self.log.entry(seq)
-        except NotFoundError:
-            return None
+    def entry(self, seq: Seq) -> Entry | None:
+        """An event, read once."""
+        if seq not in self._read:
+            try:
+                self._read[seq] = self.log.entry(seq)
+            except NotFoundError:
+                self._read[seq] = None
+        return self._read[seq]
+
+    def entries(self, first: Seq, last: Seq) -> list[Entry]:
+        """The events of a range, read together."""
+        found = list(self.log.entries(after=first - 1, upto=last))
+        self._read.update((entry.seq, entry) for entry in found)
+        return found
 
 
 def _what(entry: Entry) -> str:

@@ -7,7 +7,7 @@ finds its words again. What was erased or pruned has no texts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from wakelog.insight.blocks import Block, Did, Speaker, SpokenText, TextSpan, TurnBlocks
@@ -47,8 +47,9 @@ def quote(log: Log, span: TextSpan) -> str:
     return texts[span.block][1][span.start : span.end] if span.block < len(texts) else ""
 
 
-def texts_of(log: Log, entry: Entry) -> list[Spoken]:
-    """The texts of an event in order, and who says each. Calls of tools have none, but for a tool to think with."""
+def texts_of(log: Log, entry: Entry, models: Mapping[Seq, bool] | None = None) -> list[Spoken]:
+    """The texts of an event in order, and who says each. Calls of tools have none, but for a tool to think with.
+    `models` says of requests that were read before whether they asked a model."""
     if entry.kind in _FIELDS:
         return _message_texts(log, entry)
     if entry.kind not in ANSWERS and entry.kind != "action.requested":
@@ -57,15 +58,17 @@ def texts_of(log: Log, entry: Entry) -> list[Spoken]:
         given = content_of(log, entry, "input")
         thought = given.get("thought") or given.get("text") if isinstance(given, dict) else None
         return [("thinking", thought)] if isinstance(thought, str) and thought.strip() else []
-    if entry.kind == "action.requested" or not _is_model(log, entry):
+    if entry.kind == "action.requested" or not _is_model(log, entry, models or {}):
         return []
     return [spoken for spoken in _spoken(content_of(log, entry, "output"), "agent") if spoken[1].strip()]
 
 
-def _is_model(log: Log, entry: Entry) -> bool:
+def _is_model(log: Log, entry: Entry, models: Mapping[Seq, bool]) -> bool:
     if entry.kind == "action.recorded":
         return entry.body.get("effect") == "model"
     cause = entry.header.cause
+    if cause in models:
+        return models[cause]
     return bool(cause) and log.entry(cause).body.get("effect") == "model"
 
 
@@ -139,9 +142,12 @@ class _TurnReading:
         self._files: dict[Seq, list[str]] = {}
         self._batch = 0
         self._asked: dict[Seq, Seq] = {}
+        self._models: dict[Seq, bool] = {}
 
     def take(self, entry: Entry) -> None:
-        for number, (who, text) in enumerate(texts_of(self._log, entry)):
+        if entry.kind == "action.requested":
+            self._models[entry.seq] = entry.body.get("effect") == "model"
+        for number, (who, text) in enumerate(texts_of(self._log, entry, self._models)):
             if (who, text.strip()) not in self._said:
                 self._said.add((who, text.strip()))
                 self._blocks.append(SpokenText(entry.seq, number, who, text))

@@ -6,6 +6,7 @@ import contextlib
 import re
 from collections.abc import Callable, Container, Mapping
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -15,6 +16,7 @@ from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, preview, text_of
 from wakelog.cli.text import clock, counted, fit, fit_path, glyph, iso, other_time, pad, width
 from wakelog.errors import CorruptLogError
+from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
@@ -338,12 +340,18 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
 _TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
 
 
+_IMPORTED: WeakKeyDictionary[Log, bool] = WeakKeyDictionary()
+
+
 def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
     """Whether it is known when something happened. A transcript without times was stored when it was imported, which
     says nothing about it."""
-    with contextlib.suppress(CorruptLogError):
-        return happened_at != stored_at or ORIGIN not in session.log.part("labels")
-    return True
+    log = session.log
+    if log not in _IMPORTED:  # a session that was imported says so from its first event on: asked once
+        _IMPORTED[log] = False
+        with contextlib.suppress(CorruptLogError):
+            _IMPORTED[log] = ORIGIN in log.part("labels")
+    return happened_at != stored_at or not _IMPORTED[log]
 
 
 def show_line(
