@@ -5,6 +5,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -374,6 +375,33 @@ def test_a_new_session_takes_few_questions(engine: NatsEngine, monkeypatch: pyte
     session = store.session("new")
     assert len(asked) == 3, asked  # the name, the session, the layout
     assert session.log.head().name == "new"
+
+
+def test_many_sessions_can_be_opened_at_once(
+    engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[int] = []
+    connection: Any = engine._connection
+    put = connection.put
+
+    async def counted(stream: str, messages: Any) -> int:
+        try:
+            return int(await put(stream, messages))
+        except JetStreamRefusal as exc:
+            refused.append(exc.err_code)
+            raise
+
+    monkeypatch.setattr(connection, "put", counted)
+
+    def open_some(engine: NatsEngine, mark: str) -> None:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda n: engine.submit(CommitWriter().open(name=f"{mark}{n}")).result(), range(24)))
+
+    open_some(engine, "alone")
+    assert not refused  # a process does not stand in its own way
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(open_some, (engine, other), ("a", "b")))
+    assert len(engine.sessions(limit=100)) == 72
 
 
 def test_a_session_that_was_missing_a_moment_ago_may_be_there(engine: NatsEngine, other: NatsEngine) -> None:

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-from collections import deque
+import contextlib
+import random
+from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 
@@ -34,6 +36,7 @@ from wakelog.model.records import Commit, Head
 TRIES = 100
 TOGETHER_MAX = 128
 _PAUSE_S = 0.02
+_COLLISION_S, _COLLISION_MAX_S = 0.002, 0.05
 
 Extra = Callable[[dict[SessionId, SessionTail | None]], Awaitable[list[NewMessage]]]
 """What else is stored with commits, given where the sessions stand."""
@@ -67,6 +70,8 @@ class AppendLanes:
         self._connection, self._subjects, self._layout = connection, subjects, layout
         self._tails, self._reader = tails, reader
         self._lanes: dict[SessionId, deque[LanedAppend]] = {}
+        self._openings: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By shard. A server judges one expectation about a fence at a time and refuses the others."""
         self._tasks: set[asyncio.Task[None]] = set()
 
     # Lanes
@@ -182,8 +187,9 @@ class AppendLanes:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._connection.patience_s
         is_guess = extra is None
-        sent, pause = False, _PAUSE_S
-        for _ in range(TRIES):
+        sent, pause, collision_s, tries = False, _PAUSE_S, _COLLISION_S, 0
+        while tries < TRIES:
+            tries += 1
             try:
                 plan = await self._plan(sessions, commits, is_guess)
                 try:
@@ -205,7 +211,8 @@ class AppendLanes:
                     # In front: the place of the last message is told, and that is a head.
                     news = [*await extra(plan.tails), *news]
                 sent = True
-                seq = await self._connection.put(self._subjects.stream(plan.shard), news)
+                async with self._openings[plan.shard] if plan.opens_root else contextlib.nullcontext():
+                    seq = await self._connection.put(self._subjects.stream(plan.shard), news)
                 plan.keep(self._tails, seq)
                 return
             except WakelogError:
@@ -215,7 +222,10 @@ class AppendLanes:
                 if exc.is_wrong_head:
                     self._layout.forget_fences()
                     if exc.err_code == 10164:
-                        await asyncio.sleep(0.002)  # another append of this session is being stored
+                        # Somebody else's append of this session, or opening in this shard, is being stored.
+                        await asyncio.sleep(random.uniform(_COLLISION_S / 2, collision_s))
+                        collision_s = min(2 * collision_s, _COLLISION_MAX_S)
+                        tries -= clock() < deadline
                     continue
                 left = deadline - clock()
                 if left <= 0 or not is_passing(exc):
@@ -344,10 +354,14 @@ class AppendPlan:
         self._heads = mark[1]
         self.has_refused = True
 
+    @property
+    def opens_root(self) -> bool:
+        return any(self.tails[c.session] is None and c.fork is None for c in self.fresh)
+
     async def messages(self, layout: LayoutKeeper, max_bytes: int) -> list[NewMessage]:
         """All messages, with the commits of each session behind the tail that it was judged by."""
         fence = 0
-        if any(self.tails[c.session] is None and c.fork is None for c in self.fresh):
+        if self.opens_root:
             await layout.note_namespace()
             fence = await layout.fence(self.shard)
         return commit_messages(self._subjects, self.shard, self.fresh, self.tails, fence, max_bytes)
