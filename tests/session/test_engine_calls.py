@@ -73,3 +73,34 @@ def test_what_a_turn_called_is_read_together(question: str) -> None:
         return len(engine.calls)
 
     assert asked(20) == asked(2)
+
+
+@pytest.fixture(scope="module")
+def long() -> tuple[Session[Any], CountingEngine]:
+    """Turns of very different lengths."""
+    engine = CountingEngine(MemoryEngine())
+    session = Store(engine).session("many turns")
+    for number in range(400):
+        with session.turn(f"say {number}"):
+            session.append(*(ev.FactRecorded(key=f"{k}", value=k) for k in range(1 if number < 300 else 40)))
+    return session, engine
+
+
+@pytest.mark.parametrize("turn", [1, 2, 150, 299, 300, 301, 340, 399, 400])
+def test_a_turn_is_found_in_a_few_reads_wherever_it_is(long: tuple[Session[Any], CountingEngine], turn: int) -> None:
+    session, engine = long
+    engine.calls.clear()
+    found = session.seq(f"@{turn}")
+    assert engine.calls.count("read") <= 10, engine.calls
+    assert (session.log.entry(found).kind, session.log.entry(found).header.turn) == ("turn.ended", turn)
+
+
+def test_the_neighbours_of_a_long_session_are_compared_in_a_handful_of_calls() -> None:
+    engine = CountingEngine(MemoryEngine())
+    session = Store(engine).session("even turns")
+    for number in range(600):
+        with session.turn(f"say {number}"):
+            session.append(ev.FactRecorded(key=str(number % 7), value=number))
+    engine.calls.clear()
+    assert session.diff("@599", "@600")
+    assert len(engine.calls) <= 14, engine.calls

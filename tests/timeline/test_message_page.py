@@ -42,7 +42,7 @@ def lived(steps: list[tuple[str, int]]) -> Session[Any]:
                 if step == "both":
                     session.append(ModelMessage("OK"), ModelMessage("done"))
                 if step == "many":
-                    session.append(*(ModelMessage(f"many {k}") for k in range(n * 30)))
+                    session.append(*(ModelMessage(f"many {k}") for k in range(n * 3)))
     return session
 
 
@@ -55,10 +55,16 @@ def pages(session: Session[Any], limit: int, **how: Any) -> list[Message]:
     return found
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(1, 12)), max_size=10), st.integers(1, 9), st.booleans())
 def test_all_pages_together_are_all_messages(steps: list[tuple[str, int]], limit: int, compacted: bool) -> None:
     session = lived(steps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("wakelog.timeline.message_page.PAGE", 8)
+        _compare_pages(session, limit, compacted)
+
+
+def _compare_pages(session: Session[Any], limit: int, compacted: bool) -> None:
     for at in (None, session.head.seq // 2 + 1):
         every = session.messages(at, compacted=compacted)
         assert pages(session, limit, at=at, compacted=compacted) == every

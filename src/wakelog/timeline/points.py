@@ -1,7 +1,8 @@
 """Finds a position in a session by turn, attempt or time.
 
-Turn numbers and times never go back within a session. So a position is found by binary search, and the last part is
-read at once. That takes a few reads, however long the session is, and no index.
+Turn numbers and times never go back within a session. So a position is found by halving, and the last part is read at
+once. A turn is first looked for where it would be if all turns were of one length. That takes a few reads, however long
+the session is, and no index.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from wakelog.model.records import Commit, Head
 STRETCH = 128
 """So many events are read in one go rather than halved further: a read is a round trip."""
 
+FEW = 8
+"""Below so many stretches, halving takes no more reads than a guess."""
+
 
 class Span(msgspec.Struct, frozen=True):
     """A turn, or one attempt of it: its first and last event, and how it ended ("open" while it runs)."""
@@ -39,20 +43,29 @@ def commit_at(log: Log, seq: Seq) -> Commit:
     raise NotFoundError(f"session {log.id} has no event {seq}", kind="event-not-found")
 
 
-def first_commit(log: Log, holds: Callable[[Commit], bool], last: Seq | None = None) -> Commit | None:
+def first_commit(
+    log: Log, holds: Callable[[Commit], bool], last: Seq | None = None, *, near: Seq | None = None
+) -> Commit | None:
     """The first commit for which `holds` is true, given that it stays true from there on. `last` is the head's seq, for
-    a caller who has it."""
+    a caller who has it; `near` is where to look first."""
     low, high = 1, log.head().seq if last is None else last
     found: Commit | None = None
+    step, middle = 0, (low + high) // 2
+    if near is not None and high > FEW * STRETCH:
+        step, middle = STRETCH - 1, near
     while high - low >= STRETCH:
-        middle = (low + high) // 2
+        middle = min(max(middle, low), high)
         commit = _readable(log, middle, high)
         if commit is None:
             high = middle - 1  # nothing from there on can be read
         elif holds(commit):
             found, high = commit, commit.first - 1
+            step = -step
         else:
             low = commit.last + 1
+        # A good guess is a step away; after a bad one there is no other to try.
+        middle = (commit.first if step < 0 else commit.last) + step if step and commit else (low + high) // 2
+        step = 0
     return next((commit for commit in _commits(log, low, high) if holds(commit)), found)
 
 
@@ -77,7 +90,8 @@ def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
 def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
     """All attempts of a turn, in order. `head` is the session's, for a caller who has it."""
     head = head or log.head()
-    start = first_commit(log, lambda c: c.turn >= turn, head.seq) if turn > 0 else None
+    near = head.seq * (turn - 1) // max(head.turn, 1)
+    start = first_commit(log, lambda c: c.turn >= turn, head.seq, near=near) if turn > 0 else None
     if start is None:
         known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
         raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
@@ -106,6 +120,8 @@ def _outcome(entry: Entry) -> str:
 
 def accepted(log: Log, spans: list[Span]) -> Span:
     """The attempt that is in view; when none is, the newest."""
+    if len(spans) == 1:
+        return spans[0]
     view = log.view()
     seen = [span for span in spans if any(low <= span.first <= high for low, high in view)]
     return (seen or spans)[-1]
