@@ -142,6 +142,11 @@ removals = st.tuples(st.sampled_from(["erase", "prune"]), _place)
 histories = st.lists(steps, min_size=3, max_size=16)
 histories_with_removals = st.tuples(histories, st.lists(removals | steps, max_size=4)).map(lambda h: h[0] + h[1])
 
+_ended = st.tuples(st.just("turn"), st.just("do it"), st.lists(_call, max_size=3), st.booleans(), st.just(True))
+_said = st.tuples(st.just("say"), _roles, st.just("words " * 9), st.just(""), _trust)
+long_histories = st.lists(_ended | _said | steps | removals, min_size=10, max_size=24)
+"""Most of it turns, so that there is something old."""
+
 
 def new_log() -> Log:
     return Log.create(MemoryEngine(), new_session(), ev.SessionOpened(), clock=lambda: START_US, redact=None)

@@ -32,7 +32,7 @@ class Evicted(msgspec.Struct, frozen=True):
     key: str
     handle: Seq
     tokens: int = 0
-    """How much it took; 0 where nobody counted."""
+    """How much it took; about, where a long range left at once; 0 where nobody counted."""
     what: What = "item"
     first: Seq = 0
     last: Seq = 0

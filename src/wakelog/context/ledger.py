@@ -13,8 +13,9 @@ from typing import Any
 
 from wakelog.codec.canonical import hash_value
 from wakelog.context.evicted_ranges import changes, merged
-from wakelog.context.handles import Evicted, output_key
+from wakelog.context.handles import Evicted, output_key, read_evicted
 from wakelog.context.items import Item
+from wakelog.context.older_part import older_part
 from wakelog.context.sections import Teller
 from wakelog.context.shapes import Shape, shape_items
 from wakelog.context.token_budget import Fitted, fit
@@ -96,17 +97,24 @@ def make_context(
             f"{shape!r} is not a shape", kind="bad-shape", hint="openai, responses, anthropic or items"
         )
     is_now = at is None
-    window = read_window(log, at, count=count, peek=budget is not None and count is estimate)
+    at, state = log.now() if at is None else (at, log.state(at))
+    listed = read_evicted(state["evicted_keys"])
+    fixed, older = frozenset(pinned), None
+    if budget is not None and count is estimate and policy is oldest_first:
+        older = older_part(log, at, state, lambda window: _least(window, fixed), budget, fixed)
+    peek = budget is not None and count is estimate
+    window = read_window(log, at, state=state, count=count, evicted=older, peek=peek)
     while True:
         evicted = window.evicted
         known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
         if budget is not None and _total(window.items, known) > budget:
-            evicted = _fitted(log, window, known, budget, policy, frozenset(pinned), headroom, count)
-            if record and is_now and machines.allowed_in(window.state["status"], "context.evicted"):
-                log.append(*changes(window.evicted, evicted))
+            evicted = _fitted(log, window, known, budget, policy, fixed, headroom, count)
+            if record and is_now and machines.allowed_in(state["status"], "context.evicted"):
+                log.append(*changes(listed, evicted))
+            listed = evicted
         elif not window.is_peek:
             return _context(window, known, shape, budget)
-        window = read_window(log, window.at, count=count, evicted=evicted)
+        window = read_window(log, at, state=state, count=count, evicted=evicted)
 
 
 def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) -> Context:
@@ -171,6 +179,12 @@ def durable_part(
         return Fitted("", (), 0)
     room = EVERYTHING if budget is None else budget // 2
     return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {teller.handle}`")
+
+
+def _least(window: Window, pinned: frozenset[str]) -> int:
+    """What a window takes when all answers that may leave it have left."""
+    answers = (i for i in window.items if i.kind == "call" and may_leave(window, i, True, pinned))
+    return sum(i.tokens for i in window.items) - sum(max(0, i.output_tokens - STUB) for i in answers)
 
 
 def _total(items: Iterable[Item], known: Fitted) -> int:

@@ -61,6 +61,33 @@ class Window(msgspec.Struct, frozen=True):
         return next((i for i in self.items if i.key == item_key(seq) or seq in i.events), None)
 
 
+class ShownPart(msgspec.Struct, frozen=True):
+    """Which events a window is read from, and what stands for those that it is not read from."""
+
+    ranges: Ranges
+    compactions: tuple[Compaction, ...]
+    cover: Coverage
+    pruned: list[tuple[Seq, Seq]]
+
+    @property
+    def is_long(self) -> bool:
+        return sum(last - first for first, last in self.ranges) > MANY
+
+    def within(self, first: Seq, last: Seq) -> Ranges:
+        """The part of the ranges from one event to another."""
+        return [(max(a, first), min(b, last)) for a, b in self.ranges if a <= last and first <= b]
+
+
+def read_shown(log: Log, at: Seq, state: dict[str, Value], evicted: Sequence[Evicted]) -> ShownPart:
+    """What is shown of a session at a point, when that has left the window."""
+    compactions = tuple(outermost(compactions_in(state["evicted_keys"])))
+    cover = Coverage(evicted)
+    view = log.view(at, state=state)
+    pruned = _pruned(log, view)
+    hidden = [*((c.first, c.last) for c in compactions), *cover.ranges, *pruned]
+    return ShownPart(subtract(view, hidden), compactions, cover, pruned)
+
+
 def read_window(
     log: Log,
     at: Seq | None = None,
@@ -68,29 +95,29 @@ def read_window(
     count: Count = estimate,
     evicted: Sequence[Evicted] | None = None,
     peek: bool = False,
+    state: dict[str, Value] | None = None,
 ) -> Window:
     """The window at a point, or now. With `evicted`, as if that were what has left it. With `peek`, one that is read
-    from very many events has only sizes where contents are large."""
-    at, state = log.now() if at is None else (at, log.state(at))
+    from very many events has only sizes where contents are large. `state` is that at the point, for a caller who has
+    it."""
+    if at is None:
+        at, state = log.now()
+    elif state is None:
+        state = log.state(at)
     left = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
-    compactions = tuple(outermost(compactions_in(state["evicted_keys"])))
-    cover = Coverage(left)
-    view = log.view(at, state=state)
-    pruned = _pruned(log, view)
-    hidden = [*((c.first, c.last) for c in compactions), *cover.ranges, *pruned]
-    ranges = subtract(view, hidden)
-    peek = peek and sum(last - first for first, last in ranges) > MANY
-    entries = list(_read(log, ranges))
-    builder = Builder(log, pending=state["pending_actions"], cover=cover, peek=peek)
+    scope = read_shown(log, at, state, left)
+    peek = peek and scope.is_long
+    entries = list(read_ranges(log, scope.ranges))
+    builder = Builder(log, pending=state["pending_actions"], cover=scope.cover, peek=peek)
     for entry in entries:
         builder.feed(entry)
-    for each in compactions:
+    for each in scope.compactions:
         builder.summary(log.entry(each.seq), each.first)
     items = builder.items()
-    items += [pruned_item(*span) for span in pruned if not cover.hides(span[0], (span[0],), is_call=False)]
+    items += [pruned_item(*span) for span in scope.pruned if not scope.cover.hides(span[0], (span[0],), is_call=False)]
     items.sort(key=lambda i: i.seq)
     items = [weighed(item, count, builder.unread.get(item.key, (0, 0))) for item in items]
-    window = _completed(at, state, items, left, compactions, entries)
+    window = _completed(at, state, items, left, scope.compactions, entries)
     return msgspec.structs.replace(window, hidden=builder.hidden, is_peek=peek)
 
 
@@ -134,7 +161,8 @@ def _newest_turn(state: dict[str, Value], items: Sequence[Item], entries: Sequen
     return begun[-1], ended[-1] if ended else 0
 
 
-def _read(log: Log, ranges: Ranges) -> Iterable[Entry]:
+def read_ranges(log: Log, ranges: Ranges) -> Iterable[Entry]:
+    """The events of some ranges."""
     for first, last in ranges:
         yield from log.entries(after=first - 1, upto=last)
 
@@ -158,7 +186,7 @@ def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
 def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple[Item, ...]:
     """The items that some events make, as a recorded model call names them."""
     builder = Builder(log)
-    for entry in _read(log, ranges):
+    for entry in read_ranges(log, ranges):
         asked = entry.header.cause
         if asked and entry.kind == "action.succeeded" and not any(first <= asked <= last for first, last in ranges):
             # A model's answer is in a window, what it was asked with is not.
