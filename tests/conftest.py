@@ -50,7 +50,6 @@ def pytest_collection() -> Iterator[None]:
 
 def pytest_collection_finish() -> None:
     """What was imported and collected stays to the end: no collection of garbage has to look at it again."""
-    gc.collect()
     gc.freeze()
 
 

@@ -3,6 +3,7 @@
 import click
 import pytest
 
+from tests.every import every
 from wakelog.cli.app import ALIASES, SECTIONS, SHORT, app
 from wakelog.session import Session
 from wakelog.session.budget import Monitors, SessionBudget
@@ -209,7 +210,7 @@ def test_the_lists_name_only_what_there_is() -> None:
     assert set(SHORT) | set(ALIASES.values()) <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every("name", COMMANDS)
 def test_every_command_loads_and_has_help(name: str) -> None:
     command = _load(name)
     assert command.name == name
@@ -217,13 +218,13 @@ def test_every_command_loads_and_has_help(name: str) -> None:
     assert command.get_help(click.Context(command, info_name=name))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every("name", COMMANDS)
 def test_every_command_has_an_example(name: str) -> None:
     for path, command in [(name, _load(name)), *_leaves(_load(name), name)]:
         assert f"wakelog {path}" in (command.help or ""), f"the help of {path} has no example"
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@every("name", COMMANDS)
 def test_every_command_answers_programs_too(name: str) -> None:
     for path, command in _leaves(_load(name), name):
         options = {option for param in command.params for option in param.opts}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.every import every
 from wakelog.codec.records import check_event
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError
@@ -53,8 +54,8 @@ HOLDERS = {
 }
 
 
-@pytest.mark.parametrize("held", HOLDERS)
-@pytest.mark.parametrize("name", NOT_VALUES)
+@every("held", HOLDERS)
+@every("name", NOT_VALUES)
 def test_what_is_no_value_is_refused_with_a_hint(name: str, held: str) -> None:
     with pytest.raises(InvalidInputError) as refused:
         check_value(HOLDERS[held](NOT_VALUES[name]), "thing")
@@ -128,17 +129,22 @@ def _carriers() -> dict[str, Any]:
     }
 
 
-@pytest.fixture
-def log() -> Log:
+def _new_log() -> Log:
     return Log.create(MemoryEngine(), new_session(), ev.SessionOpened())
 
 
-@pytest.mark.parametrize("held", HOLDERS)
-@pytest.mark.parametrize("carrier", _carriers())
-@pytest.mark.parametrize("name", NOT_VALUES)
-def test_no_event_brings_in_what_is_no_value(log: Log, name: str, carrier: str, held: str) -> None:
+@pytest.fixture
+def log() -> Log:
+    return _new_log()
+
+
+@every("held", HOLDERS)
+@every("carrier", _carriers())
+@every("name", NOT_VALUES)
+def test_no_event_brings_in_what_is_no_value(name: str, carrier: str, held: str) -> None:
     if name == "bytes" and held == "bare" and carrier in ("message", "input", "output"):
-        pytest.skip("bytes are a payload there")
+        return  # bytes are a payload there
+    log = _new_log()
     before = log.state_hash()
     with pytest.raises(InvalidInputError):
         log.append(_carriers()[carrier](HOLDERS[held](NOT_VALUES[name])))

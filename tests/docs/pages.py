@@ -116,10 +116,23 @@ def broken_links(page: Path) -> list[str]:
     return broken
 
 
+def has_code(page: Path) -> bool:
+    """Whether anything of a page runs."""
+    return any(block.language in ("python", "console") for block in _blocks_that_run(page))
+
+
+def has_commands(page: Path) -> bool:
+    return any(read_commands(block) for block in _blocks_that_run(page) if block.language == "console")
+
+
+def _blocks_that_run(page: Path) -> list[Block]:
+    return [block for block in read_blocks(page.read_text(encoding="utf-8")) if not block.no_run]
+
+
 def run_page(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, commands: str | Path = SCRIPTS) -> list[Shown]:
     """Runs all blocks of a page with `folder` as the working directory and home; gives the outputs that it shows.
     `commands` is where `wakelog` is found."""
-    blocks = [block for block in read_blocks(page.read_text(encoding="utf-8")) if not block.no_run]
+    blocks = _blocks_that_run(page)
     _enter(folder, monkeypatch)
     monkeypatch.setenv("PATH", f"{commands}{os.pathsep}{os.environ.get('PATH', '')}")
     # Registered, because type annotations of classes defined on the page are looked up through their module.
@@ -136,8 +149,9 @@ def _without_its_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     try:
         yield
     finally:
+        inside = f"{folder}{os.sep}"
         for name, each in list(sys.modules.items()):
-            if Path(getattr(each, "__file__", None) or "/").is_relative_to(folder):
+            if (getattr(each, "__file__", None) or "").startswith(inside):
                 del sys.modules[name]
 
 

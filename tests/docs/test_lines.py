@@ -3,9 +3,8 @@ must be."""
 
 import re
 
-import pytest
-
 from tests.docs.pages import ROOT
+from tests.every import every
 
 WIDTH = 100
 GENERATED = {"cli.md", "python.md"}
@@ -18,7 +17,7 @@ PAGES = [
 _NOT_PROSE = re.compile(r" {4}|\s*\||\s*<|!\[|\[[\w-]+\]: |\s*- \[.*\]\(.*\)$|.*`[0-9a-f]{64}`")
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+@every("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_prose_stays_within_a_hundred_characters(path) -> None:
     is_code, long = False, []
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.every import every
 from wakelog.evidence.merkle import (
     GrowingTree,
     consistency_proof,
@@ -35,7 +36,7 @@ def test_all_vectors_are_there() -> None:
     assert (len(INCLUSION), len(CONSISTENCY)) == (98, 98)
 
 
-@pytest.mark.parametrize("path", INCLUSION, ids=_name)
+@every("path", INCLUSION, ids=_name)
 def test_inclusion_vector(path: Path) -> None:
     said = json.loads(path.read_text())
     proof = [_decode(each) for each in said["proof"] or ()]
@@ -43,7 +44,7 @@ def test_inclusion_vector(path: Path) -> None:
     assert held is not said["wantErr"]
 
 
-@pytest.mark.parametrize("path", CONSISTENCY, ids=_name)
+@every("path", CONSISTENCY, ids=_name)
 def test_consistency_vector(path: Path) -> None:
     said = json.loads(path.read_text())
     proof = [_decode(each) for each in said["proof"] or ()]
@@ -63,7 +64,7 @@ def _root(leaves: list[bytes]) -> bytes:
     return node_hash(_root(leaves[:split]), _root(leaves[split:]))
 
 
-@pytest.mark.parametrize("size", range(len(LEAVES)))
+@every("size", range(len(LEAVES)))
 def test_a_growing_tree_has_the_root_of_the_definition(size: int) -> None:
     tree = GrowingTree(LEAVES[:size])
     assert tree.root == _root(LEAVES[:size])

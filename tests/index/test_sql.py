@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.every import every
 from tests.index.conftest import ENGINES
 from wakelog.errors import InvalidInputError, NotAllowedError, WakelogError
 from wakelog.index import Index
@@ -71,7 +72,7 @@ def test_there_are_never_more_rows_than_allowed(index: Index) -> None:
     assert (len(table.rows), table.truncated) == (3, False)
 
 
-@pytest.mark.parametrize(
+@every(
     "sql",
     [
         "attach ':memory:' as x",
@@ -119,7 +120,7 @@ def test_all_else_is_refused(index: Index, sql: str) -> None:
     assert index.query_sql("select * from events").rows == before
 
 
-@pytest.mark.parametrize(
+@every(
     "sql",
     [
         "select * from wl_event",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.every import every
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
 from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
@@ -247,12 +248,12 @@ def _decided(text: str) -> bool:
     return any(f.score >= DEFAULT_SCORE for f in find_decisions(scene.done()))
 
 
-@pytest.mark.parametrize("text", DECIDES)
+@every("text", DECIDES)
 def test_a_usual_way_to_decide_is_shown_by_default(text: str) -> None:
     assert _decided(text)
 
 
-@pytest.mark.parametrize("text", DOES_NOT_DECIDE)
+@every("text", DOES_NOT_DECIDE)
 def test_a_routine_sentence_is_not_shown_by_default(text: str) -> None:
     assert not _decided(text)
 
@@ -267,12 +268,12 @@ def _corrected(words: str) -> bool:
     return any(f.kind in ("correction", "redirect", "failure_report") for f in _second(words))
 
 
-@pytest.mark.parametrize("words", CORRECTS)
+@every("words", CORRECTS)
 def test_a_usual_way_to_object_is_a_correction(words: str) -> None:
     assert _corrected(words)
 
 
-@pytest.mark.parametrize("words", DOES_NOT_CORRECT)
+@every("words", DOES_NOT_CORRECT)
 def test_a_usual_request_is_no_correction(words: str) -> None:
     assert not _corrected(words)
 
@@ -282,12 +283,12 @@ def _gave_up(text: str) -> bool:
     return any(f.kind == "dead_end" for f in find_failures(scene.done()))
 
 
-@pytest.mark.parametrize("text", GIVES_UP)
+@every("text", GIVES_UP)
 def test_a_usual_way_to_give_up_is_a_dead_end(text: str) -> None:
     assert _gave_up(text)
 
 
-@pytest.mark.parametrize("text", DOES_NOT_GIVE_UP)
+@every("text", DOES_NOT_GIVE_UP)
 def test_a_negation_alone_is_no_dead_end(text: str) -> None:
     assert not _gave_up(text)
 

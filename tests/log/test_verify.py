@@ -9,6 +9,7 @@ import apsw
 import msgspec
 import pytest
 
+from tests.every import every
 from tests.log.conftest import NewLog
 from wakelog.codec.pack import pack_snapshot, unpack_snapshot
 from wakelog.engines.memory import MemoryEngine
@@ -310,7 +311,7 @@ def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
     assert integrity == {2}
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         b"not json",
@@ -329,9 +330,7 @@ def test_a_state_hash_that_is_not_the_folds_is_found() -> None:
         b'{"delta":[5]}',
     ],
 )
-@pytest.mark.parametrize(
-    "kind", ["note.added", "file.changed", "payload.erased", "range.pruned", "history.rewound", "turn.ended"]
-)
+@every("kind", ["note.added", "file.changed", "payload.erased", "range.pruned", "history.rewound", "turn.ended"])
 def test_a_body_that_makes_no_sense_is_a_fault_and_never_a_crash(kind: str, body: bytes) -> None:
     writer = CommitWriter()
     opened = writer.open()

@@ -5,11 +5,12 @@ import re
 import msgspec
 import pytest
 
+from tests.every import every
 from wakelog.model import events as ev
 from wakelog.model.events import KINDS
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@every("kind", sorted(KINDS))
 def test_a_kind_is_two_plain_words_and_knows_its_class(kind: str) -> None:
     assert re.fullmatch(r"[a-z_]+\.[a-z_]+", kind)
     assert KINDS[kind].kind == kind
@@ -25,7 +26,7 @@ def test_every_event_class_is_in_the_core() -> None:
     assert len(classes) == len(KINDS)
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@every("kind", sorted(KINDS))
 def test_payload_fields_are_fields(kind: str) -> None:
     names = {field.name for field in msgspec.structs.fields(KINDS[kind])}
     assert set(KINDS[kind].payload_fields) <= names

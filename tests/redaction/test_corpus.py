@@ -2,8 +2,7 @@
 
 import json
 
-import pytest
-
+from tests.every import every
 from tests.redaction.corpus import Positive, negatives, positives
 from wakelog.redaction import Redactor, redact_text
 
@@ -22,27 +21,27 @@ def test_the_corpus_is_large_and_every_name_has_a_text() -> None:
     assert found == set(Redactor().names) - {"named-secret"}
 
 
-@pytest.mark.parametrize("case", POSITIVES, ids=_id)
+@every("case", POSITIVES, ids=_id)
 def test_a_secret_is_replaced_by_its_marker(case: Positive) -> None:
     assert redact_text(case.text) == (case.redacted, case.names)
     assert not any(secret in case.redacted for secret in case.secrets)
 
 
-@pytest.mark.parametrize("text", NEGATIVES, ids=_id)
+@every("text", NEGATIVES, ids=_id)
 def test_ordinary_text_is_the_same_object(text: str) -> None:
     redacted, names = redact_text(text)
     assert names == ()
     assert redacted is text
 
 
-@pytest.mark.parametrize("case", POSITIVES, ids=_id)
+@every("case", POSITIVES, ids=_id)
 def test_what_is_redacted_stays_as_it_is(case: Positive) -> None:
     again, names = redact_text(case.redacted)
     assert names == ()
     assert again is case.redacted
 
 
-@pytest.mark.parametrize("case", POSITIVES, ids=_id)
+@every("case", POSITIVES, ids=_id)
 def test_a_secret_is_found_inside_json_and_json_within_json(case: Positive) -> None:
     text = case.text
     for _ in range(2):

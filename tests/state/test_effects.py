@@ -3,8 +3,7 @@
 from copy import deepcopy
 from typing import Any
 
-import pytest
-
+from tests.every import every
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS, empty_document
 from wakelog.state.effects import EventPlace, effect_of
@@ -297,7 +296,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
 ELSEWHERE = {"session.opened", "history.rewound", "history.adopted"}
 
 
-@pytest.mark.parametrize("kind", sorted(ROWS))
+@every("kind", sorted(ROWS))
 def test_an_event_changes_these_parts_of_the_state_and_no_others(kind: str) -> None:
     events, parts = ROWS[kind]
     assert events[-1].kind == kind
