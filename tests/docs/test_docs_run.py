@@ -25,7 +25,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
-@pytest.mark.parametrize("page", filter(has_code, PAGES), ids=_name)
+@pytest.mark.parametrize("page", [page for page in PAGES if has_code(page)], ids=_name)
 def test_code_of_the_page_runs_and_prints_what_is_shown(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -93,9 +93,12 @@ def fuzz(name: str, target: Target, count: int, number: int) -> None:
     def not_fitting(case: schemathesis.Case) -> None:
         target.send(case)
 
-    fitting()
     operation = operations()[name]
-    if operation.body or operation.query:
+    can_be_wrong = operation.body or operation.query
+    # One request that fits is asked of every route in test_routes.py already.
+    if not (can_be_wrong and examples(count) == 1):
+        fitting()
+    if can_be_wrong:
         not_fitting()
 
 

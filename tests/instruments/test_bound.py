@@ -3,12 +3,13 @@
 import threading
 from typing import Any
 
-import openai
-
 import wakelog
 from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, RESULT, ask_chat
 from tests.instruments.conftest import Recorded
+from tests.later import Later
 from tests.runtime.providers import Provider
+
+openai = Later("openai")
 
 CHAT = APIS["chat"]
 

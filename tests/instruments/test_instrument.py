@@ -6,17 +6,19 @@ import logging
 import threading
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 import wakelog
 from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, RESULT, Api, ask_chat, ask_messages
 from tests.instruments.conftest import Recorded
+from tests.later import Later
 from tests.runtime.providers import Provider
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.instruments.lanes import WAITING_MAX
 from wakelog.model.parts import content_text
+
+anthropic = Later("anthropic")
+openai = Later("openai")
 
 CHAT = APIS["chat"]
 

@@ -8,18 +8,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-import openai
 import pytest
 
 import wakelog
 from tests.instruments.apis import ANSWER, APIS, CALL, QUESTION, Api, ask_chat
 from tests.instruments.conftest import Recorded
+from tests.later import Later
 from tests.ports import free_port
 from tests.runtime.providers import Play, Provider
 from wakelog.errors import InvalidInputError
 from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.proxy import ModelProxy
 from wakelog.instruments.recorder import ConversationRecorder
+
+openai = Later("openai")
 
 CHAT = APIS["chat"]
 VARIABLES = {"openai": "OPENAI_BASE_URL", "anthropic": "ANTHROPIC_BASE_URL", "google-genai": "GOOGLE_GEMINI_BASE_URL"}

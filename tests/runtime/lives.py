@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
-
 import wakelog
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
@@ -143,6 +141,8 @@ def seem_dead(session: Session[Any]) -> None:
 
 @contextlib.contextmanager
 def stopped(kind: str) -> Iterator[None]:
+    import pytest  # not for the processes that only live here: it takes longer to load than all else
+
     with pytest.raises(NotAllowedError) as caught:
         yield
     assert caught.value.kind == kind

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from anthropic.types import Message
-from openai.types.chat import ChatCompletion
 
 import wakelog
+from tests.later import Later
 from tests.runtime.lives import Desk, Killed
 from wakelog.codec.canonical import hash_value
 from wakelog.engines.memory import MemoryEngine
@@ -73,6 +72,8 @@ def test_with_a_context_the_request_names_the_events_that_were_in_it(session: Se
     assert request.header.derived_from == tuple(context.ranges)
 
 
+anthropic, openai_chat = Later("anthropic"), Later("openai.types.chat")
+
 OPENAI = {
     "id": "1",
     "object": "chat.completion",
@@ -115,9 +116,9 @@ GEMINI_REST = {
     ("answer", "reason"),
     [
         (OPENAI, "length"),
-        (ChatCompletion.model_validate(OPENAI), "length"),
+        (lambda: openai_chat.ChatCompletion.model_validate(OPENAI), "length"),
         (ANTHROPIC, "max_tokens"),
-        (Message.model_validate(ANTHROPIC), "max_tokens"),
+        (lambda: anthropic.types.Message.model_validate(ANTHROPIC), "max_tokens"),
         (GEMINI, "STOP"),
         (GEMINI_REST, "STOP"),
         ({"text": "no usage"}, ""),
@@ -128,6 +129,8 @@ GEMINI_REST = {
 def test_usage_and_reason_are_read_from_the_answers_of_the_big_providers(
     session: Session[Any], answer: Any, reason: str
 ) -> None:
+    answer = answer() if callable(answer) else answer
+
     def create(**given: Any) -> Any:
         return answer
 
@@ -180,6 +183,8 @@ def test_an_error_of_the_model_goes_on_unchanged_and_may_be_retried(session: Ses
 
 
 def test_a_recorded_answer_is_given_again_as_its_type_and_nothing_is_paid_twice(desk: Desk) -> None:
+    from openai.types.chat import ChatCompletion
+
     asked: list[int] = []
 
     def script(dies: bool) -> ChatCompletion:

@@ -5,18 +5,20 @@ import gc
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
-import anthropic
 import httpx2
 import msgspec
-import openai
 import pytest
 
 import wakelog
+from tests.later import Later
 from tests.runtime.lives import Desk, Killed
 from tests.runtime.providers import Play, Provider, chat, messages, provider, responses
 from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
 from wakelog.session import Session
+
+anthropic = Later("anthropic")
+openai = Later("openai")
 
 SAID = 'Hello there\n(asks for look: {"where":"north"})'
 ASK = [{"role": "user", "content": "hi"}]
