@@ -316,7 +316,7 @@ def _chain_example(old: str) -> str:
         delta = effect_of(doc, event, EventPlace(seq, 0))
         if delta:
             doc = delta[0]["value"]
-        body = join_body(encode_event(event, PayloadCollector({})), encode_delta(delta) if delta else b"")
+        body = join_body(encode_event(event, PayloadCollector({}))[0], encode_delta(delta) if delta else b"")
         salt = bytes(range(16 * (seq - 1), 16 * seq))
         header = encode_header(
             Header(seq, event.kind, 1_700_000_000_000_000 + seq, hash_body(salt, body), actor="user")

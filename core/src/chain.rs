@@ -19,9 +19,9 @@ struct Item<'a> {
 
 /// Header and body of a record.
 type Pair = (Vec<u8>, Vec<u8>);
-type Sealed<'py> = (Bound<'py, PyList>, Bound<'py, PyBytes>);
+type Sealed<'py> = (Bound<'py, PyList>, Bound<'py, PyBytes>, usize);
 
-/// The records of a commit as (header, salt, body), and the chain's hash after them.
+/// The records of a commit as (header, salt, body), the chain's hash after them, and the size of headers and bodies.
 #[pyfunction]
 pub fn seal_records<'py>(
     py: Python<'py>,
@@ -47,7 +47,8 @@ pub fn seal_records<'py>(
     for ((header, body), salt) in done.iter().zip(salts.chunks(SALT_SIZE)) {
         records.append((PyBytes::new(py, header), PyBytes::new(py, salt), PyBytes::new(py, body)))?;
     }
-    Ok((records, PyBytes::new(py, &chain)))
+    let size = done.iter().map(|(header, body)| header.len() + body.len()).sum();
+    Ok((records, PyBytes::new(py, &chain), size))
 }
 
 /// The body's hash of each record that has a salt, and the chain's hash after each.

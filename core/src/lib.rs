@@ -12,7 +12,7 @@ mod values;
 use pyo3::prelude::*;
 
 /// What this and the Python side must agree on (native.py).
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 /// Work of fewer nanoseconds keeps the interpreter lock: giving it up and waiting for it takes longer.
 const WORTH_RELEASING: usize = 20_000;

@@ -474,16 +474,19 @@ def head_or_none(engine: Engine, session: SessionId) -> Head | None:
         return None
 
 
-def head_after(commit: Commit) -> Head:
-    """The head that a stored commit leads to; its session's name and fork point are the engine's to fill in."""
+def head_after(commit: Commit, before: Head | None = None) -> Head:
+    """The head that a stored commit leads to. A session keeps its name and fork point: they are those of the head
+    `before`, or else the engine's to fill in."""
+    fork, name = (commit.fork, "") if before is None else (before.fork, before.name)
     return Head(
-        session=commit.session,
-        seq=commit.last,
-        hash=commit.hash,
-        at=commit.at,
-        epoch=commit.epoch,
-        status=commit.status,
-        turn=commit.turn,
-        commit_id=commit.commit_id,
-        fork=commit.fork,
+        commit.session,
+        commit.last,
+        commit.hash,
+        commit.at,
+        commit.epoch,
+        commit.status,
+        commit.turn,
+        commit.commit_id,
+        fork,
+        name,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-INTERFACE = 1
+INTERFACE = 2
 """What the core and this version must agree on. A core of another interface is not used."""
 
 

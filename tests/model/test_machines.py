@@ -4,7 +4,7 @@ import pytest
 
 from wakelog.model import machines
 from wakelog.model.events import KINDS
-from wakelog.model.machines import ACTION, ALWAYS, SESSION, TURN, WHILE_PAUSED, allowed_in, is_late, legal_in
+from wakelog.model.machines import ACTION, ALWAYS, SESSION, TURN, WHILE_PAUSED, allowed_in, are_late, legal_in
 
 STATUSES = ("open", "active", "paused", "closed", "archived", "deleted")
 
@@ -52,10 +52,10 @@ def test_nothing_but_opening_is_allowed_before_it() -> None:
 
 
 def test_what_is_allowed_in_a_closed_session_is_what_may_come_late() -> None:
-    """The log asks `allowed_in`, the engine is told `is_late`: they must not disagree."""
+    """The log asks `allowed_in`, the engine is told `are_late`: they must not disagree."""
     for kind in KINDS:
         if allowed_in("closed", kind) or allowed_in("archived", kind):
-            assert is_late(kind) or kind == "session.forked", kind
+            assert are_late([kind]) or kind == "session.forked", kind
 
 
 def test_what_an_operator_may_always_do_is_allowed_everywhere_but_after_deletion() -> None:

@@ -121,5 +121,5 @@ def test_the_golden_logs_are_packed_and_hashed_by_the_core_as_by_python() -> Non
 def test_the_core_seals_by_itself_what_a_session_usually_holds() -> None:
     usual = ("action.started", 3, 1, "agent", 7, ((1, 2), (4, 4)), "web", "untrusted", b'{"action":"a"}', b"[]")
     arguments: Any = (GENESIS, 8, 1_700_000_000_000_000, bytes(16), [usual])
-    sealed, end = core.seal_records(*arguments)
-    assert (tuple(Record(*each) for each in sealed), end) == chain.seal_in_python(*arguments)
+    sealed, *rest = core.seal_records(*arguments)
+    assert (tuple(Record(*each) for each in sealed), *rest) == chain.seal_in_python(*arguments)

@@ -4,6 +4,7 @@ from copy import deepcopy
 from typing import Any
 
 from tests.every import every
+from wakelog.codec.records import PayloadCollector, check_event, decode_event, decode_ops, encode_delta, encode_event
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS, empty_document
 from wakelog.state.effects import EventPlace, effect_of
@@ -179,7 +180,7 @@ ROWS: dict[str, tuple[tuple[ev.Event, ...], Doc]] = {
         ),
         {
             "decisions_made": {
-                "1": {"choice": "c", "turn": 3, "because": "b", "alternatives": ("x",), "evidence": (1, "url")},
+                "1": {"choice": "c", "turn": 3, "because": "b", "alternatives": ["x"], "evidence": [1, "url"]},
                 "2": {"choice": "d", "turn": 3},
             }
         },
@@ -338,6 +339,15 @@ def test_effects_change_nothing_they_are_given() -> None:
         before = deepcopy(doc)
         effect_of(doc, events[-1], EventPlace(9, 3))
         assert equal(doc, before)
+
+
+@every("kind", sorted(ROWS))
+def test_a_delta_is_what_is_read_from_its_bytes(kind: str) -> None:
+    """It is folded as it is, by whoever appends; everybody else folds what was stored."""
+    events, _ = ROWS[kind]
+    event = decode_event(kind, encode_event(check_event(events[-1]), PayloadCollector({}))[0])
+    delta = effect_of(after(*events[:-1]), event, EventPlace(9, 3, trust="untrusted", source="web"))
+    assert equal(decode_ops(encode_delta(delta)), delta)
 
 
 def _lived() -> Doc:

@@ -35,9 +35,10 @@ _encode = msgspec.json.Encoder().encode
 
 def seal_in_python(
     prev: bytes, first: Seq, at: int, salts: bytes, items: Sequence[SealItem]
-) -> tuple[tuple[Record, ...], bytes]:
-    """The records of a commit whose first event is `first`, and the chain's hash after them."""
-    records, chain, place = [], prev, 0
+) -> tuple[tuple[Record, ...], bytes, int]:
+    """The records of a commit whose first event is `first`, the chain's hash after them, and the size of their headers
+    and bodies."""
+    records, chain, size, place = [], prev, 0, 0
     for seq, (kind, turn, attempt, actor, cause, derived_from, source, trust, event, delta) in enumerate(items, first):
         salt = salts[place : place + SALT_SIZE]
         place += SALT_SIZE
@@ -45,8 +46,9 @@ def seal_in_python(
         digest = _sha256(salt + body).hexdigest()
         header = _encode(Header(seq, kind, at, digest, turn, attempt, actor, cause, derived_from, source, trust))
         chain = _sha256(chain + header).digest()
+        size += len(header) + len(body)
         records.append(Record(header, salt, body))
-    return tuple(records), chain
+    return tuple(records), chain, size
 
 
 def hash_in_python(prev: bytes, records: Sequence[Record]) -> list[tuple[str, bytes]]:
@@ -60,10 +62,10 @@ def hash_in_python(prev: bytes, records: Sequence[Record]) -> list[tuple[str, by
 
 def _seal_natively(
     prev: bytes, first: Seq, at: int, salts: bytes, items: Sequence[SealItem]
-) -> tuple[tuple[Record, ...], bytes]:
+) -> tuple[tuple[Record, ...], bytes, int]:
     try:
-        records, chain = core.seal_records(prev, first, at, salts, items)
-        return tuple(starmap(Record, records)), chain
+        records, chain, size = core.seal_records(prev, first, at, salts, items)
+        return tuple(starmap(Record, records)), chain, size
     except Exception:  # whatever it is, the specification has the last word
         return seal_in_python(prev, first, at, salts, items)
 

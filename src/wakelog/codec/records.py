@@ -14,7 +14,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
 from wakelog.model.events import KINDS, Event, Foreign
 from wakelog.model.payloads import Payload, PayloadRef
 from wakelog.model.records import FORMAT_VERSION, Header, Record
-from wakelog.model.values import Value, check_text, check_value
+from wakelog.model.values import Value, check_text, check_value, encode_text
 
 Delta = list[dict[str, Value]]
 
@@ -51,7 +51,7 @@ _decode_delta = msgspec.json.Decoder(_Fold).decode
 def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
     """Whether a field can hold something to look at here: open values, containers and numbers. Text, flags, choices and
     nested structs are checked by encoding and decoding."""
-    if field.name == "occurred_at" or field.name in cls.payload_fields:
+    if field.name == "occurred_at" or field.name in cls.payload_fields or get_origin(field.type) is Literal:
         return False
     text = str(field.type)
     return "wakelog." not in text and any(word in text for word in ("Any", "dict", "list", "tuple", "int"))
@@ -129,7 +129,7 @@ def _as_payload(value: Value, where: str) -> Value:
     """A payload field as it is stored: small values inside the body, the rest beside it."""
     kind = type(value)
     if kind is str:
-        return value if len(value) <= INLINE_MAX else Payload(check_text(value, where).encode(), "text")
+        return value if len(value) <= INLINE_MAX else Payload(encode_text(value, where), "text")
     if kind is Payload:
         return value
     if kind is bytes:
@@ -153,9 +153,11 @@ class PayloadCollector:
     `known` tells where in the session a content hash is already stored.
     """
 
+    __slots__ = ("encode", "known", "new")
+
     def __init__(self, known: dict[bytes, int]) -> None:
         self.new: dict[bytes, bytes] = {}
-        self._known = known
+        self.known = known
         self.encode = msgspec.json.Encoder(enc_hook=self._mention).encode
 
     def _mention(self, value: Any) -> PayloadRef:
@@ -165,19 +167,19 @@ class PayloadCollector:
                 kind="not-a-value",
                 hint="convert it to str, int, float, list or dict first",
             )
-        at = 0 if value.digest in self.new else self._known.get(value.digest, 0)
+        at = 0 if value.digest in self.new else self.known.get(value.digest, 0)
         if not at:
             self.new[value.digest] = value.content
         return PayloadRef(value.digest.hex(), len(value.content), value.media, at)
 
 
-def encode_event(event: Event, payloads: PayloadCollector) -> bytes:
-    """The authored part of a body. It is decoded once, so that what is stored can be read."""
+def encode_event(event: Event, payloads: PayloadCollector) -> tuple[bytes, Event]:
+    """The authored part of a body, and the event as everybody will read it from there: of the types it should have, and
+    sharing nothing with the one that was given."""
     foreign = type(event) is Foreign
     try:
         data = payloads.encode(event.data if foreign else event)  # type: ignore[attr-defined]
-        if not foreign:
-            _decoders[event.kind](data)
+        return data, event if foreign else _decoders[event.kind](data)
     except UnicodeEncodeError as exc:
         raise InvalidInputError(
             f"a text in {kind_of(event)} holds a lone surrogate",
@@ -188,7 +190,6 @@ def encode_event(event: Event, payloads: PayloadCollector) -> bytes:
         raise InvalidInputError(
             f"{kind_of(event)} cannot be stored: {exc}", kind="bad-event", hint=_legal_values(event, str(exc))
         ) from exc
-    return data
 
 
 def _legal_values(event: Event, problem: str) -> str:

@@ -34,11 +34,11 @@ def fork_without_key(log: Log, encryption: Encryption, at: Entry, child: Session
     turn, attempt = (number, attempt) if is_open else (0, 1)
     point = ForkPoint(log.id, at.seq, at.hash)
     forked = ev.SessionForked(parent=log.id, at=at.seq, hash=at.hash.hex(), name=name)
-    body = encode_event(forked, PayloadCollector({}))
+    body, _ = encode_event(forked, PayloadCollector({}))
     delta = encode_delta(fork_delta(turn, attempt, is_open=is_open))
     now = max(log.clock(), at.header.at)
     item: SealItem = (forked.kind, turn, attempt, "user", 0, (), "", "trusted", body, delta)
-    records, chain = seal_records(at.hash, at.seq + 1, now, os.urandom(SALT_SIZE), [item])
+    records, chain, _ = seal_records(at.hash, at.seq + 1, now, os.urandom(SALT_SIZE), [item])
     commit = Commit(
         session=child,
         commit_id=chain.hex()[:16],

@@ -4,15 +4,15 @@ The tip is where the session stands, as this process knows it: seq, hash and fol
 machines whether each event is legal there, computes what it does to the state, encodes and chains it, and moves the tip
 forward. Nothing is stored yet; if the engine refuses the commit, `Sealed.undo` moves the tip back.
 
-The delta is encoded first and folded from its encoded form: the state in memory is what any other reader would fold,
-and shares nothing with the caller's objects.
+An event is encoded first, and read again: the machines and effects see what any reader will see, and the state in
+memory is what any reader would fold. It shares nothing with the caller's objects.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -58,7 +58,8 @@ class Tip:
         self.at = at
         self.bytes_since = 0
         self.snapshot_size = 0
-        self.payloads: dict[bytes, Seq] = {}
+        self.payloads = PayloadCollector({})
+        """What was stored lately, so that the same content again is a mention and not a copy."""
 
 
 class SealStep(msgspec.Struct, frozen=True, gc=False):
@@ -101,7 +102,7 @@ class Sealed:
         tip.fold.undo(self.undone_by)
         tip.seq, tip.hash, tip.at, tip.bytes_since, tip.snapshot_size = self._before
         for digest in self.new_payloads:
-            tip.payloads.pop(digest, None)
+            tip.payloads.known.pop(digest, None)
 
 
 def seal(
@@ -121,64 +122,62 @@ def seal(
     if not steps:
         raise InvalidInputError("an append needs at least one event", kind="empty-append")
     sealed = Sealed(tip)
+    collector = tip.payloads if given is None else PayloadCollector(given.payloads)
     try:
         first, prev = tip.seq + 1, tip.hash
         at = tip.at = max(now, tip.at)
         salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
-        collector = PayloadCollector(tip.payloads if given is None else given.payloads)
         events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
         _check_place(events, fork)
         items: list[SealItem] = []
         for step, event in zip(steps, events, strict=True):
             items.append(_seal_one(sealed, tip, step, event, collector))
-            tip.seq += 1
-        records, chain = seal_records(prev, first, at, salts, items)
-        tip.hash = chain
-        size = sum([len(record.header) + len(record.body) for record in records])
-        turns = [item[1] for item in items if item[1]]
+        records, tip.hash, size = seal_records(prev, first, at, salts, items)
         tip.bytes_since += size
         if collector.new:
             _remember(sealed, tip, collector.new, first)
+        turns = [item[1] for item in items if item[1]]
         kinds = tuple(dict.fromkeys([item[0] for item in items]))
         doc = tip.fold.doc
-        sealed.commit = Commit(
-            session=session,
-            commit_id=commit_id or chain.hex()[:16],
-            first=first,
-            last=tip.seq,
-            prev=prev,
-            hash=chain,
-            at=at,
-            epoch=doc["lease"]["epoch"],
-            status=doc["status"],
-            turn=doc["turn"]["number"],
-            turns=(min(turns), max(turns)) if turns else (0, 0),
-            kinds=kinds,
-            paths=tuple(dict.fromkeys([e.path for e in events if type(e) is ev.FileChanged])),
-            records=records,
-            payloads=tuple(collector.new.items()),
-            snapshot=_snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
-            fingerprint=fingerprint_of(events) if commit_id else b"",
-            guard=guard,
-            late=all(map(machines.is_late, kinds)),
-            fork=fork,
+        sealed.commit = Commit(  # by place: by name takes twice as long
+            session,
+            commit_id or tip.hash.hex()[:16],
+            first,
+            tip.seq,
+            prev,
+            tip.hash,
+            at,
+            doc["lease"]["epoch"],
+            doc["status"],
+            doc["turn"]["number"],
+            (min(turns), max(turns)) if turns else (0, 0),
+            kinds,
+            tuple(dict.fromkeys([event.path for event in events if type(event) is ev.FileChanged])),
+            records,
+            tuple(collector.new.items()),
+            _snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
+            fingerprint_of(events) if commit_id else b"",
+            guard,
+            machines.are_late(kinds),
+            fork,
         )
     except Exception:
         sealed.undo()
         raise
+    finally:
+        collector.new.clear()
     return sealed
 
 
 def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector) -> SealItem:
-    """What the record of one event is made of. Moves the tip's state, not yet its position."""
-    doc, draft, seq = tip.fold.doc, step.draft, tip.seq + 1
-    kind = kind_of(event)
-    if type(event) is ev.PayloadRedacted:
-        event = msgspec.structs.replace(event, target=tip.seq)
-    if type(event) is ev.CheckpointNamed:
-        # Ours to say, and only of the state that is at hand.
-        event = msgspec.structs.replace(event, state_hash=tip.fold.state_hash() if event.at == tip.seq else "")
-    body = encode_event(event, collector)  # first, because it checks the types that the machines and effects rely on
+    """What the record of one event is made of. Moves the tip by it, but for the chain."""
+    fold, draft, seq = tip.fold, step.draft, tip.seq + 1
+    doc = fold.doc
+    kind = event.kind or kind_of(event)
+    if kind in _FILLED_IN:
+        event = _fill_in(tip, event)
+    # First, because it checks the types that the machines and effects rely on. They see what any reader will see.
+    body, event = encode_event(event, collector)
     if draft.within is not None:
         _check_within(doc, draft.within)
     check_legal(doc, kind, event)
@@ -187,23 +186,38 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause or (_request_of(doc, event) if kind in machines.OF_ACTIONS else 0)
     place = EventPlace(seq, turn, draft.source, draft.trust)
-    if step.then is None:
-        delta = effect_of(doc, event, place)
-    elif type(event) is ev.HistoryRewound:
-        delta = rewind_delta(doc, step.then(), seq=seq, to=event.to)
-    else:
-        delta = [*restore(doc, step.then()), *effect_of(doc, event, place)]
+    delta = effect_of(doc, event, place) if step.then is None else _copied_state(doc, step.then(), event, place)
     if step.delta is not None:
         _check_same(doc, delta, step.delta, seq)
         delta = step.delta
     stored_delta = b""
     if delta:
-        stored_delta = encode_delta(delta)
-        tip.fold.apply(decode_ops(stored_delta), sealed.undone_by)
-    if type(event) is ev.StatePatched:
-        stored_delta = b""  # its patch is its delta
+        stored_delta = encode_delta(delta)  # before it is folded: what it holds becomes part of the state
+        is_own = step.then is None and step.delta is None
+        fold.apply(delta if is_own else decode_ops(stored_delta), sealed.undone_by)
+        if kind == "state.patched":
+            stored_delta = b""  # its patch is its delta
+    tip.seq = seq
     # The draft's texts were checked with the draft.
     return kind, turn, attempt, draft.actor, cause, draft.derived_from, draft.source, draft.trust, body, stored_delta
+
+
+def _copied_state(doc: dict[str, Value], then: dict[str, Value], event: ev.Event, place: EventPlace) -> Delta:
+    """The delta of a rewind or an adoption: it leads to the state `then`."""
+    if type(event) is ev.HistoryRewound:
+        return rewind_delta(doc, then, seq=place.seq, to=event.to)
+    return [*restore(doc, then), *effect_of(doc, event, place)]
+
+
+_FILLED_IN = frozenset({"payload.redacted", "checkpoint.named"})
+
+
+def _fill_in(tip: Tip, event: ev.Event) -> ev.Event:
+    """The event with what is ours to say: what was redacted, and the hash of the state that is at hand."""
+    if type(event) is ev.PayloadRedacted:
+        return msgspec.structs.replace(event, target=tip.seq)
+    assert type(event) is ev.CheckpointNamed
+    return msgspec.structs.replace(event, state_hash=tip.fold.state_hash() if event.at == tip.seq else "")
 
 
 def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> None:
@@ -219,6 +233,9 @@ def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> N
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
     """A fork begins with `session.forked`, and nothing else is one."""
+    forked = ev.SessionForked in map(type, events)
+    if not forked and fork is None:
+        return
     places = [place for place, event in enumerate(events) if type(event) is ev.SessionForked]
     if places != ([] if fork is None else [0]):
         raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
@@ -247,13 +264,13 @@ def _check_draft(draft: EventDraft, seq: Seq) -> None:
         )
 
 
-def _remember(sealed: Sealed, tip: Tip, payloads: Iterable[bytes], seq: Seq) -> None:
-    for digest in payloads:
-        tip.payloads[digest] = seq
-        sealed.new_payloads.append(digest)
-    if len(tip.payloads) > 2 * KNOWN_PAYLOADS:
+def _remember(sealed: Sealed, tip: Tip, payloads: Collection[bytes], seq: Seq) -> None:
+    sealed.new_payloads.extend(payloads)
+    known = tip.payloads.known
+    known.update(dict.fromkeys(payloads, seq))
+    if len(known) > 2 * KNOWN_PAYLOADS:
         # Many at once: the first entry of a dict that loses its first is looked for in an ever longer gap.
-        tip.payloads = dict(list(tip.payloads.items())[-KNOWN_PAYLOADS:])
+        tip.payloads.known = dict(list(known.items())[-KNOWN_PAYLOADS:])
 
 
 def _request_of(doc: dict[str, Value], event: Any) -> Seq:

@@ -10,6 +10,7 @@ accepted always: what really happened is never thrown away.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 # kind → (statuses it may come in, status it leads to). "" is a session that was not opened.
@@ -104,7 +105,7 @@ def allowed_in(status: str, kind: str) -> bool:
     move = SESSION.get(kind)
     if move is not None:
         return status in move[0]
-    if status in ("open", "active"):
+    if status in ("active", "open"):
         return True
     if status == "paused":
         return kind in ALWAYS or kind in WHILE_PAUSED
@@ -122,6 +123,9 @@ def legal_for_action(status: str) -> tuple[str, ...]:
     return tuple(sorted(kind for kind, (origins, _) in ACTION.items() if status in origins))
 
 
-def is_late(kind: str) -> bool:
-    """Whether the kind may still come after the session was closed."""
-    return kind in ALWAYS or kind in ("session.reopened", "session.archived", "session.deleted")
+_LATE: Final = ALWAYS | {"session.reopened", "session.archived", "session.deleted"}
+
+
+def are_late(kinds: Iterable[str]) -> bool:
+    """Whether all these kinds may still come after the session was closed."""
+    return _LATE.issuperset(kinds)

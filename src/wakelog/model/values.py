@@ -78,13 +78,20 @@ def _is_text(text: str) -> bool:
 
 
 def check_text(text: str, where: str) -> str:
-    if not _is_text(text):
+    encode_text(text, where)
+    return text
+
+
+def encode_text(text: str, where: str) -> bytes:
+    """Text as it is stored."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
         raise InvalidInputError(
             f"{where} holds a lone surrogate (half of a UTF-16 pair), which is not text",
             kind="not-a-value",
             hint='decode with errors="replace", or pass bytes as a payload',
-        )
-    return text
+        ) from None
 
 
 def _check(value: Value, where: str, depth: int, reserved: bool) -> Value:

@@ -2,7 +2,7 @@
 
 The functions are pure. They run once, when the event is sealed; from then on the stored delta speaks for itself, so
 that a reader in any language folds without knowing any of this, and changing a function here changes no old session.
-A kind without a function leaves the state as it is.
+A kind without a function leaves the state as it is. A delta holds JSON values only, because it is folded as it is.
 """
 
 from __future__ import annotations
@@ -208,9 +208,11 @@ def _input_answered(doc: Doc, e: ev.InputAnswered, at: EventPlace, out: Delta) -
 
 def _decision(doc: Doc, e: ev.DecisionMade, at: EventPlace, out: Delta) -> None:
     decision: Doc = {"choice": e.choice, "turn": at.turn}
-    for name in ("because", "alternatives", "assumptions", "evidence"):
+    if e.because:
+        decision["because"] = e.because
+    for name in ("alternatives", "assumptions", "evidence"):
         if value := getattr(e, name):
-            decision[name] = value
+            decision[name] = list(value)
     out.append(_put(f"/decisions_made/{at.seq}", decision))
 
 

@@ -15,7 +15,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.model.values import Value
 from wakelog.state.digest import DEPTHS, MISSING, OPEN, Digest, hash_total, total_of
-from wakelog.state.patch import Delta, Op, apply_op, copy, escape, tokens_of
+from wakelog.state.patch import Delta, Op, apply_op, copy, tokens_of
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Value]).decode
@@ -119,9 +119,9 @@ class Fold:
             parent = parent[token]
         key = tokens[depth - 1]
         old = parent.get(key, MISSING)
-        held = {} if old is MISSING else {key: copy(old)}
+        held = {} if old is MISSING else {key: _copied_along(old, tokens, depth)}
         apply_op(held, tokens[depth - 1 :], op)
-        pointer = "/" + "/".join(map(escape, tokens[:depth]))
+        pointer = "/".join(op["path"].split("/")[: depth + 1])
         if self._digest is not None:
             self._digest.touched.setdefault(pointer, (parent, key, old))
         parent[key] = held[key]
@@ -166,3 +166,14 @@ class Fold:
     def copy(self) -> dict[str, Value]:
         """The document as a value of its own."""
         return copy(self.doc)  # type: ignore[no-any-return]
+
+
+def _copied_along(value: Value, tokens: list[str], at: int) -> Value:
+    """An entry that can be changed where `tokens` lead from `at` on: containers on the way are copies, the rest is
+    shared with the entry that was there."""
+    if type(value) is not dict:
+        return copy(value)
+    value = dict(value)
+    if at + 1 < len(tokens) and (key := tokens[at]) in value:
+        value[key] = _copied_along(value[key], tokens, at + 1)
+    return value

@@ -170,10 +170,8 @@ class SqliteEngine:
         answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
         if answer is not None:
             return answer
-        after = head_after(commit)
-        if head is not None:
-            after = msgspec.structs.replace(after, fork=head.fork, name=head.name)
-        else:
+        after = head_after(commit, head)
+        if head is None:
             after = msgspec.structs.replace(after, name=tables.name_of(db, commit.session))
             number = tables.insert_session(db, commit)
         tables.insert_commit(db, number, packed)
