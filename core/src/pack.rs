@@ -1,6 +1,7 @@
 //! Packing: MessagePack arrays in a zstd frame with a checksum (the specification is codec/pack.py).
 
 use std::cell::RefCell;
+use std::thread::LocalKey;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
@@ -11,15 +12,19 @@ use zstd::bulk::{Compressor, Decompressor};
 use zstd::zstd_safe;
 
 const ZSTD: u8 = 1;
-const LEVEL: i32 = -1;
+const RECORDS_LEVEL: i32 = 1;
+const PAYLOADS_LEVEL: i32 = -1;
 /// A frame that says it is larger is left to Python, which asks for the memory in its own way.
 const LARGE: u64 = 1 << 28;
 
 type Parts<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Blobs<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
+type Kept = RefCell<Option<Compressor<'static>>>;
+
 thread_local! {
-    static COMPRESSOR: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    static FOR_RECORDS: Kept = const { RefCell::new(None) };
+    static FOR_PAYLOADS: Kept = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -37,7 +42,9 @@ pub fn pack<'py>(py: Python<'py>, records: &Bound<'py, PyAny>, payloads: &Bound<
     let pairs: Vec<_> = payloads.iter().map(|(a, b)| [a.as_bytes(), b.as_bytes()]).collect();
     let size = size_of(&triples) + size_of(&pairs);
     let (first, second) = crate::apart(py, 4 * size, || {
-        (compress(&triples), if pairs.is_empty() { Ok(Vec::new()) } else { compress(&pairs) })
+        let payloads = || compress(&FOR_PAYLOADS, PAYLOADS_LEVEL, &pairs);
+        let records = compress(&FOR_RECORDS, RECORDS_LEVEL, &triples);
+        (records, if pairs.is_empty() { Ok(Vec::new()) } else { payloads() })
     });
     Ok((PyBytes::new(py, &first?), PyBytes::new(py, &second?)))
 }
@@ -79,7 +86,7 @@ fn size_of<const N: usize>(rows: &[[&[u8]; N]]) -> usize {
     rows.iter().flatten().map(|part| part.len() + 5).sum::<usize>() + rows.len() + 5
 }
 
-fn compress<const N: usize>(rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>> {
+fn compress<const N: usize>(kept: &'static LocalKey<Kept>, level: i32, rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>> {
     let mut plain = Vec::with_capacity(size_of(rows));
     let refuse = |_| PyValueError::new_err("too much for one commit");
     encode::write_array_len(&mut plain, u32::try_from(rows.len())?).map_err(refuse)?;
@@ -91,11 +98,11 @@ fn compress<const N: usize>(rows: &[[&[u8]; N]]) -> PyResult<Vec<u8>> {
         }
     }
     // A context costs more to make than to use.
-    COMPRESSOR.with_borrow_mut(|kept| {
+    kept.with_borrow_mut(|kept| {
         let compressor = match kept {
             Some(compressor) => compressor,
             None => {
-                let mut fresh = Compressor::new(LEVEL)?;
+                let mut fresh = Compressor::new(level)?;
                 fresh.include_checksum(true)?;
                 kept.insert(fresh)
             }

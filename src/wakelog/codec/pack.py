@@ -6,6 +6,9 @@ Packing is storage, not format: the chain is over the header bytes inside, and a
 byte tells the packing, so that a better one can come later. The frame's checksum finds an accidental flip on every
 read; a deliberate one is found by the hashes.
 
+Records are half hashes, written as hex, and those get shorter only at a level that counts how often each character
+comes: a fifth less for 8 microseconds a commit. Payloads and snapshots would gain half of that.
+
 `pack_in_python` and `unpack_in_python` are the specification. The native core gives the same bytes and values; what it
 refuses, damaged bytes above all, comes here for its answer.
 """
@@ -13,7 +16,7 @@ refuses, damaged bytes above all, comes here for its answer.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import starmap
 from typing import Any
 
@@ -28,7 +31,7 @@ PayloadPair = tuple[bytes, bytes]
 """SHA-256 and content."""
 
 _PLAIN, _ZSTD = b"\x00", b"\x01"
-_LEVEL = -1
+_RECORDS_LEVEL, _LEVEL = 1, -1
 _MAX_UNPACKED = 1 << 31
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -40,7 +43,8 @@ _local = threading.local()
 
 def pack_in_python(records: Sequence[Record], payloads: Sequence[PayloadPair]) -> tuple[bytes, bytes]:
     """A commit's records and its payloads, each as it is stored. No payloads are no bytes."""
-    return _pack([(r.header, r.salt, r.body) for r in records]), _pack(payloads) if payloads else b""
+    packed = _pack([(r.header, r.salt, r.body) for r in records], _RECORDS_LEVEL)
+    return packed, _pack(payloads) if payloads else b""
 
 
 def unpack_in_python(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
@@ -75,14 +79,19 @@ def unpack_snapshot(data: bytes) -> bytes:
     return _unpack(data, _decode_snapshot)[0]  # type: ignore[no-any-return]
 
 
-def _pack(value: Any) -> bytes:
+def _pack(value: Any, level: int = _LEVEL) -> bytes:
     data = _encode(value)
     try:
-        compress = _local.compress
+        compress = _local.compress[level]
     except AttributeError:
         # A zstd context is not safe to share between threads, and costs more to make than to use.
-        compress = _local.compress = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress
+        _local.compress = {at: _compressor(at) for at in (_RECORDS_LEVEL, _LEVEL)}
+        compress = _local.compress[level]
     return bytes(_ZSTD + compress(data))
+
+
+def _compressor(level: int) -> Callable[[bytes], bytes]:
+    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
 
 
 def _unpack(data: bytes, decode: Any) -> Any:

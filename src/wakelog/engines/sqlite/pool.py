@@ -22,6 +22,8 @@ from wakelog.errors import UnavailableError
 
 T = TypeVar("T")
 
+_HAS_MOVED = apsw.SQLITE_FCNTL_HAS_MOVED
+
 
 class Pool:
     """Opens connections when they are needed and keeps them."""
@@ -36,6 +38,7 @@ class Pool:
         self._writer: apsw.Connection | None = None
         self._is_closed = False
         self._moved = ctypes.c_int()
+        self._moved_at = ctypes.addressof(self._moved)
         with forking.gate.inside():
             self._writer = self._connect(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
@@ -129,8 +132,8 @@ class Pool:
 
     def _has_moved(self) -> bool:
         """Whether the store is no longer where it was opened. SQLite asks the system in a third of the time."""
-        writer, asked = self._writer, apsw.SQLITE_FCNTL_HAS_MOVED
-        if writer is not None and writer.file_control("main", asked, ctypes.addressof(self._moved)):
+        writer = self._writer
+        if writer is not None and writer.file_control("main", _HAS_MOVED, self._moved_at):
             return bool(self._moved.value)
         return self._find_place() != self._place
 
