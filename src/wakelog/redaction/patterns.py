@@ -104,6 +104,8 @@ _CRYPT = (
     r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$(?:[./A-Za-z0-9]{86}|[./A-Za-z0-9]{43})"
     r"|y\$[./A-Za-z0-9]{1,12}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43})(?![./A-Za-z0-9])"
 )
+# Whole, because texts are full of dollars.
+_CRYPT_SCHEMES = ("$apr1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$")
 _PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 # Whole, or cut off: then as far as lines of key material go.
@@ -356,7 +358,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _text("url-password", "RFC 3986", _LOGIN, "@", check=is_login),
     _text("shell-password", "sshpass, mysql", _SHELL, "sshpass ", "mysql", check=is_shell_password),
     # What files of Apache and of Unix keep of passwords, which can be guessed from it.
-    _text("password-hash", "Apache: htpasswd; crypt(5)", _CRYPT, "$"),
+    _text("password-hash", "Apache: htpasswd; crypt(5)", _CRYPT, *_CRYPT_SCHEMES),
     _text("password-hash", "Apache: htpasswd; RFC 2307", r":\{SS?HA\}(?P<secret>[A-Za-z0-9+/]{27,64}={0,2})", "HA}"),
     Pattern("session-cookie", re.compile(COOKIE), ("=",), is_session_cookie, "keyword", "RFC 6265"),
     Pattern("curl-password", re.compile(_CURL), ("curl",), is_shell_login, "keyword", "curl"),
