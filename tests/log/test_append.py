@@ -140,6 +140,29 @@ def test_the_same_id_with_other_events_is_invalid(log: Log) -> None:
     assert log.head().seq == 2
 
 
+def test_an_id_taken_for_new_is_known_when_it_is_stored(log: Log, engine: Engine) -> None:
+    first = log.append(fact("a"), commit_id="mine", is_new=True)
+    assert log.append(fact("a"), commit_id="mine", is_new=True).hash == first.hash
+    with pytest.raises(InvalidInputError) as refused:
+        log.append(fact("b"), commit_id="mine", is_new=True)
+    assert refused.value.kind == "commit-id-reused"
+    assert Log(engine, log.id).state() == log.state()
+    assert log.append(fact("b")).seq == first.seq + 1
+
+
+def test_what_is_done_at_one_look_is_refused_when_another_writer_came_between(log: Log, engine: Engine) -> None:
+    other = Log(engine, log.id)
+    with log.one_look():
+        seen, _ = log.parts("turn")
+        other.append(fact("theirs"))
+        assert log.parts("turn")[0] == seen
+        with pytest.raises(ConflictError):
+            log.append(fact("ours"), expect=seen)
+        assert log.parts("turn")[0] == seen + 1
+    other.append(fact("theirs again"))
+    assert log.parts("turn")[0] == seen + 2
+
+
 def test_many_that_use_one_id_at_once_store_it_once(engine: Engine, log: Log) -> None:
     logs = [Log(engine, log.id) for _ in range(4)] + [log] * 4
     heads = in_parallel(lambda each: each.append(fact("once"), commit_id="mine"), logs)

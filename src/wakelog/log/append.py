@@ -16,7 +16,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
@@ -54,11 +54,19 @@ class Appender:
         """Whether what a fork inherited was looked at."""
         self._looked_at: Seq = -1
         """Where a caller has just seen the session stand, and may append without another look."""
+        self._lookers: dict[int, bool] = {}
+        """Threads that look once (`one_look`), and whether they have."""
         self._flight: list[Sealed] = []
         self._generation = 0
 
     def _append(
-        self, steps: Sequence[SealStep], expect: Seq | None = None, commit_id: str = "", guard: int | None = None
+        self,
+        steps: Sequence[SealStep],
+        expect: Seq | None = None,
+        commit_id: str = "",
+        guard: int | None = None,
+        *,
+        is_new: bool = False,
     ) -> Head:
         """Appends at the session's end; without `expect` again and again, while others come first."""
 
@@ -67,7 +75,7 @@ class Appender:
 
         try:
             self._give_up_inherited()
-            if commit_id and (answer := self._repeated(steps, commit_id)) is not None:
+            if commit_id and not is_new and (answer := self._repeated(steps, commit_id)) is not None:
                 return answer
             check_length(commit_id, "a commit id")
             return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
@@ -239,6 +247,29 @@ class Appender:
             self._start()  # a forked child: the lock may be held, and what is in flight is the parent's
         return self._lock
 
+    @contextlib.contextmanager
+    def one_look(self) -> Iterator[None]:
+        """Inside, this thread asks the engine once where the session stands, however much it wants to know of it. What
+        follows is told of that moment and of what this process knows since. So it is for what ends in an append that
+        expects that place: the engine refuses it when somebody came between."""
+        thread = threading.get_ident()
+        if thread in self._lookers:
+            yield
+            return
+        self._lookers[thread] = False
+        try:
+            yield
+        finally:
+            self._lookers.pop(thread, None)
+
+    def _looks(self) -> bool:
+        """Whether a question goes to the engine."""
+        thread = threading.get_ident()
+        if thread not in self._lookers:
+            return True
+        is_first, self._lookers[thread] = not self._lookers[thread], True
+        return is_first
+
     def _pending_tip(self, *, refresh: bool = False) -> Tip:
         if not self._is_whole or self._was_interrupted:
             # What is in flight still lands, or comes second: its writers see to that.
@@ -248,7 +279,7 @@ class Appender:
             self._is_whole, self._was_interrupted = True, False
         if self._tip is None:
             self._tip = self._load_tip()
-        elif (refresh or self._is_stale) and not self._flight:
+        elif ((refresh and self._looks()) or self._is_stale) and not self._flight:
             self._refresh()
         return self._tip
 

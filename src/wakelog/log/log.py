@@ -102,15 +102,17 @@ class Log(Appender):
         *events: ev.Event | EventDraft,
         expect: Seq | None = None,
         commit_id: str = "",
+        is_new: bool = False,
         guard: int | None = None,
     ) -> Head:
         """Appends events as one commit and returns the head they lead to, durable.
 
         With `expect`, the session must be at that seq, else ConflictError; without it, the events are placed after
         whatever came before and must be legal there. The same `commit_id` with the same events again gives the first
-        answer and stores nothing. With `guard`, the writer's lease epoch, a newer lease refuses the append.
+        answer and stores nothing; where it `is_new` as far as the caller knows, that is found out when it is stored,
+        and not asked before. With `guard`, the writer's lease epoch, a newer lease refuses the append.
         """
-        return self._append(admit(events, self.redact), expect, commit_id, guard)
+        return self._append(admit(events, self.redact), expect, commit_id, guard, is_new=is_new)
 
     def record(self, event: ev.Event | EventDraft, *more: ev.Event | EventDraft, guard: int | None = None) -> Seq:
         """Appends an event, with others right after it, and returns its seq: not the head's, also when a redaction
@@ -388,8 +390,9 @@ class Log(Appender):
 
     def lease_holder(self) -> str:
         """Who took the lease and was heard of within its time; empty when nobody."""
-        lease, beat = self.part("lease"), self.engine.last_beat(self.id)
-        if not lease["holder"] or beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
+        lease = self.part("lease")
+        beat = self.engine.last_beat(self.id) if lease["holder"] else None
+        if beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
             return ""
         # Between the lease's own beats may lie one of a turn, of a writer that came when the lease was stale.
         return str(lease["holder"]) if beat.holder != self.part("turn").get("holder") else ""

@@ -226,7 +226,8 @@ class Runtime:
     def _refuse_if_uncertain(self, running: RunningCall) -> None:
         """The same effect is not tried again while nobody knows what became of it the last time."""
         call = running.call
-        for action, pending in self.log.part("pending_actions").items():
+        # The budget was asked for a moment ago, and the engine with it.
+        for action, pending in self.log.look("pending_actions", refresh=False)[1]["pending_actions"].items():
             is_same = (pending["tool"], pending.get("input_hash")) == (call.tool, running.input_hash)
             if is_same and pending["status"] == "uncertain":
                 raise uncertain_error(self.name, action, call.tool)

@@ -78,11 +78,15 @@ def settle_pending(
 def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) -> list[EventDraft]:
     """The same for a turn that ends in this process: calls of it that ran, but whose outcome could not be recorded."""
     why = "its outcome could not be recorded"
-    events = [
-        _settling_event(log, action, pending, why, resumes)
-        for action, pending in log.part("pending_actions").items()
-        if pending["status"] == "running" and pending["turn"] == turn and action not in at_work
-    ]
+
+    def is_lost(action: str, pending: dict[str, Value]) -> bool:
+        return pending["status"] == "running" and pending["turn"] == turn and action not in at_work
+
+    # Mostly none is, as this process knows without a question: they are its own.
+    pending = log.look("pending_actions", refresh=False)[1]["pending_actions"]
+    if any(is_lost(*each) for each in pending.items()):
+        pending = log.part("pending_actions")
+    events = [_settling_event(log, a, p, why, resumes) for a, p in pending.items() if is_lost(a, p)]
     return [EventDraft(event, actor="runtime") for event in events if event is not None]
 
 
@@ -241,16 +245,19 @@ def done_error(id: str, tool: str) -> NotAllowedError:
 
 def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], resume: Resume) -> OpenTurn:
     """Opens a turn, with what was said to begin it."""
+    found: list[TurnRecord] = []
     if started.id:
-        record = find_turn(runtime.log, started.id)
-        if record.is_done:
-            return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
+        runtime.log.look()  # first: what is read below is not older than what the turn is opened on
+        found.append(find_turn(runtime.log, started.id))
+        if found[0].is_done:
+            return OpenTurn(found[0].turn, found[0].attempt, past=found[0].calls, record=found[0])
     hold = hold_turn(runtime.log)
     started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
 
     def attempt() -> OpenTurn:
         try:
-            return _open(runtime, started, said, resume, hold)
+            # At the first try, what was found holds; after a conflict it is looked up again.
+            return _open(runtime, started, said, resume, hold, found.pop() if found else None)
         except InvalidInputError as exc:
             if exc.kind != "commit-id-reused":
                 raise
@@ -267,13 +274,19 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft],
 
 
 def _open(
-    runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], resume: Resume, hold: TurnHold | None
+    runtime: Runtime,
+    started: ev.TurnStarted,
+    said: list[EventDraft],
+    resume: Resume,
+    hold: TurnHold | None,
+    found: TurnRecord | None,
 ) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
-    seen, now = log.head().seq, log.part("turn")
+    seen, parts = log.parts("turn")
+    now = parts["turn"]
     refuse_if_leased(runtime)
     if started.id:
-        return _open_named(runtime, started, said, hold)
+        return _open_named(runtime, started, said, hold, seen, now, found or find_turn(log, started.id))
     spans = attempts_of(log, now["number"]) if now["number"] and (started.retry or _is_cut(now)) else []
     base = _continued(log, spans, started, resume) if _is_cut(now) and resume != "never" else None
     record = None
@@ -292,11 +305,18 @@ def _open(
     return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
 
 
-def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], hold: TurnHold | None) -> OpenTurn:
+def _open_named(
+    runtime: Runtime,
+    started: ev.TurnStarted,
+    said: list[EventDraft],
+    hold: TurnHold | None,
+    seen: Seq,
+    now: dict[str, Value],
+    record: TurnRecord,
+) -> OpenTurn:
     """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
     from the record; in a turn that failed, what failed is tried again."""
     log, guard = runtime.log, runtime.guard
-    seen, now, record = log.head().seq, log.part("turn"), find_turn(log, started.id)
     if record.is_done:  # by another process, a moment ago
         if hold is not None:
             hold.let_go()
@@ -313,7 +333,7 @@ def _open_named(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft
         return OpenTurn(now["number"], now["attempt"] + 1, past=past, hold=hold, record=record)
     left = settle_pending(log, end_of_holder(log), at_work=runtime.at_work)
     commit_id = "" if record.turn else record.commit_id
-    log.append(*left, started, *said, expect=seen, commit_id=commit_id, guard=guard)
+    log.append(*left, started, *said, expect=seen, commit_id=commit_id, is_new=True, guard=guard)
     return OpenTurn(now["number"] + 1, 1, past=past, hold=hold, record=record)
 
 

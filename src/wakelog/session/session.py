@@ -199,7 +199,10 @@ class Session(Records[S], SessionReads[S]):
         self, turn: Turn[S], started: ev.TurnStarted, said: list[EventDraft], resume: Resume = "never"
     ) -> tuple[int, int]:
         """Starts a turn; one that a dead process left open is first recorded as interrupted."""
-        started, resume = self._opening(started, resume)
+        with self.log.one_look():
+            return self._begin(turn, *self._opening(started, resume), said)
+
+    def _begin(self, turn: Turn[S], started: ev.TurnStarted, resume: Resume, said: list[EventDraft]) -> tuple[int, int]:
         replay = replaying()
         if replay is not None and replay is not self._runtime:
             replay.meets(self)

@@ -218,9 +218,15 @@ class PostgresEngine:
         return head_from_row(row)
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
-        head = self.head(session)
+        key = self._key(session)
 
-        return self._ask(lambda db: known_by_id(db, self._key(session), commit_id, head))
+        async def both(db: Any) -> Known | None:
+            row = await db.fetchrow(sql.HEAD, *key)
+            if row is None:
+                raise NotFoundError(f"there is no session {session}", kind="session-not-found")
+            return await known_by_id(db, key, commit_id, head_from_row(row))
+
+        return self._ask(both)
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
