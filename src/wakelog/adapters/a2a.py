@@ -55,7 +55,7 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
         tasks a call may see."""
         self.store, self._is_own = store_at(store)
         self._owner = owner_resolver
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, FORMAT)
 
     @staticmethod
     def name_of(owner: str, task_id: str) -> str:

@@ -70,7 +70,7 @@ class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any wher
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
         self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
-        self._logs = HeldLogs(self._store)
+        self._logs = HeldLogs(self._store, FLOWS)
 
     @staticmethod
     def name_of(flow_uuid: str) -> str:
@@ -178,7 +178,7 @@ class WakelogCheckpointProvider(JsonProvider):  # type: ignore[misc]  # Any wher
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
         self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
-        self._logs = HeldLogs(self._store)
+        self._logs = HeldLogs(self._store, FLOWS)
 
     def checkpoint(self, data: str, location: str, *, parent_id: str | None = None, branch: str = "main") -> str:
         state = _decode(data)

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from wakelog.adapters.ownership import is_foreign, refuse_foreign
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
@@ -34,30 +35,41 @@ class HeldLog:
 
 
 class HeldLogs:
-    """Opens logs by name, and keeps them."""
+    """Opens logs of one framework by name, and keeps them. A session of that name that is not the framework's is
+    refused (ownership.py)."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, framework: str) -> None:
         self._store = store
+        self._framework = framework
         self._kept: OrderedDict[str, HeldLog] = OrderedDict()
         self._lock = threading.Lock()
 
-    def find(self, name: str, *, is_written: bool = False) -> HeldLog | None:
+    def find(self, name: str, *, is_written: bool = False, is_listed: bool = False) -> HeldLog | None:
         """The log of that name; None where there is none. With `is_written` the caller appends to it at once, which
-        fails where it was deleted: then it is not looked up for that alone."""
+        fails where it was deleted: then it is not looked up for that alone. With `is_listed` the name was not given by
+        anybody, and one of somebody else is none."""
+        if (held := self._at_hand(name, is_sure=is_written)) is not None:
+            return held
+        if not self._store.is_open(name):
+            return None
+        try:
+            log = self._store.resume(name).log
+            if is_listed and is_foreign(log, self._framework):
+                return None
+            refuse_foreign(log, self._framework, is_written=is_written)
+            return self._keep(name, log)
+        except NotFoundError:  # deleted in between
+            return None
+
+    def _at_hand(self, name: str, *, is_sure: bool) -> HeldLog | None:
         with self._lock:
             held = self._kept.get(name)
             if held is not None:
                 self._kept.move_to_end(name)
-        if held is not None:
-            if is_written or self._is_there(held):
-                return held
-            self.drop(name)
-        if not self._store.is_open(name):
-            return None
-        try:
-            return self._keep(name, self._store.resume(name).log)
-        except NotFoundError:  # deleted in between
-            return None
+        if held is None or is_sure or self._is_there(held):
+            return held
+        self.drop(name)
+        return None
 
     def create(self, name: str, opened: ev.SessionOpened) -> HeldLog:
         """A new log. ConflictError where there is one of that name."""
@@ -68,7 +80,7 @@ class HeldLogs:
     def open(self, name: str, opened: Callable[[], ev.SessionOpened]) -> HeldLog:
         """The log of that name, which is created where there is none."""
         while True:
-            if (held := self.find(name)) is not None:
+            if (held := self._at_hand(name, is_sure=False) or self.find(name, is_written=True)) is not None:
                 return held
             try:
                 return self.create(name, opened())

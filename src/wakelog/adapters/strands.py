@@ -60,7 +60,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, FORMAT)
         self._costs = ReplyCosts(self.store)
 
     @staticmethod

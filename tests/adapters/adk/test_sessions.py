@@ -405,3 +405,17 @@ def test_bytes_that_are_no_text_are_refused_with_their_place(service) -> None:
         assert (found.state, found.events) == ({}, [])
 
     asyncio.run(main())
+
+
+def test_a_session_that_is_not_of_adk_is_not_written_to(store: Store, service: WakelogSessionService) -> None:
+    made = store.session(NAME, data={"mine": 1})
+
+    async def write() -> None:
+        lent = Session(**ME, id="s1", last_update_time=0.0)
+        await service.append_event(lent, Event(author="user", invocation_id="i1"))
+
+    with pytest.raises(InvalidInputError, match="not a session of adk") as refused:
+        asyncio.run(write())
+    assert refused.value.kind == "foreign-session"
+    assert made.head.seq == 1
+    assert asyncio.run(service.list_sessions(**ME)).sessions == []

@@ -189,3 +189,11 @@ def test_snapshots_of_sessions_are_kept(store) -> None:
         assert await snapshots.get("e86") is None
 
     asyncio.run(test())
+
+
+def test_a_session_that_is_not_of_the_framework_is_not_written_to(store: Store) -> None:
+    made = store.session(WakelogHistoryProvider.name_of("s1"), data={"mine": 1})
+    with pytest.raises(InvalidInputError, match="not a session of agent-framework") as refused:
+        asyncio.run(WakelogHistoryProvider(store).save_messages("s1", [Message("user", ["hello"])]))
+    assert refused.value.kind == "foreign-session"
+    assert made.head.seq == 1

@@ -264,3 +264,16 @@ def test_what_is_no_entry_or_no_json_is_refused_with_its_place(store: Store) -> 
         with pytest.raises(InvalidInputError, match=said):
             asyncio.run(sessions.append(KEY, entries))
     assert asyncio.run(sessions.load(KEY)) is None
+
+
+def test_a_session_that_is_not_a_transcript_is_not_written_to(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        sessions = WakelogSessionStore(store)
+        asyncio.run(sessions.append(KEY, TURN))
+        name = sessions.session(KEY).name
+        store.delete(store.resume(name))
+        made = store.session(str(name), data={"mine": 1})
+        with pytest.raises(InvalidInputError, match="not a session of claude-agent") as refused:
+            asyncio.run(WakelogSessionStore(store).append(KEY, TURN))
+        assert refused.value.kind == "foreign-session"
+        assert made.head.seq == 1

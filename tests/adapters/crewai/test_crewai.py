@@ -234,3 +234,13 @@ def test_four_processes_lose_nothing(store, tmp_path) -> None:
     session = store.resume("crewai/f1")
     methods = [e.body["input"] for e in session.log.entries() if e.kind == "turn.started"]
     assert sorted(methods) == sorted(f"{name}{n}" for name in "abcd" for n in range(5))
+
+
+def test_a_session_that_is_not_a_flow_is_not_written_to(tmp_path: Path) -> None:
+    with wakelog.open(tmp_path / "store") as store:
+        flows = WakelogFlowPersistence(store)
+        made = store.session(flows.name_of("f1"), data={"mine": 1})
+        with pytest.raises(InvalidInputError, match="not a session of crewai") as refused:
+            flows.save_state("f1", "begin", {"n": 1})
+        assert refused.value.kind == "foreign-session"
+        assert made.head.seq == 1

@@ -134,6 +134,25 @@ def test_any_thread_id_has_a_session_and_is_found_again(saver: WakelogSaver, thr
 def test_a_session_of_somebody_else_is_not_written_to(tmp_path: Path) -> None:
     with wakelog.open(tmp_path / "other") as store:
         store.session("t", data={"mine": 1})
-        with pytest.raises(InvalidInputError, match="not a thread of LangGraph") as refused:
+        with pytest.raises(InvalidInputError, match="not a session of LangGraph") as refused:
             agent(WakelogSaver(store)).invoke({"messages": [("user", "hello")]}, THREAD)
         assert refused.value.kind == "not-a-thread"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "said"),
+    [
+        ({"id": "1f"}, "checkpoint '1f' has no channel_values and no channel_versions and no versions_seen"),
+        ({"id": "1f", "channel_versions": {}, "versions_seen": {}}, "checkpoint '1f' has no channel_values"),
+        ({"channel_values": {}}, "what was given as a checkpoint has no id"),
+        (None, "what was given as a checkpoint has no id"),
+    ],
+)
+def test_a_checkpoint_that_is_not_whole_is_refused_by_what_it_lacks(
+    saver: WakelogSaver, checkpoint: Any, said: str
+) -> None:
+    config: Any = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+    with pytest.raises(InvalidInputError, match=said) as refused:
+        saver.put(config, checkpoint, {"source": "input", "step": -1}, {})
+    assert refused.value.kind == "bad-checkpoint"
+    assert saver.get_tuple(config) is None

@@ -268,3 +268,11 @@ def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     assert sorted(said) == sorted(f"{who}{n}" for who in "abcd" for n in range(10))
     for who in "abcd":
         assert [s for s in said if s[0] == who] == [f"{who}{n}" for n in range(10)]
+
+
+def test_a_session_that_is_not_of_the_sdk_is_not_written_to(store: Store) -> None:
+    made = store.session("user-1", data={"mine": 1})
+    with pytest.raises(InvalidInputError, match="not a session of openai-agents") as refused:
+        asyncio.run(WakelogSession("user-1", store).add_items(ITEMS))
+    assert refused.value.kind == "foreign-session"
+    assert made.head.seq == 1

@@ -322,3 +322,13 @@ def test_what_cannot_be_stored_beside_the_parts_is_named_too(store: Store) -> No
     request = ModelRequest(parts=[UserPromptPart("hi")], metadata={"f": print})
     with pytest.raises(InvalidInputError, match=r"message\.metadata cannot be stored"):
         asyncio.run(WakelogConversationStore(store).save(Conversation(messages=[request], conversation_id="m")))
+
+
+def test_a_session_that_is_not_a_conversation_is_not_written_to(store: Store) -> None:
+    made = store.session("c1", data={"mine": 1})
+    now = datetime.now(UTC)
+    record = ConversationRecord(conversation_id="c1", revision="r1", head_id=None, updated_at=now)
+    with pytest.raises(InvalidInputError, match="not a session of pydantic-ai") as refused:
+        asyncio.run(WakelogConversationStore(store).write_record(record, expected_revision=None))
+    assert refused.value.kind == "foreign-session"
+    assert made.head.seq == 1

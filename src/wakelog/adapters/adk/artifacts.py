@@ -17,7 +17,7 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.platform import time as adk_time
 from google.genai import types
 
-from wakelog.adapters.adk.event_drafts import micros
+from wakelog.adapters.adk.event_drafts import FORMAT, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
@@ -56,7 +56,7 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, FORMAT)
 
     async def save_artifact(
         self,
@@ -131,7 +131,7 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
         mime = _mime_of(part, (scope[0], scope[1], session_id))
         name = compound_name(ARTIFACTS, *scope)
         content, shell = _taken_apart(part)
-        labels = {"framework": "adk", **dict(zip(("adk.app", "adk.user", "adk.session"), scope, strict=False))}
+        labels = {"framework": FORMAT, **dict(zip(("adk.app", "adk.user", "adk.session"), scope, strict=False))}
         held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=scope[0], labels=labels))
         now = adk_time.get_time()
 

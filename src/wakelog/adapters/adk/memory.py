@@ -21,7 +21,7 @@ from google.adk.platform import uuid as adk_uuid
 from google.adk.sessions.session import Session as AdkSession
 from google.genai import types
 
-from wakelog.adapters.adk.event_drafts import as_said, micros
+from wakelog.adapters.adk.event_drafts import FORMAT, as_said, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
@@ -66,7 +66,7 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, FORMAT)
 
     async def add_session_to_memory(self, session: AdkSession) -> None:
         await in_thread(self._add, session.app_name, session.user_id, list(session.events), session.id, {})
@@ -125,7 +125,7 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
 
     def _keep(self, app: str, user: str, told: Iterable[_Told], session: str) -> None:
         name = compound_name(MEMORIES, app, user)
-        labels = {"framework": "adk", "adk.app": app, "adk.user": user}
+        labels = {"framework": FORMAT, "adk.app": app, "adk.user": user}
         labels = {label: value for label, value in labels.items() if value}
         held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))
 

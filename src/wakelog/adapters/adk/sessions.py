@@ -21,7 +21,7 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 from wakelog.adapters.adk.errors import AlreadyExistsError, SessionNotFoundError, StaleSessionError
-from wakelog.adapters.adk.event_drafts import EventDrafts, SessionPlace, micros
+from wakelog.adapters.adk.event_drafts import FORMAT, EventDrafts, SessionPlace, micros
 from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_events, rest_of
 from wakelog.adapters.adk.state_values import ScopedState
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
@@ -50,7 +50,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, FORMAT)
         self._costs = ReplyCosts(self.store)
 
     # Ids
@@ -130,7 +130,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         opened = ev.SessionOpened(
             name=name,
             agent=app,
-            labels={"framework": "adk", **{label: id for label, id in zip(_LABELS, ids, strict=True) if id}},
+            labels={"framework": FORMAT, **{label: id for label, id in zip(_LABELS, ids, strict=True) if id}},
             data=state.first(),
             occurred_at=micros(now),
         )
@@ -156,7 +156,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         shared: dict[str, dict[str, Any]] = {}
         found = []
         for ids, head in self._heads(app, user):
-            held = self._logs.find(head.name)
+            held = self._logs.find(head.name, is_listed=True)
             if held is None:
                 continue
             seq, state = held.log.now()
@@ -171,7 +171,11 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
     def _heads(self, app: str, user: str | None) -> Iterator[tuple[tuple[str, str, str], Head]]:
         for head in self.store.sessions():
             ids = self.ids_of(head.name)
-            if ids is None and is_hashed(SESSIONS, head.name) and (held := self._logs.find(head.name)) is not None:
+            if (
+                ids is None
+                and is_hashed(SESSIONS, head.name)
+                and (held := self._logs.find(head.name, is_listed=True)) is not None
+            ):
                 labels = held.log.part("labels")
                 ids = (labels.get(_LABELS[0], ""), labels.get(_LABELS[1], ""), labels.get(_LABELS[2], ""))
             if ids is not None and ids[0] == app and (user is None or ids[1] == user):
@@ -324,7 +328,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             if not part:
                 continue
             name = compound_name(STATES, *scope)
-            labels = {"framework": "adk", **dict(zip(_LABELS, scope, strict=False))}
+            labels = {"framework": FORMAT, **dict(zip(_LABELS, scope, strict=False))}
             held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))  # noqa: B023
             merge_data(held.log, part, commit_id=commit)
 

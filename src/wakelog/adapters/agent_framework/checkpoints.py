@@ -56,7 +56,7 @@ class WakelogCheckpointStorage:
         `module:name`, only these classes and the framework's own are stored and read; without, every class that the
         program has loaded."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, "agent-framework")
         self._values = CheckpointValues(
             None if allowed_checkpoint_types is None else frozenset(allowed_checkpoint_types)
         )
@@ -160,7 +160,7 @@ class WakelogCheckpointStorage:
         for head in self.store.sessions():
             if ids_of(WORKFLOWS, head.name) is None and not head.name.startswith(f"{WORKFLOWS}/"):
                 continue
-            held = self._logs.find(head.name)
+            held = self._logs.find(head.name, is_listed=True)
             if held is not None and (place := _known(held).places.get(id)) is not None:
                 return held, *place
         return None

@@ -58,7 +58,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         )
         self.skip_excluded = skip_excluded
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, "agent-framework")
         self._costs = ReplyCosts(self.store)
 
     @staticmethod

@@ -30,7 +30,7 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
     def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store)
+        self._logs = HeldLogs(self.store, "agent-framework")
 
     @staticmethod
     def name_of(session_id: str) -> str:

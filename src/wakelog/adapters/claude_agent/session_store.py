@@ -100,8 +100,8 @@ class WakelogSessionStore:
 
     def opened(self, key: Any) -> Session[Any]:
         """The same, opened where it is not there yet: for a hook, which comes before the transcript."""
-        named = key_of(key)
-        return self._store.resume(named.name) if self._store.is_open(named.name) else self._transcript(named).open()
+        with self._lock:
+            return self._transcript(key_of(key)).open()
 
     @property
     def store(self) -> Store:

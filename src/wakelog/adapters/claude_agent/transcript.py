@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.adapters.item_log import ItemLog, encoded
+from wakelog.adapters.ownership import refuse_foreign
 from wakelog.errors import InvalidInputError
 from wakelog.importers.coding_agents.claude_code.transcript import EntryReader
 from wakelog.importers.source.files import JsonLine
@@ -80,6 +81,7 @@ class KeyedTranscript(SessionWriter):
         self._count = 0
         self.kept = ItemLog(self.session, FORMAT) if self.session is not None else None
         if self.kept is not None:
+            refuse_foreign(self.kept.session.log, FORMAT)
             self.kept.refresh()
             for item in self.kept.every:
                 record = self._read(entry_of(item.value))

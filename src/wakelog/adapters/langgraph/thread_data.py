@@ -20,6 +20,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.channels import ChannelCopy, new_channel
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.errors import InvalidInputError
 from wakelog.importers.frameworks.langgraph.messages import has_next, is_public
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
@@ -85,6 +86,7 @@ class CheckpointDraft:
     metadata always as they are."""
 
     def __init__(self, codec: ValueCodec, checkpoint: Any, metadata: Any, parent: str) -> None:
+        _check_whole(checkpoint)
         self.id: str = checkpoint["id"]
         self.parent = parent
         self.made_at = 0
@@ -142,12 +144,13 @@ class ThreadCopy:
                 self.told.update(i["id"] for i in value if type(i) is dict and type(i.get("id")) is str)
 
     def moved(self, now: ThreadCopy | None = None) -> ThreadCopy:
-        """A copy that may go on, while this one stays. Turns and calls are as they are `now`: a rewind leaves them."""
+        """A copy that may go on, while this one stays. Turns and calls are as they are `now`: a rewind leaves them.
+        What the log tells of is shared: who fails to store on this one reads the thread again."""
         fresh = object.__new__(ThreadCopy)
         fresh.__dict__.update(self.__dict__)
         if now is not None:
             fresh.turn, fresh.pending, fresh.seq = now.turn, now.pending, now.seq
-        fresh.graphs, fresh.writes, fresh.told = dict(self.graphs), dict(self.writes), set(self.told)
+        fresh.graphs, fresh.writes = dict(self.graphs), dict(self.writes)
         return fresh
 
     # One checkpoint more
@@ -235,6 +238,22 @@ class ThreadCopy:
         """The nodes that have written since a checkpoint."""
         paths = [str(entry.get("path", "")).split(", ") for entry in self.writes.get(key, {}).values()]
         return list(dict.fromkeys(p[1] for p in paths if len(p) > 1 and p[0].endswith("pregel_pull")))
+
+
+def _check_whole(checkpoint: Any) -> None:
+    """InvalidInputError that names what a checkpoint lacks."""
+    if not isinstance(checkpoint, dict) or type(checkpoint.get("id")) is not str:
+        named, missing = "what was given as a checkpoint", ["id"]
+    else:
+        named = f"checkpoint {checkpoint['id']!r}"
+        missing = [name for name in ("channel_values", "channel_versions", "versions_seen") if name not in checkpoint]
+    if not missing:
+        return
+    raise InvalidInputError(
+        f"{named} has no {' and no '.join(missing)}, so it cannot be stored",
+        kind="bad-checkpoint",
+        hint="give it as LangGraph makes it: empty_checkpoint() has every field, and get_tuple() gives a whole one",
+    )
 
 
 def added_items(changes: Delta) -> list[Value]:

@@ -78,7 +78,6 @@ class ThreadLog(ThreadReads):
         self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any], *, at: int = 0
     ) -> None:
         """Stores a checkpoint; `at` tells when it was made, if that was not now."""
-        id = checkpoint["id"]
         try:
             self._refuse_if_lost(ns, parent)
             draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
@@ -87,11 +86,12 @@ class ThreadLog(ThreadReads):
         except WakelogError as exc:
             # LangGraph 1.0 goes on to store what follows, and would put it over what another run has stored.
             with self._lock:
-                self._lost[ns, id] = bare_copy(exc)  # without the frames it was raised in, which hold the state
+                # Without the frames it was raised in, which hold the state.
+                self._lost[ns, _id_of(checkpoint)] = bare_copy(exc)
                 while len(self._lost) > _LOST_MAX:
                     del self._lost[next(iter(self._lost))]
             raise
-        self._lost.pop((ns, id), None)
+        self._lost.pop((ns, draft.id), None)
 
     def _refuse_if_lost(self, ns: str, id: str) -> None:
         if (why := self._lost.get((ns, id))) is not None:
@@ -191,10 +191,10 @@ class ThreadLog(ThreadReads):
         is_alone = self._waiting.add(mine) == 1
         first = _ALONE_S if is_alone else _TOGETHER_S
         for pause in (0.0 if any(c in _LAST_WORDS for c, _ in writes) else first, *_UNPLACED_S):
-            if mine.is_stored.wait(pause):
+            if mine.wait(pause):
                 return
             with self._lock:
-                if mine.is_stored.is_set():
+                if mine.is_stored:
                     return
                 if (ns, id) in self._lost:
                     self._waiting.take(lambda each: each is mine)
@@ -279,7 +279,7 @@ class ThreadLog(ThreadReads):
     def _append(self, drafts: Sequence[EventDraft], seen: Seq, name: str = "") -> Head:
         # Not looked up before: where another writer came first, the engine says so.
         self._log.look(refresh=False)
-        return self._log.append(*drafts, expect=seen, commit_id=name)
+        return self._log.append(*drafts, expect=seen, commit_id=name, is_new=True)
 
     def _keep(self, moved: ThreadCopy, head: Head) -> None:
         moved.seq = head.seq
@@ -349,6 +349,10 @@ class ThreadLog(ThreadReads):
         patch = [{"op": "add", "path": f"{ROOT}/removed", "value": moved.removed}]
         draft = EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")
         self._keep(moved, self._append([draft], copy.seq))
+
+
+def _id_of(checkpoint: Any) -> str:
+    return str(checkpoint.get("id", "")) if isinstance(checkpoint, dict) else ""
 
 
 def _interrupts(value: Any) -> list[Any]:

@@ -15,6 +15,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, StoredCheckpoint, is_removed
 from wakelog.adapters.langgraph.codec import ValueCodec
 from wakelog.adapters.langgraph.thread_data import PLAIN, GraphCopy, ThreadCopy, writes_key
+from wakelog.adapters.ownership import ELSEWHERE, what_is_foreign
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log.reader import fold_at
 from wakelog.model.ids import Seq
@@ -51,9 +52,7 @@ class ThreadReads:
             copy = ThreadCopy(self._codec, *self._log.now())
             if copy.has_other_data:
                 raise InvalidInputError(
-                    f"session {self.session.name!r} has data of its own, and is not a thread of LangGraph",
-                    kind="not-a-thread",
-                    hint="choose another thread id, or another store",
+                    what_is_foreign(str(self.session.name), "LangGraph"), kind="not-a-thread", hint=ELSEWHERE
                 )
             self._copy = copy
         return self._copy

@@ -31,7 +31,17 @@ class TaskWrites:
         self.writes = writes
         self.asked = asked
         """Questions to people among them: request and question."""
-        self.is_stored = threading.Event()
+        self.is_stored = False
+        self._bell = threading.Lock()  # for the one who waits: an event takes as long to make as a write to store
+        self._bell.acquire()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Waits until it is stored; False when that was not in time. Only one thread may wait."""
+        return self._bell.acquire(timeout=timeout_s) or self.is_stored
+
+    def ring(self) -> None:
+        self.is_stored = True
+        self._bell.release()
 
     @property
     def node(self) -> str:
@@ -67,4 +77,4 @@ class WaitingWrites:
 
     def stored(self, taken: Sequence[TaskWrites]) -> None:
         for each in taken:
-            each.is_stored.set()
+            each.ring()

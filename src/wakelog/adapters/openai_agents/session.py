@@ -14,6 +14,7 @@ from agents.memory import SessionSettings
 from agents.tracing import get_current_trace
 
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
+from wakelog.adapters.ownership import refuse_foreign
 from wakelog.adapters.recorder import Recorder
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import InvalidInputError
@@ -148,7 +149,9 @@ class WakelogSession:
     def _opened_main(self) -> Session[Any]:
         if self._main is None:
             labels = {"framework": AGENT, "origin": self.session_id}
-            self._main = self._store.session(self.name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
+            main = self._store.session(self.name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
+            refuse_foreign(main.log, AGENT)
+            self._main = main
         return self._main
 
     def _open(self) -> Recorder:

@@ -22,6 +22,7 @@ from agents.tracing import TracingProcessor
 from wakelog.adapters.message_events import read_message
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, TracedCall, TracedReply, reply_keys
 from wakelog.adapters.openai_agents.session import AGENT, FORMAT
+from wakelog.adapters.ownership import refuse_foreign
 from wakelog.adapters.recorder import Recorder
 from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import WakelogError
@@ -144,6 +145,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
             labels = {"framework": AGENT, "trace": notes.trace_id, "workflow": notes.workflow}
             name = name_of_id(notes.group_id or notes.trace_id)
             session = self._store.session(name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
+            refuse_foreign(session.log, AGENT)
             notes.recorder = Recorder(session, format=FORMAT)
         return notes.recorder
 

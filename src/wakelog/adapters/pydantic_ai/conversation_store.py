@@ -21,6 +21,7 @@ from pydantic_ai.conversation_store import (
 )
 
 from wakelog.adapters.item_log import KeptItem, PlannedWrite
+from wakelog.adapters.ownership import refuse_foreign
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import AGENT, dumped, loaded
 from wakelog.adapters.stores import Place, store_at
@@ -95,9 +96,11 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
     def opened(self, conversation_id: str) -> Session[Any]:
         """The same, made where there is none."""
         labels = {"framework": AGENT, "origin": conversation_id}
-        return self._store.session(
+        found = self._store.session(
             name_of_id(conversation_id), agent=AGENT, labels={k: v for k, v in labels.items() if v}
         )
+        refuse_foreign(found.log, AGENT)
+        return found
 
     @property
     def store(self) -> Store:
@@ -182,9 +185,7 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
     def _session_for(self, record: Any, given: list[tuple[str, dict[str, Any]]]) -> Session[Any]:
         """The session of a conversation. A new one whose history begins elsewhere is a fork there."""
         name, start = name_of_id(record.conversation_id), given[0][1]["parent_id"] if given else record.head_id
-        if self._store.is_open(name):
-            return self._store.resume(name)
-        if start is None:
+        if start is None or self._store.is_open(name):
             return self.opened(record.conversation_id)
         source = self._locate(start)
         if source is None:
