@@ -5,7 +5,7 @@ Written from docs/reference/format.md, without a look at the code of the library
     python reader.py BUNDLE [--at SEQ] [--anchor '{"session": id, "seq": n, "hash": hex}']
 
 Prints one JSON document. Whatever --at says, the whole bundle is checked first. Instead of arguments, `-` takes many
-command lines from standard input, each a JSON list in a line, and prints one document a line.
+command lines from standard input, each a JSON list in a line, and answers each with one document in a line.
 """
 
 import base64
@@ -793,12 +793,13 @@ def answer(words):
 
 
 def main(words):
-    commands = [json.loads(line) for line in sys.stdin] if words == ["-"] else [words]
+    commands = map(json.loads, sys.stdin) if words == ["-"] else [words]
     code = 0
     for command in commands:
         result = answer(command)
         code = code if result["ok"] else 1
         sys.stdout.write(json.dumps(result) + "\n")
+        sys.stdout.flush()
     return code
 
 

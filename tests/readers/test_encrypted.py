@@ -4,7 +4,6 @@ import base64
 import hashlib
 import io
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 import wakelog
 from tests.encryption.keys import key_file, use_rings
-from tests.node import CLIENT, NODE
+from tests.readers.lasting import LASTING
 from wakelog import events as ev
 from wakelog.log.removal import erase, prune
 from wakelog.session import Session
@@ -55,11 +54,7 @@ class World:
         path = self.folder / "b.wakelog"
         path.write_bytes(data)
         keys = ["--ring", str(ring or self.store.encryption.ring_path), "--key", key.removeprefix("file:")]
-        command = [NODE, str(CLIENT / "src" / "cli.ts"), str(path), *(keys if key else [])]
-        done = subprocess.run(command, capture_output=True, timeout=180, check=False)
-        assert done.stderr == b"", done.stderr.decode()
-        answer: dict[str, Any] = json.loads(done.stdout)
-        assert done.returncode == (0 if answer["ok"] else 1)
+        [answer] = LASTING["typescript"].answers([(path, *(keys if key else []))])
         return answer
 
 

@@ -14,14 +14,12 @@ import json
 import random
 import re
 import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import wakelog
-from tests.node import CLIENT, NODE
+from tests.readers.lasting import LASTING, READERS
 from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import delete, erase, prune
 from wakelog.log.verify import verify
@@ -31,11 +29,6 @@ from wakelog.model.records import EventDraft
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parents[1] / "docs" / "reference" / "format.md"
 GOLDEN = HERE.parent / "golden" / "v1"
-# -I and -S leave the script alone with the standard library.
-READERS = {
-    "python": [sys.executable, "-I", "-S", str(HERE / "reader.py")],
-    "typescript": [NODE, str(CLIENT / "src" / "cli.ts")],
-}
 LARGE = "a large value, stored beside the records; 🜁 é\n" * 200
 OTHER = "another one " * 500
 
@@ -43,30 +36,31 @@ OTHER = "another one " * 500
 # ---------------------------------------------------------------- running the readers
 
 
-def run(name, args, commands=""):
-    """Exit code and answers."""
+def run(name, args):
+    """Exit code and answers of a process of its own."""
     done = subprocess.run(
-        [*READERS[name], *args], input=commands.encode(), capture_output=True, timeout=180, check=False
+        [*READERS[name], *args], stdin=subprocess.DEVNULL, capture_output=True, timeout=180, check=False
     )
     assert done.stderr == b"", f"the {name} reader wrote to stderr:\n{done.stderr.decode()}"
     answers = [json.loads(line) for line in done.stdout.splitlines()]
+    _check_shape(answers)
+    return done.returncode, answers
+
+
+def _check_shape(answers):
     for answer in answers:
         if not answer["ok"]:
             assert set(answer) == {"ok", "error", "seq"}
             assert isinstance(answer["seq"], int)
             assert len(answer["error"]) > 10
-    return done.returncode, answers
 
 
 def read_each(commands):
-    """What each reader, by name, answers to each of the command lines; one process each."""
-    text = "".join(json.dumps([str(word) for word in command]) + "\n" for command in commands)
-    with ThreadPoolExecutor(2) as pool:
-        results = dict(zip(READERS, pool.map(lambda name: run(name, ["-"], text), READERS), strict=True))
-    for name, (code, answers) in results.items():
-        assert len(answers) == len(commands), f"the {name} reader gives {len(answers)} answers to {len(commands)}"
-        assert code == (0 if all(answer["ok"] for answer in answers) else 1)
-    return {name: answers for name, (_, answers) in results.items()}
+    """What each reader, by name, answers to each of the command lines."""
+    found = {name: reader.answers(commands) for name, reader in LASTING.items()}
+    for answers in found.values():
+        _check_shape(answers)
+    return found
 
 
 def read_with_both(tmp_path, data, *args):

@@ -5,9 +5,10 @@
 // `--ring` and `--key` are the files with the key ring and the master key of an encrypted bundle.
 //
 // Prints one JSON document; exit code 1 when something does not hold. Instead of arguments, `-` takes many command lines
-// from standard input, each a JSON list in a line, and prints one document a line.
+// from standard input, each a JSON list in a line, and answers each with one document in a line.
 
 import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
 
 import type { BundleOptions } from "./bundle.ts";
 import { readBundle } from "./bundle.ts";
@@ -64,10 +65,13 @@ async function answer(words: string[]): Promise<{ ok: boolean; [field: string]: 
 
 const given = process.argv.slice(2);
 const isMany = given.length === 1 && given[0] === "-";
-const commands = isMany
-  ? readFileSync(0, "utf8").trim().split("\n").map((line) => JSON.parse(line) as string[])
-  : [given];
-for (const command of commands) {
+
+async function* commands(): AsyncGenerator<string[]> {
+  if (!isMany) return yield given;
+  for await (const line of createInterface({ input: process.stdin })) yield JSON.parse(line) as string[];
+}
+
+for await (const command of commands()) {
   const result = await answer(command);
   if (!result.ok) process.exitCode = 1;
   process.stdout.write(`${JSON.stringify(result)}\n`);
