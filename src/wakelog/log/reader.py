@@ -154,6 +154,17 @@ def read_commits(
             yield from engine.read(segment.session, after=low, upto=last, payloads=payloads)
 
 
+def raw_commits(
+    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, *, payloads: bool = False
+) -> Iterator[tuple[Commit, Seq]]:
+    """The commits of a range, unopened, each with the last event of it that counts: a parent's may go on beyond the
+    fork point."""
+    for segment in segments:
+        last = upto if segment.last is None else min(upto, segment.last)
+        for commit in read_commits(engine, [segment], after=after, upto=last, payloads=payloads):
+            yield commit, min(commit.last, last)
+
+
 def read_entries(
     engine: Engine,
     segments: list[Segment],

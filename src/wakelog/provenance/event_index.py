@@ -203,13 +203,13 @@ class EventArrays:
 
 def read_tracks(log: Log, upto: Seq | None = None) -> EventArrays:
     """One pass over a session, its parents' part included; every byte is checked on the way."""
-    walker = _Walker()
+    walker = TrackReader()
     for entry in log.entries(upto=upto):
         walker.take(entry)
     return walker.tracks
 
 
-class _Walker:
+class TrackReader:
     """The pass, and what it must remember only while it lasts."""
 
     def __init__(self) -> None:
@@ -254,6 +254,17 @@ class _Walker:
             self._remember(entry, body)
         if role in CARRIERS:
             self._carry(seq, kind, role)
+
+    def take_earlier(self, entry: Entry, asked: Entry | None = None) -> None:
+        """Notes what kind of call an event before those read belongs to; `asked` is what it answers."""
+        tracks, seq = self.tracks, entry.seq
+        tracks.kinds[seq] = sys.intern(entry.kind)
+        of = entry if entry.kind in ASKS else asked
+        if of is not None and of.kind in ASKS:
+            body = _read_body(of)
+            tracks.effects[seq] = _EFFECT.get(body.effect, EXTERNAL)
+            if of is entry:
+                tracks.tools[seq] = sys.intern(body.tool)
 
     def _effect(self, kind: str, cause: Seq, body: _Body) -> int:
         """The class of a call; of an outcome, that of its request. One that nobody declared is external."""
@@ -362,6 +373,15 @@ def _seq_of(named: int | str) -> Seq:
     if isinstance(named, int):
         return named
     return int(named[1:]) if named[:1] == "e" and named[1:].isdecimal() else 0
+
+
+def is_read_by_models(entry: Entry, following: Entry | None) -> bool:
+    """Whether a model reads an event, told without those around it but the one that follows."""
+    if entry.kind == "turn.started":
+        said = following is not None and following.kind == "message.added"
+        is_input = said and _role("message.added", _read_body(following), 0, following) == Role.INPUT  # type: ignore[arg-type]
+        return b'"input"' in entry.record.body and not is_input
+    return _role(entry.kind, _NOTHING, 0, entry) in CARRIERS
 
 
 def _role(kind: str, body: _Body, effect: int, entry: Entry) -> int:

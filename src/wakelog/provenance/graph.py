@@ -21,6 +21,7 @@ import msgspec
 
 from wakelog.log import Log
 from wakelog.model.ids import Seq
+from wakelog.model.records import Commit
 from wakelog.provenance.event_index import (
     CARRIERS,
     CONDITIONS,
@@ -102,9 +103,15 @@ class Graph:
         """The same graph with wide windows; nothing is read again."""
         return Graph(self.log, self._at, wide=True, tracks=self.tracks)
 
+    first: Seq = 1
+    """The first event that was read."""
+
     @property
     def head(self) -> Seq:
         return self.tracks.head
+
+    def note(self, commit: Commit, last: Seq) -> None:
+        """Hears of what is read of the log beside the graph."""
 
     # Edges
 

@@ -134,7 +134,7 @@ class _Unvisited:
     def __init__(self, graph: Graph, scope: int) -> None:
         self._following = array("q", range(graph.head + 2))
         if scope != ALL:
-            for seq in range(1, graph.head + 1):
+            for seq in range(graph.first, len(graph.tracks.roles)):
                 if not graph.counts(seq, scope):
                     self._following[seq] = seq + 1
 

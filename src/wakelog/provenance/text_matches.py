@@ -9,17 +9,17 @@ where the text could have come from; the same words can be written twice.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
 from wakelog.errors import NotFoundError
-from wakelog.log.reader import Entry, fetch, read_commits
+from wakelog.log.reader import Entry, fetch, open_commit, raw_commits, read_commits
 from wakelog.model.document import told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.values import Value
-from wakelog.provenance.event_index import Role
+from wakelog.provenance.event_index import Role, is_read_by_models
 from wakelog.provenance.graph import Edge, Graph
 
 NEEDLES = 12
@@ -196,7 +196,8 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     found: dict[str, Seq] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
-    for seq, content in _contents(graph, max((max(seqs) for seqs in wanted.values()), default=1) - 1):
+    upto = max((max(seqs) for seqs in wanted.values()), default=1) - 1
+    for seq, content in _likely(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto):
         if not left:
             break
         hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
@@ -227,6 +228,35 @@ def _held(text: str, by_start: dict[str, list[str]]) -> set[str]:
     return held
 
 
+def _is_raw(graph: Graph, needles: Collection[str]) -> bool:
+    """Whether needles can be looked for in stored bytes: few, and payloads beside their commits."""
+    return len(needles) <= FEW and not graph.log.engine.abilities.payloads_apart
+
+
+def _likely(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[Seq, str]]:
+    """What a model could read in those commits whose bytes have a needle in them; the others are not even opened."""
+    marks = {mark for needle in needles for mark in (needle.encode(errors="replace"), _encode(needle)[1:-1])}
+    for commit, last in raw_commits(graph.log.engine, graph.log.segments, 0, upto, payloads=True):
+        graph.note(commit, last)
+        stored = b"\n".join([*(record.body for record in commit.records), *(content for _, content in commit.payloads)])
+        if not _may_hold(stored, marks):
+            continue
+        # A later event may mention a payload without bringing it again.
+        marks |= {digest.hex().encode() for digest, content in commit.payloads if _may_hold(content, marks)}
+        entries = open_commit(commit)
+        for entry, following in zip(entries, [*entries[1:], None], strict=True):
+            if entry.seq <= last:
+                if following is None and entry.kind == "turn.started" and entry.seq < graph.head:
+                    following = graph.log.entry(entry.seq + 1)
+                if is_read_by_models(entry, following):
+                    yield entry.seq, read(graph, entry)
+
+
+def _may_hold(stored: bytes, marks: Collection[bytes]) -> bool:
+    """Whether bytes have a mark in them. Others may have escaped what we do not: then bytes do not tell."""
+    return any(mark in stored for mark in marks) or (b"\\" in stored and (b"\\u" in stored or b"\\/" in stored))
+
+
 class _Body(msgspec.Struct):
     """The fields of a body that a model could read; the others are passed over."""
 
@@ -239,6 +269,7 @@ class _Body(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Body).decode
+_encode = msgspec.json.Encoder().encode
 
 
 def _contents(graph: Graph, upto: Seq) -> Iterator[tuple[Seq, str]]:

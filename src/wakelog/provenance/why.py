@@ -13,13 +13,15 @@ from collections.abc import Iterator
 import msgspec
 
 from wakelog.log import Log
+from wakelog.model.document import is_key
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.provenance.effective_trust import Exposure, TrustByEvent, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
 from wakelog.provenance.graph_walk import Reach, Walk, walk_back
-from wakelog.provenance.targets import Target, What, find, telling
+from wakelog.provenance.near_graph import TURNS, NearGraph, PlainLog, Unread
+from wakelog.provenance.targets import Target, What, find, point_in, telling
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.timeline.slices import tool_of
 from wakelog.timeline.turn_words import TurnWords, asked_for
@@ -104,8 +106,37 @@ def why(
     `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With a limit on the steps, a range
     is laid out in part.
     """
+    near = None if wide else _near(log, what, at, depth, steps)
+    if near is not None:
+        return near
     graph = Graph(log, at, wide=wide)
-    target = telling(graph, find(graph, what))
+    return _answer(graph, find(graph, what), depth, steps)
+
+
+def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int) -> Why | None:
+    """The answer from the turns around what was asked about; None where it takes the whole graph."""
+    if not (isinstance(what, int) or is_key(what) or point_in(what)):
+        return None
+    head = log.head().seq if at is None else at
+    plain = PlainLog(log, head)
+    if log.part_at_head("trust", head):
+        return None
+    for back in TURNS:
+        graph = NearGraph(log, at, plain, head)
+        target = find(graph, what)
+        if not target.seqs:
+            return None
+        try:
+            graph.read_turns(target.seqs, back)
+            found = _answer(graph, target, depth, steps)
+        except Unread:
+            continue
+        return found if plain else None
+    return None
+
+
+def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
+    log, target = graph.log, telling(graph, found)
     # A line is of the change that made it; what else stands in the file does not matter.
     without: frozenset[EdgeKind] = frozenset({"earlier"} if target.way == "lines" else ())
     walk, extra, limits = _walk(graph, target.seqs, without)
