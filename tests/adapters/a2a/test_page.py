@@ -5,23 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from a2a.server.agent_execution import AgentExecutor
-from a2a.types.a2a_pb2 import AgentCard
 
+import wakelog
 from tests.adapters.pages import run_first_block
-from wakelog.adapters.a2a import WakelogTaskStore
 
 
-class Silent(AgentExecutor):  # type: ignore[misc]  # Any where it is not installed
-    """An agent that is never asked."""
-
-    async def execute(self, *args: object) -> None: ...
-
-    async def cancel(self, *args: object) -> None: ...
-
-
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_runs_and_leaves_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run_first_block("a2a.md", executor=Silent(), card=AgentCard(name="clerk"))
-    assert isinstance(names["handler"].task_store, WakelogTaskStore)
-    names["tasks"].store.close()
+    run_first_block("a2a.md")["tasks"].store.close()
+    with wakelog.open("agents") as store:
+        [head] = store.sessions()
+        assert head.name.startswith("a2a/")
+        assert [message.text for message in store.resume(head.session).messages()] == ["What is the weather?"]

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-import wakelog
 from tests.adapters.pages import run_first_block
 
 
@@ -14,8 +13,6 @@ def test_the_page_runs_and_records_what_it_streams(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with wakelog.open("agents") as store, store.session("fix-auth").turn("users are logged out"):
-        store.resume("fix-auth").message("assistant", "It was the timeout.")
     names = run_first_block("ag-ui.md")
     assert "RUN_FINISHED" in capsys.readouterr().out
     said = [message.text for message in names["store"].resume("ag-ui-fix-auth").messages()]
