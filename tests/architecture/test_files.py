@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,7 @@ COMMON_PLACES = {
 }
 
 
+@cache
 def _project_files() -> list[Path]:
     """Files that git tracks or would add; without git, every file outside hidden folders."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -50,12 +52,16 @@ def _project_files() -> list[Path]:
     return sorted(name for name in names if (ROOT / name).is_file())
 
 
+@cache
+def _texts() -> dict[Path, str]:
+    return {name: (ROOT / name).read_text(encoding="utf-8", errors="replace") for name in _project_files()}
+
+
 def _matches(pattern: re.Pattern[str]) -> list[str]:
     """Where a pattern that spans no line is found."""
-    texts = {name: (ROOT / name).read_text(encoding="utf-8", errors="replace") for name in _project_files()}
     return [
         f"{name}:{text.count(chr(10), 0, found.start()) + 1}"
-        for name, text in texts.items()
+        for name, text in _texts().items()
         for found in pattern.finditer(text)
     ]
 
