@@ -10,10 +10,10 @@ import os
 import random
 import socket
 from pathlib import Path
-from typing import IO
 
 _RANGE = range(20_000, 32_000)
-_held: list[IO[bytes]] = []
+_held: list[int] = []
+"""Descriptors and not files: they are open to the very end, which files complain of."""
 
 
 def free_port() -> int:
@@ -21,13 +21,13 @@ def free_port() -> int:
     folder = Path("/tmp") / f"wakelog-ports-{os.getuid()}"  # also of runs whose own files are elsewhere
     folder.mkdir(exist_ok=True)
     for port in random.SystemRandom().sample(_RANGE, len(_RANGE)):
-        lock = (folder / str(port)).open("wb")
+        lock = os.open(folder / str(port), os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with socket.socket() as probe:
                 probe.bind(("127.0.0.1", port))
         except OSError:
-            lock.close()
+            os.close(lock)
             continue
         _held.append(lock)
         return port
