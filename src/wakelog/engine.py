@@ -22,7 +22,7 @@ What only some engines can do is declared in `engine.abilities`; a caller looks 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -352,6 +352,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
     feed_end: Callable[[], str] | None = None
     """Returns a cursor after everything stored so far, without reading the feed."""
+    heard: Callable[[int], Collection[SessionId]] | None = None
+    """Tells in one go which sessions have a sign of life that holds until a time, or longer."""
     take_bundle: Callable[[bytes], SessionId] | None = None
     """Imports a bundle (log/bundle.py) completely, because the side that stores the bytes verifies them."""
     migrations: Migrations | None = None

@@ -63,7 +63,7 @@ class MemoryEngine:
 
     @property
     def abilities(self) -> Abilities:
-        return Abilities(marks=self)
+        return Abilities(heard=self.heard, marks=self)
 
     @property
     def _news(self) -> threading.Condition:
@@ -190,6 +190,10 @@ class MemoryEngine:
         with self._news:
             return self._get(session).beat
 
+    def heard(self, since: int) -> list[SessionId]:
+        with self._news:
+            return [id_ for id_, each in self._sessions.items() if each.beat is not None and each.beat.until >= since]
+
     def mark(self, name: str) -> str | None:
         with self._news:
             return self._marks.get(name)
@@ -231,6 +235,7 @@ class MemoryEngine:
         entry.commits = entry.commits[-1:]
         entry.ids = {c.commit_id: c for c in entry.commits}
         entry.snapshots.clear()
+        entry.beat = None
         if entry.fork:
             self._drop_if_unread(entry.fork.parent)
 

@@ -31,7 +31,7 @@ from wakelog.index.connection import Damaged, small
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
-SCHEMA_VERSION = 11
+SCHEMA_VERSION = 12
 
 _SCHEMA = Path(__file__).with_name("schema.sql")
 _READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI

@@ -58,6 +58,8 @@ create table wl_session (
     worded     integer not null
 ) strict;
 
+create index wl_session_last on wl_session (last_at, id);
+
 create index wl_session_project on wl_session (project);
 
 create index wl_session_damaged on wl_session (no) where damaged <> '';

@@ -124,6 +124,9 @@ where e.occurred >= :since and (:tool is null or e.tool = :tool) and e.turn betw
 EVENTS_UP, EVENTS_DOWN = _EVENTS.format(">", "asc"), _EVENTS.format("<", "desc")
 
 
+_LABELS, _GOAL, _ABOUT = map(SessionInfo.__struct_fields__.index, ("labels", "goal", "about"))
+
+
 class IndexMoment(msgspec.Struct, frozen=True):
     """A moment of the index: everything asked through `db` is about it."""
 
@@ -194,10 +197,10 @@ def event_of(row: list[Any]) -> EventInfo:
 
 
 def session_of(row: tuple[Any, ...]) -> SessionInfo:
-    fields = dict(zip(SessionInfo.__struct_fields__, row, strict=True))
-    labels = msgspec.json.decode(fields["labels"])
-    about = fields["goal"] or labels.get("title") or fields["about"] or ""
-    return SessionInfo(**fields | {"labels": labels, "about": about})
+    fields = list(row)
+    labels = fields[_LABELS] = {} if row[_LABELS] == "{}" else msgspec.json.decode(row[_LABELS])
+    fields[_ABOUT] = row[_GOAL] or labels.get("title") or row[_ABOUT] or ""
+    return SessionInfo(*fields)
 
 
 def as_number(text: str | int) -> int:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index.results import SessionInfo
+from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.session.status import NEEDS, Standing, standing
 
@@ -60,13 +61,14 @@ def find_live(
     at_rest = hidden = 0
     most = 0 if wanted else idle
     oldest = store.clock() - RECENT_S * 1_000_000
+    is_heard = _hearing(store)
     for info in _not_closed(store, newest):
         if failed and info.outcome not in FAILED:
             continue
         # What was spent is in no index: who asks for that has every session looked at.
         is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
         is_enough = most is not None and at_rest >= most and "over-budget" not in wanted
-        if (is_old or is_enough) and _is_at_rest(store, info):
+        if (is_old or is_enough) and _is_at_rest(info) and not is_heard(SessionId(info.id)):
             hidden += not is_old and not wanted
             continue
         try:
@@ -96,9 +98,19 @@ def _not_closed(store: Store, newest: int) -> Iterator[SessionInfo]:
         yield from store.index.every_session(live=True)
 
 
-def _is_at_rest(store: Store, info: SessionInfo) -> bool:
-    """Whether a session is idle as far as the index and the last sign of life can tell: its state need not be read."""
-    if info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome):
-        return False
-    beat = store.engine.last_beat(info.id)
-    return beat is None or beat.until < store.clock()
+def _is_at_rest(info: SessionInfo) -> bool:
+    """Whether a session is idle as far as the index can tell: its state need not be read if nobody heard of it."""
+    return not (info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome))
+
+
+def _hearing(store: Store) -> Callable[[SessionId], bool]:
+    """Tells of a session whether its last sign of life still holds. Asked of all at once, where the engine can."""
+    now, engine = store.clock(), store.engine
+    if (heard := engine.abilities.heard) is not None:
+        return frozenset(heard(now)).__contains__
+
+    def is_heard(session: SessionId) -> bool:
+        beat = engine.last_beat(session)
+        return beat is not None and beat.until >= now
+
+    return is_heard

@@ -150,6 +150,7 @@ class PostgresEngine:
         identity = f"{_safe(self.url)}#{self.ns}"
         return Abilities(
             feed_end=self.end_of_feed,
+            heard=lambda since: [SessionId(row["session"]) for row in self._fetch(sql.HEARD, self.ns, since)],
             migrations=self,
             marks=self,
             rewrite=self.rewrite,

@@ -224,6 +224,7 @@ insert into wl_heartbeat (ns, root, session, epoch, holder, until)
 values ($1::text, $2::text, $3::text, $4::bigint, $5::text, $6::bigint)
 on conflict (ns, root, session) do update set epoch = excluded.epoch, holder = excluded.holder, until = excluded.until
 """
+HEARD = "select session from wl_heartbeat where ns = $1::text and until >= $2::bigint"
 LAST_BEAT = f"select epoch, holder, until from wl_heartbeat where {_OF}"
 
 NOTES = "select name, content from wl_note where kind = $1::text"

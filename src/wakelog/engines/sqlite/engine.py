@@ -87,7 +87,13 @@ class SqliteEngine:
     @property
     def abilities(self) -> Abilities:
         return Abilities(
-            migrations=self, marks=self, inspection=self, damage=self, path=self.path, place=str(self.path)
+            heard=lambda since: self._read(lambda db: tables.heard(db, since)),
+            migrations=self,
+            marks=self,
+            inspection=self,
+            damage=self,
+            path=self.path,
+            place=str(self.path),
         )
 
     # Appending

@@ -305,6 +305,16 @@ def last_beat(db: apsw.Connection, number: int, session: str) -> Heartbeat | Non
     return Heartbeat(*row[:3]) if row and checksum(session, *row[:3]) == row[3] else None
 
 
+def heard(db: apsw.Connection, since: int) -> list[SessionId]:
+    """The sessions with a sign of life, one that can be read, that holds until `since` or longer."""
+    query = (
+        "select s.id, b.epoch, b.holder, b.until, b.checksum from heartbeat b join session s on s.no = b.session"
+        " where b.until >= ?"
+    )
+    rows: Any = db.execute(query, (since,)).fetchall()
+    return [SessionId(row[0]) for row in rows if checksum(*row[:4]) == row[4]]
+
+
 def drop_if_unread(db: apsw.Connection, session: SessionId) -> None:
     """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so on."""
     at: SessionId | None = session

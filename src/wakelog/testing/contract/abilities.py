@@ -15,6 +15,7 @@ from wakelog.errors import UnavailableError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
 from wakelog.model import events as ev
+from wakelog.model.records import Heartbeat
 from wakelog.testing.builders import fact
 from wakelog.testing.contract.base import Hooks, given, opened, store, stored
 
@@ -34,6 +35,17 @@ class AbilityChecks(Hooks):
         cursor = feed_end()
         store(engine, writer.seal(fact("b")))
         assert (writer.session, writer.seq) in {(c.session, c.seq) for c in engine.changes(cursor)}
+
+    def test_signs_of_life_are_told_together(self, engine: Engine) -> None:
+        heard = _declared(engine.abilities.heard)
+        early, late, never = (opened(engine) for _ in range(3))
+        for writer, until in ((early, 5), (late, 9)):
+            store(engine, writer.seal(ev.LeaseTaken(epoch=1, holder="worker")))
+            engine.beat(writer.session, Heartbeat(1, "worker", until))
+        assert [set(heard(since)) for since in (5, 6, 10)] == [{early.session, late.session}, {late.session}, set()]
+        assert never.session not in heard(0)
+        engine.delete(late.seal(ev.SessionDeleted()))
+        assert set(heard(5)) == {early.session}
 
     def test_a_bundle_is_taken_in_whole(self, engine: Engine) -> None:
         take_bundle = _declared(engine.abilities.take_bundle)
