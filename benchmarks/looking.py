@@ -27,6 +27,7 @@ BRIEF = "brief"
 DIFF = "diff of the last two turns"
 FILES = "files modified in the last 5 turns, cold"
 CATCH_UP = "index catch-up"
+WORDS = "words for the first search"
 INDEX_SIZE = "size of the index"
 MESSAGES = "all messages, cold"
 PAGE = "the last 100 messages, cold"
@@ -75,6 +76,7 @@ def measure_long(turns: list[Turn], times: int, folder: Path) -> list[Looking]:
             catch_up = _time(1, store.index.catch_up)
             found += [
                 Looking(CATCH_UP, where, catch_up),
+                Looking(WORDS, where, _time(1, store.index.catch_up_words)),
                 Looking("search for two words", where, _time(times, lambda: store.index.search("session retry"))),
                 Looking(DIFF, where, _time(times, lambda: session.diff(f"@{last - 1}", f"@{last}"))),
                 Looking("diff of turns 5 and 6", where, _time(times, lambda: session.diff("@5", "@6"))),
@@ -108,6 +110,7 @@ def measure_many(turns: list[Turn], sessions: int, times: int, folder: Path) -> 
             catch_up = _time(1, store.index.catch_up)
             found += [
                 Looking(CATCH_UP, where, catch_up),
+                Looking(WORDS, where, _time(1, store.index.catch_up_words)),
                 Looking("search for two words", where, _time(times, lambda: store.index.search("session retry"))),
                 Looking("the newest 100 sessions", where, _time(times, lambda: store.index.sessions(limit=100))),
             ]

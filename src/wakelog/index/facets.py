@@ -132,22 +132,25 @@ class Facets(msgspec.Struct, gc=False):
 def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool = True) -> Facets:
     """What an event's body says. Of an erased one that is what was left standing. Without `has_text` only as much of
     the text is made as the summary needs, and `text` is empty."""
-    tool, action, outcome = body.get("tool"), body.get("action"), body.get("outcome")
-    out = Facets(
-        tool=tool if type(tool) is str else "",
-        action=action if type(action) is str else "",
-        outcome=outcome if type(outcome) is str else "",
-        occurred=as_int(body["occurred_at"]) if "occurred_at" in body else 0,
-    )
+    out = Facets()
+    if type(tool := body.get("tool")) is str:
+        out.tool = tool
+    if type(action := body.get("action")) is str:
+        out.action = action
+    if type(outcome := body.get("outcome")) is str:
+        out.outcome = outcome
+    if "occurred_at" in body:
+        out.occurred = as_int(body["occurred_at"])
     if kind in ASKS:
         out.effect = as_text(body.get("effect")) or "external"
         params = body.get("params")
         out.model = as_text(params.get("model")) if type(params) is dict else ""
-    is_erased = "$erased" in body
-    if not out.outcome and not (is_erased and kind in _FREE_OUTCOMES):
-        out.outcome = "completed" if kind in _COMPLETE else outcome_of(kind, body)
-    cost = body.get("cost")
-    if type(cost) is dict:
+    if not out.outcome:
+        if kind in _COMPLETE:
+            out.outcome = "completed" if kind not in _FREE_OUTCOMES or "$erased" not in body else ""
+        elif kind.startswith("action."):
+            out.outcome = outcome_of(kind, body)
+    if type(cost := body.get("cost")) is dict:
         out.tokens_out = as_int(cost.get("tokens_out"))
         out.is_priced = bool(cost.get("price"))
     if kind == "file.changed":
@@ -200,6 +203,8 @@ def _repeats(summary: str, output: str) -> bool:
     is_old = summary.startswith("{") and not output.startswith("{")
     if not summary or not output or is_old:
         return bool(summary and output)
+    if output.lstrip()[:1] != summary[:1] and summary != "…":
+        return False  # mostly, and words of a long text need not be found for that
     # A summary is short, and most of a long output is not needed to tell.
     return " ".join(output[: 8 * len(summary) + 200].split()).startswith(summary.removesuffix("…"))
 

@@ -7,6 +7,7 @@ because full-text search starts a new segment whenever an id is smaller than the
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -217,6 +218,8 @@ class Batch:
         self.touches: dict[tuple[int, str, str, str], list[int]] = {}
         self.sums: dict[int, dict[CallKey, list[int]]] = {}
         self.with_files: set[tuple[int, int, int]] = set()
+        self._begun: set[tuple[int, int, int]] = set()
+        """The turns that began in this batch: all their files are in it."""
         self.events = 0
         self.chars = 0
         self._sessions: dict[SessionId, SessionRow | None] = {}
@@ -241,6 +244,8 @@ class Batch:
         found = self.turns.get(key)
         if found is None:
             row: Any = None if is_new else self.db.execute(_TURN_GET, key).fetchone()
+            if row is None:
+                self._begun.add(key)
             found = TurnRow(*row) if row else TurnRow(*key, first=seq, last=seq, started_at=at)
             self.turns[key] = found
         return found
@@ -323,13 +328,14 @@ class Batch:
         """Writes what was collected."""
         db = self.db
         self._flush_sessions()
+        self._count_files()
         for table, rows in self.added.items():
             if rows:
                 db.executemany(_ADD[table], rows)
                 rows.clear()
         self.texts.sort()
         db.words.add(self.texts)
-        for key in self.with_files:
+        for key in self.with_files - self._begun:
             row = self.turns[key]
             counted: Any = db.execute(_TURN_FILES, (row.session, row.first, row.last)).get
             row.files = counted
@@ -339,8 +345,21 @@ class Batch:
         db.executemany(_TOUCH_ADD, touches)
         sums = [(no, *key, *row) for no, calls in self.sums.items() for key, row in calls.items()]
         db.executemany(_SUM_ADD, sums)
-        for collected in (self.texts, self.turns, self.tools, self.touches, self.sums, self.with_files):
+        for collected in (self.texts, self.turns, self.tools, self.touches, self.sums, self.with_files, self._begun):
             collected.clear()
+
+    def _count_files(self) -> None:
+        """Counts the files of turns that began in this batch."""
+        changed: dict[int, list[tuple[Seq, str]]] = {}
+        for session, seq, path, *_ in self.added["wl_file"]:
+            changed.setdefault(session, []).append((seq, path))
+        for rows in changed.values():
+            rows.sort()
+        for key in self.with_files & self._begun:
+            turn = self.turns[key]
+            rows = changed.get(turn.session, [])
+            first, after = (bisect.bisect_left(rows, (seq, "")) for seq in (turn.first, turn.last + 1))
+            turn.files = len({path for _, path in rows[first:after]})
 
     def _flush_sessions(self) -> None:
         db = self.db

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,9 +13,11 @@ from wakelog.cli.render.values import text_of
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
 from wakelog.model.values import Value
-from wakelog.session import Session
-from wakelog.session.status import Standing, standing
-from wakelog.session.undo import undoable
+
+if TYPE_CHECKING:
+    # Loaded when it is shown: a shell that completes a name needs the command only.
+    from wakelog.session import Session
+    from wakelog.session.status import Standing
 
 _SHOWN = 8
 
@@ -33,6 +35,8 @@ def status_command(ctx: CommandContext, session: str, at: str) -> None:
       wakelog status
       wakelog status fix-auth
     """
+    from wakelog.session.status import standing
+
     where = ctx.place(session, at)
     chosen = where.session
     stand = standing(chosen, where.at if at else where.seq)
@@ -115,6 +119,8 @@ def _undo_advice(session: Session[Any], stand: Standing) -> str:
     """How to take the rewind in view back, where that would work: a retry's own is not undone."""
     if stand.seq != stand.head.seq or stand.status in ("closed", "archived"):
         return ""
+    from wakelog.session.undo import undoable
+
     operation, rewound = undoable(session.log), stand.document["view"]["rewound"]
     if operation is not None and operation.seq == rewound:
         return f" (to undo: wakelog undo {handle(session)})"

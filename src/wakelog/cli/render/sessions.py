@@ -11,11 +11,11 @@ from wakelog.cli.render.money import plain_money
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert_line, iso
 from wakelog.model.values import Value
-from wakelog.session import Session
-from wakelog.session.status import Standing
 
 if TYPE_CHECKING:
     from wakelog.index.results import SessionInfo
+    from wakelog.session import Session
+    from wakelog.session.status import Standing
 
 _SIGNS = {
     "open": ("open", "blue"),

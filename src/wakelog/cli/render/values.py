@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from wakelog.cli.text import fit, inert_line, size, width
 from wakelog.errors import NotFoundError
-from wakelog.log.reader import Entry
 from wakelog.model.parts import content_text
 from wakelog.model.payloads import PayloadRef, as_ref, is_erased
 from wakelog.model.values import Value
-from wakelog.session import Session
+
+if TYPE_CHECKING:
+    from wakelog.log.reader import Entry
+    from wakelog.session import Session
 
 PEEK_BYTES = 64 * 1024
 """Payloads up to this size are fetched for a one-line preview."""
