@@ -429,6 +429,16 @@ def _beat(asker: Asker, session: str, epoch: int, holder: str) -> Reply:
     return asker.post("/v1/engine/beat", {"session": session, "beat": beat})
 
 
+def test_the_diff_of_two_runs_has_the_first_call_that_differs(asker: Asker, store: Store) -> None:
+    one, two = store.session("one"), store.session("two")
+    for session, number in ((one, 1), (two, 2)):
+        with session.turn("look"):
+            session.append(ev.ActionRecorded(action="1", tool="look", effect="read", input=number, output="ok"))
+    told = asker.get("/v1/sessions/one/diff", other="two").json["first_call"]
+    assert told["a"] == {"seq": 4, "turn": 1, "tool": "look", "said": "look", "by": "user"}
+    assert told == msgspec.to_builtins(one.diff(other=two).first_call)
+
+
 def test_sides_of_a_comparison_may_be_in_different_sessions(asker: Asker, store: Store, session: Session[Any]) -> None:
     fork = session.fork("@1", name="fork")
     with fork.turn(user="otherwise"):

@@ -66,6 +66,26 @@ class Change(msgspec.Struct, frozen=True):
         return tokens[-1] if tokens else ""
 
 
+class RunCall(msgspec.Struct, frozen=True):
+    """What one of two runs did where their calls first differ."""
+
+    seq: Seq | None
+    """The event of its call; None where it made none there."""
+    turn: int
+    tool: str
+    said: str
+    """The words that led to it, without code."""
+    by: Literal["model", "user", ""]
+    """Whose words these are."""
+
+
+class RunsPart(msgspec.Struct, frozen=True):
+    """The first call that differs between two runs."""
+
+    a: RunCall
+    b: RunCall
+
+
 class TurnDiff(msgspec.Struct, frozen=True):
     """What changed between two points."""
 
@@ -74,6 +94,9 @@ class TurnDiff(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
     patch: Delta
     """The same as RFC 6902: applied to the first state it gives the second."""
+    first_call: RunsPart | None = None
+    """Of two sessions that share no history, as they ended: the first call that differs. None when they made the same
+    ones, and for all other points."""
 
     def of(self, part: str) -> tuple[Change, ...]:
         """The changes of one part, by the name of PARTS' values."""

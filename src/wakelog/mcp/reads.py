@@ -202,7 +202,10 @@ class ReadTools:
     def why(
         self,
         session_id: Id,
-        of: Annotated[str, Field(description='An event "e12", a state key "/facts/x", or a file, also "path:line".')],
+        of: Annotated[
+            str,
+            Field(description='An event "e12", a state key "/facts/x", or a file of this session, also "path:line".'),
+        ],
         skip: Skip = 0,
     ) -> str:
         """Shows where something came from: the chain back to its origins. Each link says how it is known."""

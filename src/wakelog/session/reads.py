@@ -70,14 +70,22 @@ class SessionReads(Base[S]):
 
         One position alone means what it changed: `diff("@2")` shows what turn 2 did, `diff("e12")` what that event did.
         For everything since, write `diff("@2", "@")`, or a range: `diff("@2..@5")`. A time or a checkpoint alone means
-        since then. With `other`, `b` is a point of that session: a fork, or any other.
+        since then. With `other`, `b` is a point of that session: a fork, or any other. Where these are two runs as they
+        ended, `first_call` is the first call that differs.
         """
         if b is None and other is None:
             first, last = resolve_change(self.log, a)
             return turn_diff(self.log, first, self.log, last)
         target = other.log if other is not None else self.log
         to = target.head().seq if b is None else (other or self).seq(b)
-        return turn_diff(self.log, self.seq(a), target, to)
+        found = turn_diff(self.log, self.seq(a), target, to)
+        if other is not None:
+            from wakelog.session.run_diff import are_runs, first_call_of
+
+            one, two = cast("Session[S]", self), cast("Session[Any]", other)
+            if are_runs(one, found.a[1], two, to):
+                return msgspec.structs.replace(found, first_call=first_call_of(one, two))
+        return found
 
     def why(self, what: What, *, at: Where = None, depth: int = 12, steps: int = 60, wide: bool = False) -> Why:
         """Shows where something came from, back to its origins. Every edge says how it is known.

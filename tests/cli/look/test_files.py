@@ -71,3 +71,20 @@ def test_for_another_program_nothing_is_cut(store: Path, cli: Cli, monkeypatch: 
     monkeypatch.setattr("wakelog.cli.context.CommandContext.is_piped", property(lambda self: True))
     assert goal in cli("ls").out
     assert f"{DEEP}/file_3.py" in cli("files").out
+
+
+def test_a_line_is_asked_of_one_session_where_it_is_named_and_of_all_where_not(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with wakelog.open(tmp_path / ".wakelog") as store:
+        texts = ["", "alpha\n", "alpha\nbeta\n"]
+        for name, before, after in zip(("one", "two"), texts, texts[1:], strict=False):
+            session = store.session(name, folder="")
+            with session.turn(f"write in {name}"):
+                session.files.record("x.py", "modified" if before else "created", before=before, after=after)
+    (tmp_path / "x.py").write_text("alpha\nbeta\n", encoding="utf-8")
+    assert '"write in one"' in cli("why", "x.py:1").out
+    asked = cli("why", "two", "x.py:1")
+    assert asked.code == 1
+    assert "the line is older than this session" in asked.out

@@ -40,6 +40,22 @@ def test_two_runs_are_told_by_their_first_different_call_and_their_cost(cli: Cli
     assert "cost $0.02 $0.05 +$0.03" in lines
 
 
+def test_programs_get_the_same_first_different_call(cli: Cli, runs: None) -> None:
+    found = cli("diff", "one", "two", "--json").data["first_call"]
+    a, b = found["a"], found["b"]
+    assert (a["tool"], a["said"], a["by"]) == ("get_reservation", "I look at the first.", "model")
+    assert (b["tool"], b["said"], b["turn"]) == ("get_reservation", "The second is newer.", 1)
+    assert f"A e{a['seq']} " in " ".join(cli("diff", "one", "two").out.split())
+    with wakelog.open(".wakelog") as store:
+        [one, two] = [store.resume(name) for name in ("one", "two")]
+        part = one.diff(other=two).first_call
+        assert part is not None
+        assert (part.a.seq, part.b.seq) == (a["seq"], b["seq"])
+        assert one.diff("@0", other=two).first_call is None
+        assert one.diff(other=one.fork("@")).first_call is None
+    assert cli("diff", "one@1", "--json").data["first_call"] is None
+
+
 def test_points_of_one_session_and_narrow_questions_are_answered_as_before(cli: Cli, runs: None) -> None:
     for words in (("one@1",), ("one", "two", "--stat"), ("one@0", "two")):
         assert "first different call" not in cli("diff", *words).out

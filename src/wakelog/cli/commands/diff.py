@@ -25,6 +25,7 @@ from wakelog.insight.items import Insight
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 from wakelog.session import Session
+from wakelog.session.run_diff import are_runs
 from wakelog.timeline.files import ChangedFile, ChangedFiles
 
 _COLUMNS = (
@@ -230,6 +231,7 @@ def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, A
         "changes": found.changes,
         "decisions": found.decisions,
         "patch": found.patch,
+        "first_call": plain(found.first_call),
         "derived": [item for item in insight.items if item.kind in WHY] if insight else [],
     }
 
@@ -254,12 +256,7 @@ def _show(
 
 
 def _are_runs(pair: _Pair) -> bool:
-    """Whether two sessions that share no history are compared as they ended."""
-    if pair.in_one_session:
-        return False
-    heads = [point.session.head for point in (pair.a, pair.b)]
-    is_kin = any(head.fork is not None and head.fork.parent in (heads[0].session, heads[1].session) for head in heads)
-    return not is_kin and [pair.a.seq, pair.b.seq] == [head.seq for head in heads]
+    return are_runs(pair.a.session, pair.a.seq, pair.b.session, pair.b.seq)
 
 
 def _say_runs(ctx: CommandContext, pair: _Pair) -> None:

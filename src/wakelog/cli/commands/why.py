@@ -57,10 +57,13 @@ def why_command(
     Each link says how it is known: recorded; matched (the same text is in both); derived (it was in the window of the
     same turn); or unknown. The exit code is 1 when nothing is known.
 
-    SEL names the session, and with a point (fix-bug@5) the question is asked as of then.
+    SEL names the session, and with a point (fix-bug@5) the question is asked as of then. FILE:LINE alone means the line
+    of the file on this disk, followed back through all sessions that changed it. With SEL it means the line of the file
+    as that session left it, and only that session is asked.
 
     \b
     Examples:
+      wakelog why src/auth/session.py:4
       wakelog why injection@e14
       wakelog why fix-bug src/auth/session.py:4
       wakelog why fix-bug@5 /data/plan/1/status
@@ -89,6 +92,8 @@ def why_command(
         name, worst = handle(session), next((o for o in found.origins if o.trust != "trusted"), None)
         more = [f"wakelog taint -s {name} e{worst.seqs[0]}"] if worst else []
         ctx.suggest(f"wakelog show -s {name} e{found.steps[0].seq}", *more)
+    elif place.line is None and found.target.way in ("older", "elsewhere"):
+        ctx.suggest(f"wakelog why {place.text}")
     return 0 if found else NO
 
 

@@ -21,7 +21,8 @@ Some = Annotated[int, msgspec.Meta(ge=0, le=10_000)]
 
 class WhyQuery(At, frozen=True, kw_only=True):
     what: NotEmpty
-    """An event or turn (`e12`, `@3`), a key of the state (`/facts/x`), a file or a line of it (`src/a.py:12`)."""
+    """An event or turn (`e12`, `@3`), a key of the state (`/facts/x`), a file or a line of it (`src/a.py:12`)
+    as this session left it: `git blame` and other sessions, which the command line asks, are where the file is."""
     depth: Some = 12
     """How many levels are shown; 0: no limit."""
     steps: Some = 60
