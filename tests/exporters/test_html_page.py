@@ -7,7 +7,7 @@ from pathlib import Path
 import wakelog
 from tests.exporters.test_claude_code_file import import_one
 from tests.exporters.transcripts import till
-from wakelog import ModelMessage, UserMessage
+from wakelog import ModelMessage, UserMessage, events
 from wakelog.exporters.html_page import html_page
 from wakelog.session import Session
 
@@ -69,6 +69,26 @@ def test_recorded_text_is_escaped_wherever_it_stands() -> None:
     assert "script" not in seen.tags
     assert "&lt;script&gt;" in page
     assert "\u202e" not in page
+
+
+def test_a_folded_text_is_named_by_its_beginning_without_marks_of_weight() -> None:
+    session = wakelog.open("memory:").session("own")
+    with session.turn("look"):
+        thoughts = [{"type": "thinking", "thinking": f"**Looking around**\n\n{'far ' * 60}"}]
+        answer = {"role": "assistant", "type": "message", "content": thoughts}
+        session.append(events.ActionRecorded(action="1", tool="model", effect="model", output=answer))
+    assert re.search(r"<summary><b>thinking</b> Looking around far [far ]+ …", page_of(session))
+
+
+def test_a_derived_decision_that_is_its_own_reason_is_quoted_once() -> None:
+    session = wakelog.open("memory:").session("own")
+    choice = "I'll stream the body instead of buffering it, so that memory stays flat."
+    with session.turn("it is slow"):
+        session.append(ModelMessage(f"Found the bug. {choice}"))
+        session.append(events.ActionRecorded(action="1", tool="Edit", effect="write", input={"file_path": "a.py"}))
+    page = page_of(session)
+    [item] = re.findall(r"<li><b>~ decision</b>.*?</li>", page)
+    assert item.count("so that memory stays flat") == 1
 
 
 def test_prompts_answers_thinking_and_diffs_are_on_it_and_what_is_long_is_folded(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ from wakelog.timeline.messages import content_of, is_input_said
 
 SHORT = 600
 """A text up to so many characters is shown open."""
+GIST = 100
+"""So much of a folded text stands beside its name."""
 LONG = 200_000
 """Of a longer one, so much is on the page."""
 _HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -143,7 +145,7 @@ class _Page:
         if rows:
             inside = "".join(
                 f"<li><b>~ {_safe(_KINDS.get(i.kind, i.kind))}</b> “{_safe(self._mask(i.quote))}”"
-                + (f" <i>why</i> “{_safe(self._mask(i.reason))}”" if i.reason else "")
+                + (f" <i>why</i> “{_safe(self._mask(i.reason))}”" if i.reason and i.reason != i.quote else "")
                 + f' <a href="#e{i.seq}">e{i.seq}</a></li>'
                 for i in rows
             )
@@ -258,7 +260,8 @@ class _Page:
         return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
 
     def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
-        gist = " ".join(text.split())[:100]
+        told = " ".join(text.replace("**", "").split())
+        gist = told if len(told) <= GIST else f"{told[:GIST]} …"
         head = f"<b>{_safe(word)}</b> {_safe(gist)}{self._trust(entry)}{_number(entry)}"
         id = f' id="e{entry.seq}"' if named else ""
         return f'<details class="aside"{id}><summary>{head}</summary>{_pre(text)}</details>\n'

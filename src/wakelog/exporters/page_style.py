@@ -36,7 +36,8 @@ section.user{background:var(--user);border-color:transparent}section.other{backg
 color:var(--dim)}
 .prose code{background:var(--box);border-radius:4px;padding:.05rem .3rem}
 .prose .code{background:var(--box);border:1px solid var(--line);border-radius:.4rem;padding:.5rem .7rem;margin:.4rem 0}
-details{margin:.25rem 0;padding:.3rem .9rem;background:var(--box);border-radius:.5rem}
+details{display:flow-root;margin:.25rem 0;padding:.3rem .9rem;background:var(--box);border-radius:.5rem}
+details>:not(summary){clear:both}
 summary{cursor:pointer;overflow-wrap:anywhere}summary b{color:var(--tool);font-weight:600}
 details.aside summary,details.aside summary b{color:var(--dim)}
 .bad summary b,.bad summary small,p.bad{color:var(--bad)}p.row{margin:.35rem .9rem;overflow-wrap:anywhere}
