@@ -74,10 +74,12 @@ class Appender:
             return self._land(self._launch(steps, expect, commit_id, guard))
 
         try:
-            self._give_up_inherited()
-            if commit_id and not is_new and (answer := self._repeated(steps, commit_id)) is not None:
-                return answer
-            check_length(commit_id, "a commit id")
+            if not self._is_settled and len(self.segments) > 1:
+                self._give_up_inherited()
+            if commit_id:
+                if not is_new and (answer := self._repeated(steps, commit_id)) is not None:
+                    return answer
+                check_length(commit_id, "a commit id")
             return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
         except BaseException as exc:
             self._note(exc)
@@ -86,8 +88,6 @@ class Appender:
     def _give_up_inherited(self) -> None:
         """The first append to a fork gives up calls that are still open from its parent: one that was made without the
         key of an encrypted store (keyless_fork.py) could not name them. Everybody else's gave them up at once."""
-        if self._is_settled or len(self.segments) == 1:
-            return
         with self._locked():
             tip = self._pending_tip()
             is_new = tip.seq == self.segments[-1].first

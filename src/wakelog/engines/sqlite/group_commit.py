@@ -159,7 +159,7 @@ class Group:
                 return
 
     def _refuse_nesting(self) -> None:
-        if self.is_mine:
+        if is_held(self._lock):
             raise UnavailableError(
                 "a signal handler cannot write while its own thread is appending",
                 kind="answer-unknown",

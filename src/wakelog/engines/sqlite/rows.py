@@ -7,7 +7,7 @@ of it. It is looked at on every read: whatever flips, either the answer is the s
 from __future__ import annotations
 
 import zlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -37,7 +37,7 @@ def checksum(*values: Any) -> int:
     return zlib.crc32(_encode_row(values))
 
 
-class PackedCommit(NamedTuple):
+class PackedCommit(msgspec.Struct, frozen=True, gc=False):
     """A commit and the row that holds it. Packing is made before the write lock is taken, by each caller's own
     thread: compressing lets others run."""
 
