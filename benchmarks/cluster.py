@@ -33,13 +33,16 @@ import wakelog
 from benchmarks.shared import median_ms, ours, within
 from benchmarks.workload import Turn, make_turns
 from tests.engines.nats_server import NatsCluster
+from wakelog.engines.nats import NatsEngine, messages
+from wakelog.engines.nats.subjects import Subjects
 from wakelog.maintenance.shards import create_store, placement
+from wakelog.model.ids import root_id
 from wakelog.store import Store
 
 WANTED = {1: 0.7, 16: 0.8, 64: 0.8, 256: 0.8}
 """At so many sessions, of the bare driver's rate."""
 STREAM = "bare"
-THREADS = 32
+AT_ONCE = 256
 _encode = msgspec.json.Encoder().encode
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 
@@ -99,27 +102,47 @@ def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds:
 
 
 def measure_growth(cluster: NatsCluster, sizes: list[int], rounds: int) -> None:
-    """The same questions at each number of sessions, which are opened and written to like any others."""
-    print("sessions   append  open+state  by name   a page    news  ms")
+    """The same questions at each number of sessions."""
+    print("sessions      new   append  open+state  by name   a page    news  ms")
     made = 0
     with wakelog.open(within(cluster.url, "growth"), redact=None) as store:
+        assert isinstance(store.engine, NatsEngine)
+        store.session("pattern").fact("k", "v")
         for size in sizes:
-            _fill(store, made, size)
+            _fill(cluster, store.engine, made, size)
             made = size
             print(f"{size:>8}  {_line(store, size, rounds)}")
             sys.stdout.flush()
 
 
-def _fill(store: Store, begin: int, end: int) -> None:
-    def some(first: int) -> None:
-        for number in range(first, end, THREADS):
-            store.session(f"small-{number}").fact("k", "v")
+def _fill(cluster: NatsCluster, engine: NatsEngine, begin: int, end: int) -> None:
+    """Sessions that are copies of one that was sealed, under ids and names of their own: a chain does not name its
+    session. Their messages are those that opening and writing to them leaves, sent without waiting for each."""
+    subjects, pattern = Subjects(engine.store, engine.ns), engine.find("pattern")
+    assert pattern is not None
+    data = messages.encode_commits([messages.to_stored(c, None) for c in engine.read(pattern, payloads=True)])
 
-    threads = [threading.Thread(target=some, args=(begin + i,)) for i in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    async def run() -> None:
+        client = Client()
+        await client.connect([f"nats://{s.address}" for s in cluster.servers])
+        stream = client.jetstream(timeout=60)
+        limit = asyncio.Semaphore(AT_ONCE)
+
+        async def copy(number: int) -> None:
+            async with limit:
+                session = root_id(1_700_000_000_000_000 + number * 1000, number.to_bytes(10, "big"))
+                name = f"small-{number}"
+                binding = msgspec.msgpack.encode((name, session))
+                await stream.publish(subjects.name(name), binding)
+                await stream.publish(subjects.of(0, "t", session), name.encode())
+                await stream.publish(subjects.opened(0, session, None), b"")
+                await stream.publish(subjects.of(0, "c", session), data)
+
+        for first in range(begin, end, 10_000):
+            await asyncio.gather(*(copy(n) for n in range(first, min(end, first + 10_000))))
+        await client.close()
+
+    asyncio.run(run())
 
 
 def _line(store: Store, size: int, rounds: int) -> str:
@@ -129,6 +152,8 @@ def _line(store: Store, size: int, rounds: int) -> str:
         return f"small-{dice.randrange(size)}"
 
     logs = iter([store.resume(any_name()).log for _ in range(rounds)])
+    made = iter(range(rounds))
+    opened = median_ms(lambda: store.session(f"new-{size}-{next(made)}"), rounds)
     append = median_ms(lambda: next(logs).append(wakelog.UserMessage("hello")), rounds)
     state = median_ms(lambda: store.resume(any_name()).log.state(), rounds)
     named = median_ms(lambda: store.find(any_name()), rounds)
@@ -141,7 +166,7 @@ def _line(store: Store, size: int, rounds: int) -> str:
         cursor[0] = engine.changes(cursor[0], 100)[-1].cursor
 
     told = median_ms(news, rounds)
-    return f"{append:7.2f}  {state:10.2f}  {named:7.2f}  {page:7.2f}  {told:6.2f}"
+    return f"{opened:7.2f}  {append:7.2f}  {state:10.2f}  {named:7.2f}  {page:7.2f}  {told:6.2f}"
 
 
 # Failover
