@@ -140,8 +140,8 @@ def test_the_whole_form_asks_what_targets_are_about(results: Results) -> None:
     asked = [msgspec.structs.replace(row, where=where[row.where]) for row in results.looking]
     looked = judge(msgspec.structs.replace(results, looking=asked, findings=[]))
     assert {v.name.split(",")[0] for v in looked if v.verdict != "not measured"} == {
-        *("diff of the last two turns", "why", "messages", "context", "brief", "index catch-up", "size of the index"),
-        *("files of the last 5 turns", "status", "completion", "ls", "ps"),
+        *("diff of the last two turns", "why", "100 messages", "context", "brief", "index catch-up"),
+        *("size of the index", "files of the last 5 turns", "status", "completion", "ls", "ps"),
     }
 
 
