@@ -44,7 +44,13 @@ ASKS_ALL = {
     " ".join(text.split())
     for text in (
         *(statements.CHANGES, statements.NEWEST, statements.NEWEST_TIME, statements.NEXT_SPACE, statements.SESSIONS),
-        *(inspection._EMPTY, *inspection._ORPHANS.values(), inspection._LOST_IDS, inspection._FORGOTTEN),
+        *(
+            statements.HEARD,
+            inspection._EMPTY,
+            *inspection._ORPHANS.values(),
+            inspection._LOST_IDS,
+            inspection._FORGOTTEN,
+        ),
         *(inspection._NAMES, inspection._TITLES, inspection._STATUSES, *inspection._TIDY, *inspection._SESSION_BYTES),
     )
 }

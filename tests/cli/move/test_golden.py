@@ -189,7 +189,7 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
         ("gc",),
         ("gc", "--older-than", "1h", "--keep-last", "30"),
         ("gc", "--older-than", "1h", "--keep-last", "36", "--yes"),
-        ("gc", "--max-size", "380KB", "--action", "delete", "--json"),
+        ("gc", "--max-size", "322KB", "--action", "delete", "--json"),
         ("gc", "--max-size", "1KB", "--action", "archive"),
         ("gc", "--older-than", "soon"),
     ],
