@@ -150,8 +150,8 @@ def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, o
 
 def test_nothing_of_what_was_erased_is_left_in_the_files(nats: NatsServer, engine: NatsEngine) -> None:
     writer = opened(engine)
-    # Incompressible, so that it stands in the files as it is.
-    secret, kept = os.urandom(24), os.urandom(24)
+    # Incompressible, and most of its commit, so that it stands in the files as it is.
+    secret, kept = os.urandom(4000), os.urandom(4000)
     commits = [writer.seal(message("x" * 2000)), writer.seal(message("y" * 2000))]
     commits = [
         msgspec.structs.replace(c, records=(Record(c.records[0].header, c.records[0].salt, text),))
