@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from schemathesis.specs.openapi import checks
 
 from tests.http.world import World
@@ -91,6 +91,7 @@ def fuzz(name: str, target: Target, count: int, number: int) -> None:
 
     @plan(DOES_NOT)
     def not_fitting(case: schemathesis.Case) -> None:
+        assume([] not in (case.query or {}).values())  # nothing of an empty list is sent, so what is sent may fit
         target.send(case)
 
     operation = operations()[name]
