@@ -1,6 +1,5 @@
 """What is older than the budget is not made into items, and the window is the one that weighing everything gives."""
 
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
@@ -10,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.context.histories import long_histories, new_log, play
 from tests.context.validity import check
+from tests.events_read import note_events_read
 from tests.seeds import examples
 from wakelog.context import ledger, older_part, window
 from wakelog.context.ledger import Context, make_context
 from wakelog.context.token_count import estimate
 from wakelog.errors import NotAllowedError
 from wakelog.log import Log
-from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 
 
@@ -83,15 +82,7 @@ def _worked(turns: int, *first: ev.Event) -> Log:
 
 def test_a_window_reads_the_turns_that_fill_it_and_makes_items_of_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     log = _worked(800)
-    read: list[int] = []
-    entries = Log.entries
-
-    def noted(log: Log, **where: Any) -> Iterator[Entry]:
-        for entry in entries(log, **where):
-            read.append(entry.seq)
-            yield entry
-
-    monkeypatch.setattr(Log, "entries", noted)
+    read = note_events_read(monkeypatch)
     context = make_context(log, 2000)
     check(context)
     assert 1500 < context.tokens <= 2000

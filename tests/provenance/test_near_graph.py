@@ -1,17 +1,16 @@
 """Why, from the turns around an event: the same answer as from the whole graph, and only those turns are read."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from tests.events_read import note_events_read
 from tests.seeds import examples
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import WakelogError
 from wakelog.log import Log
-from wakelog.log.reader import Entry
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
@@ -108,16 +107,8 @@ def test_of_a_long_log_only_the_turn_is_opened(monkeypatch: pytest.MonkeyPatch) 
         )
     decision = log.head().seq - 1
     expected = asking._answer(Graph(log), find(Graph(log), decision), 12, 60)
-    opened: set[int] = set()
-    entries = Log.entries
-
-    def noted(log: Log, **where: Any) -> Iterator[Entry]:
-        for entry in entries(log, **where):
-            opened.add(entry.seq)
-            yield entry
-
-    monkeypatch.setattr(Log, "entries", noted)
+    opened = note_events_read(monkeypatch)
     assert why(log, decision) == expected
     assert expected.reached > 2
-    assert min(opened - {1}) > decision - 200
+    assert min(set(opened) - {1}) > decision - 200
     assert len(opened) < 200

@@ -1,7 +1,6 @@
 """Which files were changed in the last turns: those in view, and no others."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import wakelog
+from tests.events_read import note_events_read
 from wakelog.log import Log
-from wakelog.log.reader import Entry
 from wakelog.model import events as ev
 from wakelog.timeline.files import PAGE, changed_files
 
@@ -87,20 +86,12 @@ def test_the_last_turns_are_read_without_the_state_and_nothing_older(monkeypatch
     session = wakelog.open("memory:").session("s")
     for n in range(200):
         edit(session, f"f{n}")
-    read: list[int] = []
-    entries = Log.entries
-
-    def noted(log: Log, **where: Any) -> Iterator[Entry]:
-        for entry in entries(log, **where):
-            read.append(entry.seq)
-            yield entry
-
-    monkeypatch.setattr(Log, "entries", noted)
+    read = note_events_read(monkeypatch)
     monkeypatch.setattr(Log, "state", lambda *_: pytest.fail("the state was folded"))
     log = Log(session.log.engine, session.id)
     assert [f.path for f in changed_files(log, 5).files] == ["f199", "f198", "f197", "f196", "f195"]
-    first = next(e.seq for e in entries(log, after=0) if e.header.turn == 196)
-    assert min(read) > first - 2 * PAGE
+    oldest = min(read)
+    assert oldest > next(e.seq for e in log.entries() if e.header.turn == 196) - 2 * PAGE
 
 
 @given(st.lists(st.sampled_from(["edit", "rewind", "outside", "fail", "note"]), max_size=8), st.integers(1, 4))

@@ -1,7 +1,6 @@
 """Pages of messages: together they are all messages, and one costs what is in it."""
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -9,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import wakelog
+from tests.events_read import note_events_read
 from tests.seeds import examples
 from wakelog.errors import InvalidInputError
-from wakelog.log import Log
-from wakelog.log.reader import Entry
 from wakelog.session import Session
 from wakelog.timeline.message_page import PAGE
 from wakelog.timeline.messages import Message, ModelMessage, UserMessage
@@ -77,15 +75,7 @@ def _compare_pages(session: Session[Any], limit: int, compacted: bool) -> None:
 
 def test_a_page_reads_what_is_in_it_and_nothing_older(monkeypatch: pytest.MonkeyPatch) -> None:
     session = lived([("both", 1)] * 400)
-    read: list[int] = []
-    entries = Log.entries
-
-    def noted(log: Log, **where: Any) -> Iterator[Entry]:
-        for entry in entries(log, **where):
-            read.append(entry.seq)
-            yield entry
-
-    monkeypatch.setattr(Log, "entries", noted)
+    read = note_events_read(monkeypatch)
     page = session.messages(limit=20)
     assert len(page) == 20
     assert min(read) > session.head.seq - 2 * PAGE
