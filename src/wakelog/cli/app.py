@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 from typing import Any
 
@@ -141,6 +142,7 @@ class LazyGroup(click.Group):
             if name in section:
                 module = importlib.import_module(f"wakelog.cli.commands.{section[name][0]}")
                 command: click.Command = getattr(module, f"{name.replace('-', '_')}_command")
+                _keep_examples(command)
                 return command
         return None
 
@@ -148,8 +150,10 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as exc:
-            close = _nearest(args[0], self.list_commands(ctx))
-            raise click.UsageError(exc.message + (f" Did you mean {close}?" if close else ""), ctx) from exc
+            import difflib
+
+            close = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            raise click.UsageError(exc.message + (f" Did you mean {close[0]}?" if close else ""), ctx) from exc
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         everything = bool(ctx.meta.get("wakelog.all"))
@@ -163,10 +167,11 @@ class LazyGroup(click.Group):
             formatter.write_text("All commands: wakelog help -a. Try it without your own data: wakelog demo.")
 
 
-def _nearest(word: str, names: list[str]) -> str:
-    import difflib
-
-    return next(iter(difflib.get_close_matches(word, names, 1)), "")
+def _keep_examples(command: click.Command) -> None:
+    """Marks the examples in a help text, so that click does not fill their lines like those of a paragraph."""
+    command.help = re.sub(r"\n\n(\s*)(?=Examples?:\n)", "\n\n\\1\b\n\\1", command.help or "")
+    for each in command.commands.values() if isinstance(command, click.Group) else ():
+        _keep_examples(each)
 
 
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})

@@ -41,7 +41,7 @@ def limit_option(
 session_argument = click.argument("session", required=False, default="", shell_complete=complete_names)
 named_session = click.argument("session", shell_complete=complete_names)
 at_option = click.option(
-    "--at", "at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
+    "--at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
 )
 why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")

@@ -26,15 +26,13 @@ from wakelog.evidence.signed_note import PrivateKey
 
 @click.command("anchor")
 @session_argument
-@click.option("--key", "key", default="", metavar="SOURCE", help="Sign with this key: a file, env:NAME or command:CMD.")
+@click.option("--key", default="", metavar="SOURCE", help="Sign with this key: a file, env:NAME or command:CMD.")
 @click.option("--to", "place", default="", metavar="PLACE", help="Add all heads to this log: a folder, or s3://…")
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="Write the anchor, or with --to the receipt, to this file."
 )
-@click.option("--git", "git", default="", metavar="FOLDER", help="With --to: keep the receipt as a git note here.")
-@click.option(
-    "--every", "every", default="", metavar="TIME", help="With --to: go on, and anchor again every 30s, 5m, 1h …"
-)
+@click.option("--git", default="", metavar="FOLDER", help="With --to: keep the receipt as a git note here.")
+@click.option("--every", default="", metavar="TIME", help="With --to: go on, and anchor again every 30s, 5m, 1h …")
 @force_option
 @common
 def anchor_command(
@@ -46,7 +44,6 @@ def anchor_command(
     With --key the anchor is signed. With --to as well, the new heads of all sessions, or of the one that is named, are
     added to a log of anchors, and one small signed receipt covers everything in it.
 
-    \b
     Examples:
       wakelog anchor fix-bug --out anchor.json
       wakelog anchor fix-bug --key anchor.key --out fix-bug.anchor
@@ -152,7 +149,6 @@ def anchor_key_command(ctx: CommandContext, name: str, out: Path | None, source:
 
     The name says who signs: a host, a team, a service. Use one key for one log of anchors.
 
-    \b
     Examples:
       wakelog anchor-key ci.example --out anchor.key
       wakelog anchor-key --of env:ANCHOR_KEY

@@ -57,7 +57,6 @@ def archive_command(
     counts. `wakelog query --archive` queries it, and `wakelog store restore` restores sessions from it, verified. With
     --every it goes on until Ctrl-C; run one such process for a place.
 
-    \b
     Examples:
       wakelog archive fix-bug
       wakelog archive --to /mnt/archive --format parquet

@@ -22,11 +22,11 @@ from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_repor
 
 @click.command("audit")
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_session)
-@click.option("--case", "case", type=click.Path(path_type=Path), help="Audit the sessions that this TOML file names.")
+@click.option("--case", type=click.Path(path_type=Path), help="Audit the sessions that this TOML file names.")
 @click.option(
     "--report", "form", type=click.Choice(["html", "md", "json"]), default="md", help="The form (default md)."
 )
-@click.option("-o", "--out", "out", default="", metavar="FILE", help="Write the report to this file.")
+@click.option("-o", "--out", default="", metavar="FILE", help="Write the report to this file.")
 @force_option
 @click.option(
     "--bundle", type=click.Path(path_type=Path), help="Write the sessions, and the report, to this new folder."
@@ -54,7 +54,6 @@ def audit_command(
     The exit code is 4 when a check fails. --bundle also writes each session as a file that can be verified without
     wakelog. A case is a TOML file with sessions = [...], and title, question and by.
 
-    \b
     Examples:
       wakelog audit fix-bug --report html -o evidence.html
       wakelog audit --case incident-42.toml --bundle evidence

@@ -43,7 +43,6 @@ def bisect_command() -> None:
     Say which point is bad and which was still good. Then let a command test the turns between them, or look at each
     yourself and say good, bad or skip. The result is the first bad turn, what it changed, and why.
 
-    \b
     Examples:
       wakelog bisect start fix-bug@ @3
       wakelog bisect run ./check.sh
@@ -57,7 +56,6 @@ def bisect_command() -> None:
 def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
     """Begin a search between a bad point and an earlier good one. @0 is before anything.
 
-    \b
     Examples:
       wakelog bisect start fix-bug@ @3
       wakelog bisect start @12 @0
@@ -81,7 +79,7 @@ def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
 
 
 def _add_verdict(verdict: Mark, text: str) -> None:
-    @bisect_command.command(verdict, help=f"{text}\n\n\b\nExample:\n  wakelog bisect {verdict}")
+    @bisect_command.command(verdict, help=f"{text}\n\nExample:\n  wakelog bisect {verdict}")
     @common
     def command(ctx: CommandContext) -> int:
         search = _load(ctx).mark(verdict)
@@ -99,7 +97,6 @@ _add_verdict("skip", "Say that the point cannot be tested. Another one near it i
 def bisect_log(ctx: CommandContext) -> int:
     """Show what was said so far, and what is next.
 
-    \b
     Example:
       wakelog bisect log
     """
@@ -112,7 +109,6 @@ def bisect_log(ctx: CommandContext) -> int:
 def bisect_reset(ctx: CommandContext) -> None:
     """End the search, and forget what was said. Nothing in the session changes.
 
-    \b
     Example:
       wakelog bisect reset
     """
@@ -135,7 +131,6 @@ def bisect_run(ctx: CommandContext, in_files: bool, command: tuple[str, ...]) ->
     means good, 1 to 124 bad, 125 skip. Anything else stops the search, and nothing is marked. What the command prints
     goes to the error output.
 
-    \b
     Examples:
       wakelog bisect run jq -e '.facts.region.value == "eu"'
       wakelog bisect run --in-files -- python -m pytest -q

@@ -32,7 +32,6 @@ def calls_command(
     """List the calls of a session, one row each, newest first: when, which tool, the hash of its input, its outcome,
     how long it took, what it cost, and which keys of the state it changed.
 
-    \b
     Examples:
       wakelog calls fix-bug
       wakelog calls fix-bug@3..@5 --failed

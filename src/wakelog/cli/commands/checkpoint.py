@@ -26,7 +26,6 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
 
     Without a name, or with `ls`, list the names. A name that is in use moves to the new point.
 
-    \b
     Examples:
       wakelog checkpoint before-fix fix-bug@4
       wakelog checkpoint -d before-fix
@@ -84,7 +83,6 @@ def _check(name: str) -> None:
 def note_command(ctx: CommandContext, selector: str, text: str) -> None:
     """Add a note to an event, or without a point to the session. This is always allowed, even after close.
 
-    \b
     Examples:
       wakelog note fix-bug@11 -m "this push was reviewed by Ada"
       wakelog note fix-bug -m "belongs to incident 42"

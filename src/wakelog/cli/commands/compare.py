@@ -48,9 +48,9 @@ _COLUMNS = (
 
 @click.command("compare")
 @click.argument("sides", nargs=-1, metavar="A [B] [C …]", shell_complete=complete_selector)
-@click.option("--other", "other", metavar="PATH", help="Look for all but the first side in this store.")
+@click.option("--other", metavar="PATH", help="Look for all but the first side in this store.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Show every step and every difference.")
-@click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 when something differs.")
 @common
 def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, everything: bool, exit_code: bool) -> int:
     """Compare attempts, turns, forks or sessions step by step. The first difference comes on top, with what went into
@@ -59,7 +59,6 @@ def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, eve
     Each side is a session, or a turn, attempt or range of one. One turn alone compares its attempts. One fork alone is
     compared with the session it comes from. Steps that differ only in ids or times count as the same.
 
-    \b
     Examples:
       wakelog compare fix-bug@6.1 @6.2
       wakelog compare fix-bug try-refresh
@@ -171,7 +170,6 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     diff compares the attempts step by step. pick makes another attempt the current one: it rewinds to the end of that
     attempt, and `wakelog undo` reverts that. To take over the result of a fork, use `wakelog adopt`.
 
-    \b
     Examples:
       wakelog attempts fix-bug@6
       wakelog attempts diff fix-bug@6

@@ -21,7 +21,6 @@ def config_command(ctx: click.Context) -> None:
     """List, read and change settings. The first of these wins: an option, a WAKELOG_… variable, wakelog.toml (or
     [tool.wakelog] in pyproject.toml) in the nearest folder upward, the user's config.toml.
 
-    \b
     Examples:
       wakelog config list --show-origin
       wakelog config set retention.keep 90d
@@ -37,7 +36,6 @@ def config_command(ctx: click.Context) -> None:
 def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     """List all settings with their values.
 
-    \b
     Example:
       wakelog config list --show-origin
     """
@@ -62,7 +60,6 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
 def get(ctx: CommandContext, key: str) -> None:
     """Show the value of one setting.
 
-    \b
     Example:
       wakelog config get retention.keep
     """
@@ -81,7 +78,6 @@ def get(ctx: CommandContext, key: str) -> None:
 def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> None:
     """Write a setting to the project's file if there is one, else to the user's. Comments in the file stay.
 
-    \b
     Examples:
       wakelog config set retention.max_size 20GB --user
       wakelog config set store.path .wakelog --here
@@ -111,7 +107,6 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
 def path(ctx: CommandContext) -> None:
     """List the files that settings are read from, the strongest first.
 
-    \b
     Example:
       wakelog config path
     """

@@ -37,7 +37,6 @@ def conformance_command(
     the expected answer, the actual answer and the request. Checks use their own sessions and remove them at the end.
     The exit code is 1 when a check fails.
 
-    \b
     Examples:
       wakelog conformance http://127.0.0.1:8425 --key KEY
       wakelog conformance https://host/ns/team-a --only append --only tail

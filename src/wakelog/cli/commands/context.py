@@ -144,7 +144,7 @@ def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindo
 
 @click.command("context")
 @place_argument("where", "[SEL]")
-@click.option("--diff", "diff", is_flag=True, help="Show what entered and left since the model call before.")
+@click.option("--diff", is_flag=True, help="Show what entered and left since the model call before.")
 @click.option("--budget", type=click.IntRange(1), metavar="N", help="Cut it to N tokens.")
 @click.option("--shape", type=click.Choice(SHAPES), help="Print the messages as this provider takes them.")
 @common
@@ -154,7 +154,6 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
     At a turn or event with a model call, this is what the call recorded. Elsewhere, and without SEL, it is what a model
     would be shown there. Nothing is written.
 
-    \b
     Examples:
       wakelog context fix-bug@9 --diff
       wakelog context fix-bug --budget 400
@@ -183,14 +182,13 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
 @click.command("compact")
 @place_argument("where", "[RANGE]")
 @click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that replaces the range.")
-@click.option("-F", "--file", "file", type=click.File(), help="Read the summary from a file; - is stdin.")
+@click.option("-F", "--file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
 def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str] | None) -> None:
     """Replace a range of the conversation with a summary, in the view only: the log keeps everything, and `wakelog
     expand` reverts it. Facts, decisions and other durable state do not change. Without a summary, list the
     compactions.
 
-    \b
     Examples:
       wakelog compact fix-bug@1..@8 -m "The lifetime was 300 s; now it is a week."
       wakelog compact fix-bug
@@ -254,7 +252,6 @@ def _plain(each: Summary) -> dict[str, Any]:
 def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> None:
     """Revert a compaction, so that the events behind its summary are in the view again.
 
-    \b
     Examples:
       wakelog expand fix-bug@e113 --dry-run
       wakelog expand -s fix-bug e113
@@ -300,7 +297,7 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
     metavar="N",
     help="Use at most N tokens.",
 )
-@click.option("--past", "past", is_flag=True, help="Add what earlier sessions knew about its goal and files.")
+@click.option("--past", is_flag=True, help="Add what earlier sessions knew about its goal and files.")
 @common
 def brief_command(ctx: CommandContext, where: str, budget: int, past: bool) -> None:
     """Write the handoff for the next run: goal, open calls and what to do about them, decisions, facts, dead ends,
@@ -309,7 +306,6 @@ def brief_command(ctx: CommandContext, where: str, budget: int, past: bool) -> N
     The output is Markdown, for a person or a model. What does not fit is counted, with the command that shows it.
     Untrusted text is fenced and names its source. Tokens are an estimate of four bytes each.
 
-    \b
     Examples:
       wakelog brief fix-bug
       wakelog brief fix-bug --budget 300

@@ -129,10 +129,10 @@ shape(
 
 @click.command("cost")
 @place_argument()
-@click.option("--by", "by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
-@click.option("--since", "since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
+@click.option("--by", metavar="WHAT", help=f"Group by {', '.join(BY)} or {LABEL}NAME.")
+@click.option("--since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
 @click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
-@click.option("--prices", "prices", is_flag=True, help="List the model prices that are used, and their source.")
+@click.option("--prices", is_flag=True, help="List the model prices that are used, and their source.")
 @limit_option(LIMIT, "Show at most N rows; 0 shows all.")
 @common
 def cost_command(
@@ -144,7 +144,6 @@ def cost_command(
     costs nothing, and a call that was imported twice is one call. Rewound work was paid for and counts. Money is what
     was reported, or the reported tokens times the price table; it is not the bill. Without a price, it is unknown.
 
-    \b
     Examples:
       wakelog cost --since 7d --by day
       wakelog cost fix-bug --by tool
@@ -247,10 +246,10 @@ def _cells_cost(row: CostRow) -> tuple[str, ...]:
 
 @click.command("budget")
 @session_argument
-@click.option("--usd", "usd", metavar="N", help="Set a limit in dollars: 10, 2.50.")
-@click.option("--tokens", "tokens", metavar="N", help="Set a limit in tokens, in and out together.")
-@click.option("--seconds", "seconds", metavar="N", help="Set a limit in seconds spent in calls.")
-@click.option("--lift", "lift", is_flag=True, help="Remove all limits, except those given with it.")
+@click.option("--usd", metavar="N", help="Set a limit in dollars: 10, 2.50.")
+@click.option("--tokens", metavar="N", help="Set a limit in tokens, in and out together.")
+@click.option("--seconds", metavar="N", help="Set a limit in seconds spent in calls.")
+@click.option("--lift", is_flag=True, help="Remove all limits, except those given with it.")
 @why_option
 @common
 def budget_command(
@@ -259,7 +258,6 @@ def budget_command(
     """Show or set what a session may spend. Rewinding or resuming does not lower what was spent. A session that reaches
     a limit is paused: raise the limit, then resume it.
 
-    \b
     Examples:
       wakelog budget fix-bug
       wakelog budget fix-bug --usd 10 -m "it is worth it"

@@ -45,7 +45,6 @@ def demo_command(
     big         one session of 100,000 events
     all         all of them
 
-    \b
     Examples:
       wakelog demo
       wakelog demo all --into /tmp/play

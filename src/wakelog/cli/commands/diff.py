@@ -98,10 +98,10 @@ class _PathsLast(click.Command):
 
 @click.command("diff", cls=_PathsLast)
 @click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
-@click.option("--files", "files", is_flag=True, help="Show changed lines of files, as far as they were captured.")
-@click.option("--stat", "stat", is_flag=True, help="Show only how much changed in each part.")
-@click.option("--patch", "patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
-@click.option("--exit-code", "exit_code", is_flag=True, help="Exit with 1 when something differs.")
+@click.option("--files", is_flag=True, help="Show changed lines of files, as far as they were captured.")
+@click.option("--stat", is_flag=True, help="Show only how much changed in each part.")
+@click.option("--patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 when something differs.")
 @common
 def diff_command(
     ctx: CommandContext, places: tuple[str, ...], files: bool, stat: bool, patch: bool, exit_code: bool
@@ -115,7 +115,6 @@ def diff_command(
 
     With --files, or paths after --, the contents of files are compared instead.
 
-    \b
     Examples:
       wakelog diff @5 @6
       wakelog diff fix-auth@7 --files -- src
@@ -293,7 +292,6 @@ def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
 @click.option(
     "--last",
     "-n",
-    "last",
     type=click.IntRange(0),
     default=5,
     show_default=True,
@@ -305,7 +303,6 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
 
     Turns that were rewound do not count.
 
-    \b
     Examples:
       wakelog files
       wakelog files fix-auth --last 1

@@ -216,7 +216,6 @@ def doctor_command(ctx: CommandContext) -> int:
     """Check this installation and store: versions, settings, file, folder, disk, leases and the index; and whether the
     coding agents on this machine are recorded. Nothing is changed. The exit code is 1 when a check fails.
 
-    \b
     Example:
       wakelog doctor
     """

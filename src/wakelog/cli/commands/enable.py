@@ -48,7 +48,6 @@ def enable_command(
 
     `wakelog disable AGENT` reverts the change. `wakelog doctor` shows whether recording works.
 
-    \b
     Examples:
       wakelog enable claude-code
       wakelog enable codex gemini --mcp
@@ -79,7 +78,6 @@ def disable_command(
     """Stop recording a coding agent: remove what `wakelog enable` added to its settings, and nothing else. A file that
     was not changed since is restored byte for byte. What was recorded stays.
 
-    \b
     Examples:
       wakelog disable claude-code
       wakelog disable --all

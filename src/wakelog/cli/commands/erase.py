@@ -51,7 +51,6 @@ def erase_command(
     files. Headers stay, so that the chain still verifies. Keys and paths stay too and are listed. This cannot be
     undone.
 
-    \b
     Examples:
       wakelog erase -s fix-bug e12 e15 --why "customer asked" --dry-run
       wakelog erase fix-bug@3 --why "ticket 42" --cascade --yes
@@ -192,7 +191,6 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
     """Find secrets in stored events (keys, tokens, passwords) and erase those events. It reports the kind and place of
     each secret, and never shows it. Also change every secret that was stored.
 
-    \b
     Examples:
       wakelog redact fix-bug --dry-run
       wakelog redact --all --yes

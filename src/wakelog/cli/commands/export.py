@@ -88,7 +88,6 @@ def export_command(
     With --redact, secrets are looked for once more, and home folders and user names in paths are masked. What was
     masked, and in which events, is said on stderr: read the file before you share it.
 
-    \b
     Examples:
       wakelog export fix-bug -o fix-bug.wakelog
       wakelog export fix-bug -o s3://bucket/archive/fix-bug.wakelog

@@ -46,7 +46,6 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     """Create a new session that shares the history up to a point. This is free, however long the history is, and does
     not change the old session. Calls that are open at the point are not inherited.
 
-    \b
     Examples:
       wakelog fork fix-bug@4 -n try-redis
       wakelog fork                        the newest session, as it is now
@@ -108,7 +107,6 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
     the log. The fork does not change and keeps its turns and calls; files on disk are not touched. What it spent counts
     for the parent's budget, too. `wakelog undo` reverts the rest.
 
-    \b
     Examples:
       wakelog adopt try-refresh --dry-run
       wakelog adopt try-refresh -m "it needs no migration"

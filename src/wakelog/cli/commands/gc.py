@@ -58,7 +58,6 @@ def gc_command(
     still verifies. With --archive-to, a session is removed only after its archive is complete and verified; an existing
     archive is never replaced. With --archived-in, a session is left alone until the archive has all of it.
 
-    \b
     Examples:
       wakelog gc --older-than 90d
       wakelog gc --max-size 20GB --keep-last 50 --action delete --yes

@@ -39,7 +39,6 @@ def git_command() -> None:
     """Link the commits of a repository to the turns whose work they have. Git is only read, unless you ask for notes or
     for the hook.
 
-    \b
     Examples:
       wakelog git link --all
       wakelog git show HEAD
@@ -53,8 +52,8 @@ def git_command() -> None:
 @click.option(
     "--repo", "folder", metavar="DIR", default="", help="A folder of the repository (default: the session's)."
 )
-@click.option("--notes", "notes", is_flag=True, help="Write each link to git too, as a note in refs/notes/wakelog.")
-@click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be linked; write nothing.")
+@click.option("--notes", is_flag=True, help="Write each link to git too, as a note in refs/notes/wakelog.")
+@click.option("--dry-run", is_flag=True, help="Show what would be linked; write nothing.")
 @common
 def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: bool, dry_run: bool) -> int:
     """Find the commits that have work of a session, and record each link in its log, once.
@@ -64,7 +63,6 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
     gets a note of its own on each commit; HEAD, branches, index and messages are never touched. The exit code is 1 when
     there is no such commit.
 
-    \b
     Examples:
       wakelog git link fix-bug
       wakelog git link --all --notes
@@ -112,7 +110,6 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     """List the turns behind a commit, with the words that each was asked for. They are known after `wakelog git link`.
     The exit code is 1 when there is none.
 
-    \b
     Examples:
       wakelog git show HEAD~2
     """
@@ -163,7 +160,6 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
     exactly those. It names the turns that changed a file which is being committed, since that file was last committed,
     and never stops a commit.
 
-    \b
     Examples:
       wakelog git hook install
       wakelog git hook remove
@@ -191,7 +187,6 @@ def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
     """Add the turns behind what is staged to the file with a commit's message. The hook of git runs this with what git
     gives it; it never fails. Merges are left alone.
 
-    \b
     Example:
       wakelog git trailer .git/COMMIT_EDITMSG message
     """

@@ -31,7 +31,6 @@ def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 def help_command(ctx: CommandContext, everything: bool, words: tuple[str, ...]) -> None:
     """Show help on wakelog, or on one command.
 
-    \b
     Examples:
       wakelog help -a
       wakelog help rewind
@@ -59,7 +58,6 @@ def help_command(ctx: CommandContext, everything: bool, words: tuple[str, ...]) 
 def completion_command(ctx: CommandContext, shell: str) -> None:
     """Print a script that completes commands, options, sessions, turns, state keys and checkpoints in your shell.
 
-    \b
     Examples:
       eval "$(wakelog completion bash)"      in ~/.bashrc
       eval "$(wakelog completion zsh)"       in ~/.zshrc

@@ -19,7 +19,6 @@ def hold_command() -> None:
     """Protect sessions from being erased: while a session is on hold, erase, redact, gc and delete refuse to touch it.
     A hold is an event in the session's own log, and only removing it ends it.
 
-    \b
     Examples:
       wakelog hold add fix-bug -m "case 2026-17, asked for by legal"
       wakelog hold ls
@@ -34,7 +33,6 @@ def hold_command() -> None:
 def add(ctx: CommandContext, session: str, reason: str) -> None:
     """Put a session on hold.
 
-    \b
     Example:
       wakelog hold add fix-bug -m "case 2026-17"
     """
@@ -50,7 +48,6 @@ def add(ctx: CommandContext, session: str, reason: str) -> None:
 def rm(ctx: CommandContext, session: str, why: str) -> None:
     """Remove the hold of a session.
 
-    \b
     Example:
       wakelog hold rm fix-bug -m "case closed"
     """
@@ -67,7 +64,6 @@ def rm(ctx: CommandContext, session: str, why: str) -> None:
 def ls(ctx: CommandContext) -> int:
     """List the sessions on hold. The exit code is 7 when a session cannot be read and might be on hold.
 
-    \b
     Example:
       wakelog hold ls --json
     """

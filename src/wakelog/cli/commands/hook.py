@@ -25,7 +25,6 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
 
     What hooks write waits in a spool, and the next wakelog command imports it; --drain does only that.
 
-    \b
     Examples:
       wakelog hook --drain
       echo '{"session_id": "…", "hook_event_name": "Stop"}' | wakelog hook claude-code

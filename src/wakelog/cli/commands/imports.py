@@ -88,7 +88,6 @@ def import_command(
 
     A bundle is verified before anything is written, and imported completely or not at all.
 
-    \b
     Examples:
       wakelog import
       wakelog import --since 30d --yes

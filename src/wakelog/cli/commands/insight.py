@@ -25,7 +25,6 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
     Each line quotes the log and is marked ~: rules found it, the agent did not record it. What the agent recorded
     itself is not repeated. The event at the end of a line is what `wakelog accept` takes.
 
-    \b
     Examples:
       wakelog insight fix-auth@2
       wakelog insight fix-auth@1..@5 --all
@@ -58,14 +57,13 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
 
 @click.command("accept")
 @click.argument("item", metavar="EVENT")
-@click.option("--kind", "kind", type=click.Choice(ACCEPTED), default=None, help="Which one, if the event has several.")
+@click.option("--kind", type=click.Choice(ACCEPTED), default=None, help="Which one, if the event has several.")
 @common
 def accept_command(ctx: CommandContext, item: str, kind: str | None) -> None:
     """Record a derived item as a real decision, dead end or goal, with the events it was derived from as evidence.
 
     EVENT is what `wakelog insight` and `show` print at the end of the item's line.
 
-    \b
     Examples:
       wakelog accept e17 -s fix-auth
       wakelog accept e17 --kind dead_end -s fix-auth

@@ -22,8 +22,8 @@ lines_option = limit_option(LINES, "Show at most N lines.", least=1, most=1000)
 
 
 def _times(function: F) -> F:
-    function = click.option("--as-of", "as_of", metavar="T", help="Facts that held at that time.")(function)
-    return click.option("--known-at", "known_at", metavar="T", help="Facts as they were stored by that time.")(function)
+    function = click.option("--as-of", metavar="T", help="Facts that held at that time.")(function)
+    return click.option("--known-at", metavar="T", help="Facts as they were stored by that time.")(function)
 
 
 def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[str, str | None]:
@@ -54,7 +54,6 @@ def known_command() -> None:
     The project is the repository of this folder, with all its worktrees; -A asks across all projects. The exit code is
     1 when nothing is known.
 
-    \b
     Examples:
       wakelog known about src/auth.py
       wakelog known about deploy.region --as-of 2026-11-01
@@ -76,7 +75,6 @@ def about(
     Facts that hold come first, contradicting ones side by side; then what was given up, what failed, what was decided,
     and who touched it.
 
-    \b
     Examples:
       wakelog known about src/auth.py
       wakelog known about https://api.example.com/v2
@@ -90,7 +88,7 @@ def about(
 def _add_aspect(verb: str, metavar: str, none: str, text: str) -> None:
     """A command that asks one thing about a subject."""
 
-    @known_command.command(verb, help=f"{text}\n\n\b\nExamples:\n  wakelog known {verb} src/auth.py")
+    @known_command.command(verb, help=f"{text}\n\nExamples:\n  wakelog known {verb} src/auth.py")
     @click.argument("subject", metavar=metavar)
     @all_projects_option
     @lines_option
@@ -130,7 +128,6 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
     A later value replaces an earlier one only when whoever wrote it knew the earlier one. Else both are shown, as
     contradicting.
 
-    \b
     Examples:
       wakelog known facts
       wakelog known facts deploy.region --known-at yesterday
@@ -148,7 +145,6 @@ def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: st
 def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
     """Show facts that contradict each other, side by side.
 
-    \b
     Examples:
       wakelog known conflicts -A
     """
@@ -164,7 +160,6 @@ def conflicts(ctx: CommandContext, everything: bool, limit: int) -> int:
 def path(ctx: CommandContext, a: str, b: str, everything: bool) -> int:
     """Show how two things are connected: through which sessions, and what lies between.
 
-    \b
     Examples:
       wakelog known path src/auth.py src/session.py
     """
@@ -188,7 +183,6 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
     """Find past sessions that are like some words, and say why each matched: what it was asked, its files, its tools,
     its day.
 
-    \b
     Examples:
       wakelog known like "yesterday's export job"
     """
@@ -199,11 +193,10 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
 
 @known_command.command("recall")
 @click.option("--file", "files", multiple=True, metavar="PATH", help="A file you are working on (repeatable).")
-@click.option("--error", "error", default="", metavar="TEXT", help="The text of an error.")
-@click.option("--goal", "goal", default="", metavar="TEXT", help="What you want to do.")
+@click.option("--error", default="", metavar="TEXT", help="The text of an error.")
+@click.option("--goal", default="", metavar="TEXT", help="What you want to do.")
 @click.option(
     "--tokens",
-    "tokens",
     type=click.IntRange(20, 10_000),
     default=TOKENS,
     show_default=True,
@@ -216,7 +209,6 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
 
     With -s, nothing comes from that session's own fork tree, and what was shown is recorded in its log.
 
-    \b
     Examples:
       wakelog known recall --file src/auth.py --goal "fix the login"
       wakelog known recall --error "ModuleNotFoundError: No module named 'yaml'"

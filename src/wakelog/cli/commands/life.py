@@ -45,7 +45,6 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
     """Pause a session: nothing new takes effect until `wakelog resume`. Outcomes of calls that had started are still
     accepted.
 
-    \b
     Example:
       wakelog pause fix-bug -m "waiting for the release"
     """
@@ -60,7 +59,6 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
 def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> None:
     """End a session. Calls that never started are abandoned; calls that did start are marked as uncertain.
 
-    \b
     Example:
       wakelog close fix-bug
     """
@@ -82,7 +80,6 @@ def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> 
     Calls that never started are abandoned. Calls that run are not stopped; they become uncertain. The agent is refused
     at its next call. `wakelog reopen` reverts it.
 
-    \b
     Examples:
       wakelog cancel fix-bug -m "it loops"
       wakelog cancel nightly --alone -m "over budget"
@@ -110,7 +107,6 @@ def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> 
 def reopen_command(ctx: CommandContext, session: str, why: str) -> None:
     """Reopen a closed or archived session.
 
-    \b
     Example:
       wakelog reopen fix-bug
     """
@@ -129,7 +125,6 @@ def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: boo
     share. With --keep-totals the tombstone has its totals; `wakelog rollup` shows them when at least five sessions have
     some.
 
-    \b
     Examples:
       wakelog delete old-try --dry-run
       wakelog delete old-try --yes -m "asked for by the customer"
@@ -205,7 +200,6 @@ def resume_command(
     With --in, a coding agent continues it: with its own command if the session is its own, otherwise with a prompt that
     describes the session. --print alone prints the command of the agent whose session it is, and changes nothing.
 
-    \b
     Examples:
       wakelog resume fix-bug
       wakelog resume --last

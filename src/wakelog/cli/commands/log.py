@@ -30,23 +30,23 @@ TURNS, EVENTS = 40, 100
 
 @click.command("log")
 @place_argument("where", "[SEL|RANGE]")
-@click.option("-p", "--patch", "patch", is_flag=True, help="Show what each turn changed.")
-@click.option("--stat", "stat", is_flag=True, help="Show the files that each turn in view changed.")
-@click.option("--oneline", "oneline", is_flag=True, help="Show turn, status and title only.")
-@click.option("--insight", "insight", is_flag=True, help="Show what can be derived about each turn.")
-@click.option("--graph", "graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
-@click.option("--events", "events", is_flag=True, help="Show events instead of turns.")
+@click.option("-p", "--patch", is_flag=True, help="Show what each turn changed.")
+@click.option("--stat", is_flag=True, help="Show the files that each turn in view changed.")
+@click.option("--oneline", is_flag=True, help="Show turn, status and title only.")
+@click.option("--insight", is_flag=True, help="Show what can be derived about each turn.")
+@click.option("--graph", is_flag=True, help="Mark forks, rewinds and checkpoints.")
+@click.option("--events", is_flag=True, help="Show events instead of turns.")
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
-@click.option("--tool", "tool", metavar="T", help="Show events of this tool.")
-@click.option("--reverse", "reverse", is_flag=True, help="Show the oldest first.")
+@click.option("--tool", metavar="T", help="Show events of this tool.")
+@click.option("--reverse", is_flag=True, help="Show the oldest first.")
 @click.option(
     "-n",
     "limit",
     type=click.IntRange(0),
     help=f"Show at most N (default: {TURNS} turns, {EVENTS} events; 0 shows all).",
 )
-@click.option("--since", "since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
-@click.option("--until", "until", metavar="T", help="Stop at this time.")
+@click.option("--since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
+@click.option("--until", metavar="T", help="Stop at this time.")
 @at_option
 @common
 def log_command(
@@ -70,7 +70,6 @@ def log_command(
 
     A point shows the history up to it (fix-auth@5). A range includes both ends (@3..@7 is five turns).
 
-    \b
     Examples:
       wakelog log fix-auth
       wakelog log fix-auth --graph

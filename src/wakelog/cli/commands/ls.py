@@ -39,23 +39,22 @@ _COLUMNS = (
 @click.option(
     "-A", "--all", "everything", is_flag=True, help="List archived sessions too, and those of the store itself."
 )
-@click.option("--since", "since", metavar="T", help="List sessions with events since: 2h, today, 2026-11-15.")
+@click.option("--since", metavar="T", help="List sessions with events since: 2h, today, 2026-11-15.")
 @click.option(
     "--status",
-    "status",
     type=click.Choice(["open", "active", "paused", "closed", "archived"]),
     help="List sessions with that status.",
 )
-@click.option("--label", "label", metavar="K[=V]", help="List sessions with that label.")
-@click.option("--agent", "agent", metavar="NAME", help="List sessions of that agent: claude-code, codex …")
-@click.option("--repo", "repo", metavar="DIR", help="List sessions that worked in the repository of this folder.")
-@click.option("--failed", "failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
-@click.option("--live", "live", is_flag=True, help="List sessions that are not closed.")
-@click.option("--pending", "pending", is_flag=True, help="List sessions with calls that are not settled.")
-@click.option("--flagged", "flagged", is_flag=True, help="List sessions with flags.")
-@click.option("--text", "text", metavar="TEXT", help="List sessions with this in their name, id, goal or an input.")
+@click.option("--label", metavar="K[=V]", help="List sessions with that label.")
+@click.option("--agent", metavar="NAME", help="List sessions of that agent: claude-code, codex …")
+@click.option("--repo", metavar="DIR", help="List sessions that worked in the repository of this folder.")
+@click.option("--failed", is_flag=True, help="List sessions that failed, or whose last turn did.")
+@click.option("--live", is_flag=True, help="List sessions that are not closed.")
+@click.option("--pending", is_flag=True, help="List sessions with calls that are not settled.")
+@click.option("--flagged", is_flag=True, help="List sessions with flags.")
+@click.option("--text", metavar="TEXT", help="List sessions with this in their name, id, goal or an input.")
 @click.option("--forks-of", "parent", metavar="NAME", help="List the forks of that session.")
-@click.option("--name", "name", metavar="GLOB", help="List sessions with that name: fix-*.")
+@click.option("--name", metavar="GLOB", help="List sessions with that name: fix-*.")
 @limit_option(LIMIT)
 @common
 def ls_command(
@@ -79,7 +78,6 @@ def ls_command(
 
     When many sessions are not indexed yet, the list is sorted by the last write, and -n 0 indexes all of them.
 
-    \b
     Examples:
       wakelog ls
       wakelog ls --json

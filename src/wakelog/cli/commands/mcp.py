@@ -32,7 +32,6 @@ def mcp_command(ctx: CommandContext, read_only: bool, address: str | None) -> No
 
     Over HTTP it listens on loopback only and checks Host and Origin. To open it up, put a server with keys in front.
 
-    \b
     Examples:
       claude mcp add wakelog -- wakelog mcp
       codex mcp add wakelog -- wakelog mcp
@@ -76,9 +75,7 @@ def _open(ctx: CommandContext, create: bool) -> Store:
 
 @click.command("proxy", context_settings={"ignore_unknown_options": True})
 @click.option("--name", metavar="N", help="Name the server (default: its command or host).")
-@click.option(
-    "--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each launch)."
-)
+@click.option("--into", metavar="SESSION", help="Record into this session (default: a new one for each launch).")
 @click.option(
     "--trust",
     type=click.Choice(["trusted", "unverified", "untrusted"]),
@@ -107,7 +104,6 @@ def proxy_command(
 
     If the store fails, traffic continues, and the gap is recorded when the store is back.
 
-    \b
     Examples:
       wakelog proxy --name files -- npx -y @modelcontextprotocol/server-filesystem .
       wakelog proxy --name search --url http://127.0.0.1:3001/mcp --port 8723

@@ -34,7 +34,6 @@ def op_command() -> None:
     """List what was done to a session: rewinds, adoptions, erasures, prunes, imports, holds, pauses. Nothing is lost by
     any rewind, so you can go back to how things were after an operation.
 
-    \b
     Examples:
       wakelog op log fix-bug
       wakelog op restore op:65 -s fix-bug
@@ -48,7 +47,6 @@ def op_command() -> None:
 def op_log(ctx: CommandContext, session: str, limit: int) -> None:
     """List the operations on a session, newest first, with who did it and why.
 
-    \b
     Example:
       wakelog op log fix-bug
     """
@@ -77,7 +75,6 @@ def op_log(ctx: CommandContext, session: str, limit: int) -> None:
 def op_show(ctx: CommandContext, operation: str) -> None:
     """Show one operation: who did it, why, and what it changed.
 
-    \b
     Example:
       wakelog op show op:65 -s fix-bug
     """
@@ -109,7 +106,6 @@ def op_restore(ctx: CommandContext, operation: str, yes: bool, why: str) -> None
     """Go back to how the session was right after an operation. This is a rewind: nothing is lost, and `wakelog undo`
     takes it back. Files on disk are not touched. What was erased stays erased.
 
-    \b
     Example:
       wakelog op restore op:65 -s fix-bug
     """

@@ -46,7 +46,6 @@ def otel_command() -> None:
     """Send sessions to OpenTelemetry as spans, and make sessions of the spans of traced agents. Both use the names of
     its conventions for generative AI.
 
-    \b
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
       wakelog otel serve
@@ -75,7 +74,6 @@ def export(
     with `wakelog show`. Words, inputs and outputs stay here unless you ask for them with --content. The same event
     is the same span in every export. Headers with a key come from OTEL_EXPORTER_OTLP_HEADERS.
 
-    \b
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
       wakelog otel export fix-bug@3..@5 --to spans.jsonl --content
@@ -165,7 +163,6 @@ def serve(
     has come, or after --idle. On any address but loopback, senders need the token in WAKELOG_OTEL_TOKEN, as
     OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer TOKEN".
 
-    \b
     Examples:
       wakelog otel serve
       wakelog otel serve --port 0 --json

@@ -31,7 +31,6 @@ class WithList(click.Group):
 def patterns_command() -> None:
     """Show what sessions do again and again, and where. Without a command, `list`.
 
-    \b
     Examples:
       wakelog patterns
       wakelog patterns show r27f36828
@@ -41,10 +40,8 @@ def patterns_command() -> None:
 
 @patterns_command.command("list")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Show only this kind (repeatable).")
-@click.option("--since", "since", metavar="T", help="Sessions active since then: 2h, 60d, today, 2026-11-15.")
-@click.option(
-    "--least", "least", type=click.IntRange(0), default=0, metavar="N", help="Show patterns of at least N sessions."
-)
+@click.option("--since", metavar="T", help="Sessions active since then: 2h, 60d, today, 2026-11-15.")
+@click.option("--least", type=click.IntRange(0), default=0, metavar="N", help="Show patterns of at least N sessions.")
 @limit_option(PER_KIND, "Show at most N of each kind.", least=1, most=1000)
 @all_projects_option
 @common
@@ -57,7 +54,6 @@ def list_patterns(
     Sessions are counted by fork trees, so that forks do not count twice. Chains say that they go with success only
     where runs of the same task show it, and enough of them. The exit code is 1 when nothing repeats.
 
-    \b
     Examples:
       wakelog patterns list
       wakelog patterns list -A --kind recipe --kind flaky
@@ -91,7 +87,6 @@ def list_patterns(
 def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
     """Show one pattern, and the places where it was seen.
 
-    \b
     Examples:
       wakelog patterns show r27f36828 -A
     """
@@ -106,13 +101,12 @@ def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
 
 @patterns_command.command("map")
 @click.option("--format", "form", type=click.Choice(["dot", "svg"]), default="dot", show_default=True)
-@click.option("--since", "since", metavar="T", help="Sessions active since then.")
+@click.option("--since", metavar="T", help="Sessions active since then.")
 @all_projects_option
 @common
 def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: bool) -> None:
     """Write what follows what as a graph, for Graphviz or as a picture.
 
-    \b
     Examples:
       wakelog patterns map | dot -Tpng > steps.png
     """
@@ -122,7 +116,7 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
 
 @patterns_command.command("promote")
 @click.argument("id")
-@click.option("--name", "name", required=True, metavar="NAME", help="What the plan is to be called.")
+@click.option("--name", required=True, metavar="NAME", help="What the plan is to be called.")
 @why_option
 @all_projects_option
 @common
@@ -133,7 +127,6 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
     if the log does not know where it came from, the chain is refused. Calls over a list become one step over a list.
     Agents are offered the plan once a person has endorsed it.
 
-    \b
     Examples:
       wakelog patterns promote c764836e8 --name refund
     """
@@ -155,7 +148,6 @@ def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, eve
     task are compared with each other, where both sets have it. Only what stays after correction for many questions is
     called a difference; with too few sessions, that is the answer.
 
-    \b
     Examples:
       wakelog compare-cohorts agent_version=2.1 agent_version=2.2
       wakelog compare-cohorts until=2026-11-01 since=2026-11-01 -A

@@ -83,7 +83,6 @@ def pending_command(ctx: CommandContext, session: str) -> int:
     """List calls with an unknown outcome and questions that wait for an answer, each with the command that resolves it.
     Covers all sessions, or SESSION. The exit code is 1 when there are none.
 
-    \b
     Examples:
       wakelog pending
       wakelog pending crash --json
@@ -158,7 +157,6 @@ def reconcile_command(
     again, it continues with that result. ACTION is the id of the call, or its first characters. Without an outcome,
     show what is known and exit with 1.
 
-    \b
     Examples:
       wakelog reconcile crash send_email-5
       wakelog reconcile crash send_email-5 --succeeded -m "it is in the sent folder"
@@ -218,7 +216,6 @@ def answer_command(ctx: CommandContext, session: str, request: str, given: str, 
     """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
     the question, or its first characters.
 
-    \b
     Example:
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
@@ -252,7 +249,6 @@ approve_command = _settling(
     "approved: a waiting agent continues; if it has ended, run its script again",
     """Approve a call that waits, so that it can run.
 
-    \b
     Example:
       wakelog approve deploy release-3f2a -m "checked the diff"
     """,
@@ -263,7 +259,6 @@ deny_command = _settling(
     "denied: its caller gets an error of type denied",
     """Deny a call that waits for approval.
 
-    \b
     Example:
       wakelog deny deploy release-3f2a -m "not on a Friday"
     """,
@@ -275,7 +270,6 @@ abandon_command = _settling(
     """Give up on a pending call, when its outcome no longer matters. A call that had started is not run again: the
     agent's script, run again, gets an error of type abandoned. A call that never started is requested again.
 
-    \b
     Example:
       wakelog abandon deploy release-3f2a -m "superseded"
     """,

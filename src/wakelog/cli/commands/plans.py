@@ -26,7 +26,7 @@ from wakelog.store.plans import PromotedPlan
 shape(PlanProgress, "plan ok total done stopped?")
 shape(PlanCall, "number tool call status seq note?")
 _name = click.argument("name", metavar="NAME")
-_by = click.option("--by", "by", default="", metavar="WHO", help="Who does this.")
+_by = click.option("--by", default="", metavar="WHO", help="Who does this.")
 
 
 @click.group("plans", cls=WithList)
@@ -35,7 +35,6 @@ def plans_command() -> None:
 
     `wakelog patterns promote` makes one.
 
-    \b
     Examples:
       wakelog plans
       wakelog plans endorse refund --by ann
@@ -44,12 +43,11 @@ def plans_command() -> None:
 
 
 @plans_command.command("list")
-@click.option("--endorsed", "endorsed", is_flag=True, help="Only those that agents may be offered.")
+@click.option("--endorsed", is_flag=True, help="Only those that agents may be offered.")
 @common
 def list_plans(ctx: CommandContext, endorsed: bool) -> int:
     """List the plans with their runs so far. The exit code is 1 when there is none.
 
-    \b
     Examples:
       wakelog plans list --endorsed
     """
@@ -67,7 +65,6 @@ def list_plans(ctx: CommandContext, endorsed: bool) -> int:
 def show_plan(ctx: CommandContext, name: str) -> None:
     """Show a plan in full: parameters, steps, where each value comes from, and its sources.
 
-    \b
     Examples:
       wakelog plans show refund
     """
@@ -93,7 +90,6 @@ def show_plan(ctx: CommandContext, name: str) -> None:
 def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
     """Record that you have read a plan and approve it: agents are offered it from now on.
 
-    \b
     Examples:
       wakelog plans endorse refund --by ann
     """
@@ -104,7 +100,7 @@ def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
 @plans_command.command("run")
 @_name
 @click.option("--set", "changes", multiple=True, metavar="KEY=TEXT", help="Give a parameter; KEY:=JSON for no text.")
-@click.option("--tools", "tools", multiple=True, metavar="MODULE", help="Take tools from here (repeatable); see above.")
+@click.option("--tools", multiple=True, metavar="MODULE", help="Take tools from here (repeatable); see above.")
 @common
 def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tuple[str, ...]) -> int:
     """Run an endorsed plan on new inputs, with real tools, recorded in a session.
@@ -116,7 +112,6 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
     The run is a turn of the session NAME-run, or of that of -s. It stops at the first call that does not succeed. The
     exit code is 1 when the plan was not completed.
 
-    \b
     Examples:
       wakelog plans run refund --set order=order-5000 --tools shop.tools
       wakelog plans run refund --set order=order-5000 --tools notify=shop.mail:send --tools shop.tools -s march
@@ -185,7 +180,6 @@ def _program_lines(found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequ
 def remove_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
     """Remove a plan from the list. Its runs stay recorded.
 
-    \b
     Examples:
       wakelog plans rm refund -m "the shop has a new API"
     """

@@ -14,7 +14,7 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, inert_line
 from wakelog.store.preferences import PossiblePreference, Preference
 
-_person = click.option("--person", "person", default="", metavar="WHO", help="Whose it is (default: everybody's).")
+_person = click.option("--person", default="", metavar="WHO", help="Whose it is (default: everybody's).")
 _everywhere = click.option("--everywhere", is_flag=True, help="For all projects, not only this folder's.")
 shape(Preference, "id text project? person? known source timestamp=at:iso")
 shape(PossiblePreference, "session name? item kind text turn seq roots")
@@ -26,7 +26,6 @@ def preferences_command() -> None:
 
     The label `person` says whose session it is.
 
-    \b
     Examples:
       wakelog preferences
       wakelog preferences add "run the linter before each commit"
@@ -41,7 +40,6 @@ def list_preferences(ctx: CommandContext, everything: bool) -> int:
     """List the preferences that apply in this folder's project, each with its source. The exit code is 1 when there is
     none.
 
-    \b
     Examples:
       wakelog preferences list -A
     """
@@ -63,7 +61,6 @@ def list_preferences(ctx: CommandContext, everything: bool) -> int:
 def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool, why: str) -> None:
     """Keep a preference for this folder's project, in one sentence.
 
-    \b
     Examples:
       wakelog preferences add "use pnpm, not npm"
       wakelog preferences add "answer in French" --everywhere --person ann
@@ -81,7 +78,6 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
 def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> int:
     """List what users said in the newest sessions that may apply to others too. Nothing is kept until you accept it.
 
-    \b
     Examples:
       wakelog preferences derived
     """
@@ -112,7 +108,6 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
 def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: bool, why: str) -> None:
     """Keep what `derived` listed. Only its position is stored: when its source is erased, it is gone too.
 
-    \b
     Examples:
       wakelog preferences accept fix-bug@e17
     """
@@ -132,7 +127,6 @@ def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: 
 def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
     """Remove a preference: no brief shows it any more.
 
-    \b
     Examples:
       wakelog preferences rm 1f0c2a
     """

@@ -16,7 +16,7 @@ from wakelog.maintenance.projection import Projection, ShardProgress, catch_up, 
 
 @click.command("project")
 @click.option("--once", is_flag=True, help="Take in what is stored now, and stop.")
-@click.option("--status", "status", is_flag=True, help="Show how far each shard is, and who projects it.")
+@click.option("--status", is_flag=True, help="Show how far each shard is, and who projects it.")
 @common
 def project_command(ctx: CommandContext, once: bool, status: bool) -> None:
     """Keep the index up to date while sessions are written, until stopped.
@@ -25,7 +25,6 @@ def project_command(ctx: CommandContext, once: bool, status: bool) -> None:
     `index=postgresql://…` in its URL, start as many as you need, on any machine: they share the shards, and when one is
     lost the others take over. Killed at any moment, it continues where it was, and takes in nothing twice.
 
-    \b
     Examples:
       wakelog project --store 'nats://n1,n2,n3/team?index=postgresql://wakelog@db/index'
       wakelog project --once

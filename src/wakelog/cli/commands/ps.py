@@ -37,16 +37,12 @@ _NOTHING = {"waiting": "waits for a person", "stuck": "is stuck", "over-budget":
 
 
 @click.command("ps")
-@click.option("--waiting", "waiting", is_flag=True, help="List only sessions that wait for a person.")
-@click.option(
-    "--stuck", "stuck", is_flag=True, help="List only sessions without news, or with a call of unknown outcome."
-)
-@click.option("--over-budget", "over_budget", is_flag=True, help="List only sessions that reached their budget.")
-@click.option("--failed", "failed", is_flag=True, help="List only sessions whose last turn failed or was cut off.")
+@click.option("--waiting", is_flag=True, help="List only sessions that wait for a person.")
+@click.option("--stuck", is_flag=True, help="List only sessions without news, or with a call of unknown outcome.")
+@click.option("--over-budget", is_flag=True, help="List only sessions that reached their budget.")
+@click.option("--failed", is_flag=True, help="List only sessions whose last turn failed or was cut off.")
 @click.option("-A", "--all", "everything", is_flag=True, help="List idle sessions of any age too.")
-@click.option(
-    "--watch", "watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C; as JSON, whenever it changes."
-)
+@click.option("--watch", is_flag=True, help="Refresh every two seconds, until Ctrl-C; as JSON, whenever it changes.")
 @common
 def ps_command(
     ctx: CommandContext, waiting: bool, stuck: bool, over_budget: bool, failed: bool, everything: bool, watch: bool
@@ -56,7 +52,6 @@ def ps_command(
     Idle sessions without a flag leave the list after an hour, and at most 200 idle ones are shown. When many sessions
     are not indexed yet, only the last written ones are checked. -A shows all.
 
-    \b
     Examples:
       wakelog ps
       wakelog ps --stuck

@@ -24,7 +24,7 @@ _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 
 @click.command("record", context_settings={"ignore_unknown_options": True})
 @click.option("--name", metavar="N", help="Name the session after this (default: the command).")
-@click.option("--into", "into", metavar="SESSION", help="Record into this session (default: a new one for each run).")
+@click.option("--into", metavar="SESSION", help="Record into this session (default: a new one for each run).")
 @click.option("--files", is_flag=True, help="Also record what tools change in the project's folder.")
 @click.option(
     "--env",
@@ -53,7 +53,6 @@ def record_command(
     If the store fails, the traffic continues, and the gap is recorded when the store is back. The exit code is that of
     the command.
 
-    \b
     Examples:
       wakelog record -- python agent.py
       wakelog record --name nightly -- ./run-evals.sh

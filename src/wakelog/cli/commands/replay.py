@@ -254,7 +254,6 @@ def replay_command(
     be replayed. --set input=TEXT changes the input of the first turn, input.5=TEXT that of turn @5, and /data/KEY=JSON
     the data at the start; @FILE reads the value from a file.
 
-    \b
     Examples:
       wakelog replay fix-bug@4 --agent app.agent:run
       wakelog replay fix-bug --from @4 --mode fill --agent app.agent:run --set input=@new.txt

@@ -86,7 +86,6 @@ def rewind_command(
     edited since are kept, files without captured contents are named, and git is left alone. The exit code is 7 when
     something could not be restored.
 
-    \b
     Examples:
       wakelog rewind fix-bug@4 --dry-run
       wakelog rewind @-1 -m "wrong approach"
@@ -277,7 +276,6 @@ def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
     Events after the rewind leave the view and stay in the log. Files that the rewind restored change back, except files
     that you edited since. Effects and erasures are not undone.
 
-    \b
     Example:
       wakelog undo fix-bug
     """
@@ -290,7 +288,6 @@ def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
 def redo_command(ctx: CommandContext, session: str, no_files: bool, force: bool, roots: tuple[str, ...]) -> int:
     """Revert the newest undo, as long as nothing was rewound since. Repeat it to go further forward.
 
-    \b
     Example:
       wakelog redo fix-bug
     """

@@ -28,9 +28,9 @@ shape(
 
 @click.command("rollup")
 @click.argument("sessions", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
-@click.option("--by", "by", type=click.Choice(LEVELS), default="session", show_default=True, help="Group by this.")
-@click.option("--since", "since", metavar="T", help="Turns that began since then: 7d, today, 2026-11-15.")
-@click.option("--until", "until", metavar="T", help="Turns that began before then.")
+@click.option("--by", type=click.Choice(LEVELS), default="session", show_default=True, help="Group by this.")
+@click.option("--since", metavar="T", help="Turns that began since then: 7d, today, 2026-11-15.")
+@click.option("--until", metavar="T", help="Turns that began before then.")
 @click.option(
     "--svg",
     "measure",
@@ -57,7 +57,6 @@ def rollup_command(
     message ends it. The phases of named sessions are shown turn by turn. Pruning a session changes no number here.
     Deleted sessions count when their totals were kept, and at least five were.
 
-    \b
     Examples:
       wakelog rollup --by day --since 7d
       wakelog rollup fix-bug --by phase

@@ -44,7 +44,6 @@ def schema_command(ctx: CommandContext, name: str, only_names: bool) -> None:
 
     Within a version, fields are never renamed or removed; new ones may be added.
 
-    \b
     Examples:
       wakelog schema --list
       wakelog schema wakelog.calls/1

@@ -32,8 +32,8 @@ _NARROW = 8
 @click.command("search")
 @click.argument("query", nargs=-1, required=True)
 @click.option("-A", "--all", "everything", is_flag=True, help="Search all sessions, also when -s names one.")
-@click.option("--since", "since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
-@click.option("--kind", "kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
+@click.option("--since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
+@click.option("--kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
 @limit_option(LIMIT, "Show at most N hits.", least=1, most=ALL)
 @click.option("-l", "--sessions", "names", is_flag=True, help="List only the sessions with a hit.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
@@ -55,7 +55,6 @@ def search_command(
     --kind decision or dead_end, also what is derived from the agent's words, marked ~. The exit code is 1 when nothing
     is found.
 
-    \b
     Examples:
       wakelog search session token
       wakelog search '"session token" expir*'
@@ -152,7 +151,7 @@ shape(
 
 @click.command("query")
 @click.argument("sql", required=False, default="")
-@click.option("--views", "views", is_flag=True, help="List the views and their columns.")
+@click.option("--views", is_flag=True, help="List the views and their columns.")
 @limit_option(1000, "Return at most N rows.", least=1, most=ROWS_MAX)
 @click.option(
     "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
@@ -166,7 +165,6 @@ def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeou
     else and change nothing. With --archive the tables are those of an archive that `wakelog archive --to` made:
     sessions, events, commits and payloads, in the SQL of DuckDB.
 
-    \b
     Examples:
       wakelog query "select kind, count(*) from events group by kind"
       wakelog query --archive /mnt/archive "select day, count(*) from events group by day"

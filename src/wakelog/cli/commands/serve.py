@@ -82,7 +82,6 @@ def serve_command(
     """Serve this store over HTTP until stopped. On loopback it creates and shows a key that is valid until then. On any
     other address only keys from `wakelog key new` are accepted.
 
-    \b
     Examples:
       wakelog serve
       wakelog serve --port 0 --json
@@ -152,7 +151,6 @@ def key_command() -> None:
     and move), admin (delete, erase, import bundles). It gives access to the namespaces that it is made for, and to
     nothing else.
 
-    \b
     Examples:
       wakelog key new ci --scope write --namespace team-a
       wakelog key ls
@@ -185,7 +183,6 @@ def new(
 ) -> None:
     """Create a key and show it once. Only its hash is stored.
 
-    \b
     Example:
       wakelog key new ci --scope write --namespace team-a --expires 90d
     """
@@ -214,7 +211,6 @@ def new(
 def ls(ctx: CommandContext, key_file: Path | None) -> None:
     """List the keys by id; secrets are never shown.
 
-    \b
     Example:
       wakelog key ls --json
     """
@@ -230,7 +226,6 @@ def ls(ctx: CommandContext, key_file: Path | None) -> None:
 def revoke(ctx: CommandContext, name_or_id: str, key_file: Path | None) -> None:
     """Revoke a key, by name or id. A running server refuses it from the next request on.
 
-    \b
     Example:
       wakelog key revoke ci
     """

@@ -42,8 +42,8 @@ class _Shown(msgspec.Struct, frozen=True):
 
 @click.command("show")
 @click.argument("places", nargs=-1, metavar="[SEL]...", shell_complete=complete_selector)
-@click.option("--raw", "raw", is_flag=True, help="Print the stored header and body of each event, a line each.")
-@click.option("--with-output", "with_output", is_flag=True, help="Show inputs and outputs of calls too.")
+@click.option("--raw", is_flag=True, help="Print the stored header and body of each event, a line each.")
+@click.option("--with-output", is_flag=True, help="Show inputs and outputs of calls too.")
 @click.option("--all", "everything", is_flag=True, help="Show minor derived decisions too.")
 @click.option(
     "--max-bytes",
@@ -61,7 +61,6 @@ def show_command(
 
     A session's name also applies to the positions after it: fix-auth@7 e40 is event 40 of fix-auth.
 
-    \b
     Examples:
       wakelog show fix-auth@5
       wakelog show e1042 -s fix-auth

@@ -38,19 +38,17 @@ _COLUMNS = (
 @click.argument("key", required=False, default="", shell_complete=complete_key)
 @click.option(
     "--at",
-    "at",
     default="",
     metavar="SEL",
     shell_complete=complete_selector,
     help="Show it as it was at that point: @5, fix-auth@5, e1042, t:2h.",
 )
-@click.option("--schema", "schema", is_flag=True, help="Print the JSON Schema of the state instead.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of the state instead.")
 @common
 def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     """Show the state as a tree, now or at any point. KEY is a JSON Pointer such as /data/plan/2 or /facts; without it,
     everything.
 
-    \b
     Examples:
       wakelog state /facts -s fix-auth
       wakelog state --at fix-auth@5
@@ -111,7 +109,6 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
 
     This reads the whole history once.
 
-    \b
     Examples:
       wakelog blame /data/plan -s fix-auth
     """

@@ -30,7 +30,6 @@ def status_command(ctx: CommandContext, session: str, at: str) -> None:
     """Show a session's status: head, turn, goal, budget, open calls, flags and the last error. Without SESSION, the
     newest one.
 
-    \b
     Examples:
       wakelog status
       wakelog status fix-auth

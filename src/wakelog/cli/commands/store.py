@@ -44,13 +44,12 @@ _DURABILITY = {
 @click.option("--rate", type=click.IntRange(1), metavar="N", help="Read at most N events a second.")
 @click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
 @click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
-@click.option("--all-replicas", "all_replicas", is_flag=True, help="On NATS: also compare the copies of all servers.")
+@click.option("--all-replicas", is_flag=True, help="On NATS: also compare the copies of all servers.")
 @common
 def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool, anew: bool, all_replicas: bool) -> int:
     """Check every stored byte against its hash (chain, bodies, payloads, blobs, snapshots, heads) and look for orphans.
     The exit code is 4 when something is damaged. With --repair, rebuild caches and delete orphans.
 
-    \b
     Examples:
       wakelog store scrub
       wakelog store scrub --for 10m --rate 5000
@@ -141,7 +140,7 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
 @click.command("copy")
 @click.argument("target", metavar="STORE")
 @click.option(
-    "--only", "only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
+    "--only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
 )
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
 @click.option("--decrypt", is_flag=True, help="From an encrypted store: make a copy that is not encrypted.")
@@ -152,7 +151,6 @@ def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: boo
     Repeat it to bring the copy up to date. A session that has changed in both stores is left alone and reported (exit
     code 7). The copy of an encrypted store is encrypted, and needs no key.
 
-    \b
     Examples:
       wakelog store copy postgresql://wakelog@db.example/wakelog
       wakelog --store postgresql://wakelog@db.example/wakelog store copy ~/laptop
@@ -171,7 +169,6 @@ def backup(ctx: CommandContext, target: str) -> int:
     To a URL such as s3://bucket/prefix, each session is written as a bundle that is never replaced, with a list of what
     belonged to the store at that moment. A damaged session is left out and reported (exit code 4).
 
-    \b
     Examples:
       wakelog store backup /mnt/backup/wakelog.db
       wakelog --store /mnt/backup/wakelog.db ls
@@ -201,7 +198,6 @@ def restore(ctx: CommandContext, source: str | None, name: str, origin: str | No
     The store can be of any engine and is created if there is none. Every hash is kept. Where a file of an archive is
     damaged, its sessions come back from their bundles, if it has any.
 
-    \b
     Examples:
       wakelog store restore /mnt/backup/wakelog.db
       wakelog store restore s3://bucket/wakelog
@@ -303,7 +299,6 @@ def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str
 def store_command() -> None:
     """Create, inspect, check, migrate, copy and back up the store.
 
-    \b
     Examples:
       wakelog store info
       wakelog store check
@@ -318,7 +313,6 @@ def store_command() -> None:
 def path(ctx: CommandContext) -> None:
     """Print where the store is, or would be created.
 
-    \b
     Example:
       wakelog store path
     """
@@ -332,7 +326,6 @@ def path(ctx: CommandContext) -> None:
 def store_info(ctx: CommandContext, full: bool) -> None:
     """Show sessions, events, bytes on disk and by kind of event, durability and retention.
 
-    \b
     Example:
       wakelog store info --json
     """
@@ -353,7 +346,6 @@ def check(ctx: CommandContext) -> int:
     the index. This is quick and changes nothing; `wakelog store scrub` reads every byte. The exit code is 4 when
     something fails.
 
-    \b
     Example:
       wakelog store check
     """
@@ -372,7 +364,6 @@ def migrate(ctx: CommandContext, dry_run: bool) -> None:
 
     Steps only go forward. If it is interrupted, run it again; several may run at once.
 
-    \b
     Examples:
       wakelog store migrate --dry-run
       wakelog store migrate

@@ -19,7 +19,6 @@ from wakelog.store.encryption import new_key_file
 def keys_command() -> None:
     """Look after the keys of an encrypted store. The keys themselves are never shown.
 
-    \b
     Examples:
       wakelog store keys new ~/wakelog.key
       wakelog store keys list
@@ -35,7 +34,6 @@ def new(ctx: CommandContext, file: Path) -> None:
     """Make a key in a file that only you can read. Whoever has it, and the key ring, reads the store; without it nobody
     does. Keep a copy where you keep other keys.
 
-    \b
     Example:
       wakelog store keys new ~/wakelog.key
     """
@@ -50,7 +48,6 @@ def new(ctx: CommandContext, file: Path) -> None:
 def list_keys(ctx: CommandContext) -> None:
     """List the keys of the key ring: one for each session with its forks.
 
-    \b
     Example:
       wakelog store keys list
     """
@@ -85,7 +82,6 @@ def rotate(ctx: CommandContext, key: str) -> None:
     have the store open look for the new key where they found the old one: put it there. Old copies of the key ring
     still open with the old key: delete them.
 
-    \b
     Example:
       wakelog store keys rotate file:~/new.key
     """
@@ -106,7 +102,6 @@ def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
     What copies and backups hold of them can never be read again, unless somebody kept a copy of the key ring. A session
     that is not in this store is named by its id.
 
-    \b
     Examples:
       wakelog store keys delete fix-bug
       wakelog store keys delete s_01JCX4M0E8Z6Y4T2R0N8K6H4F2 --yes

@@ -49,7 +49,6 @@ def create(
     With --distributed, a session and its forks are kept by one worker of a Citus cluster. Name the coordinator in the
     URL. The store is opened like any other.
 
-    \b
     Examples:
       wakelog store create nats://n1,n2,n3/wakelog --shards 4
       wakelog store create nats://localhost/trial --replicas 1
@@ -87,7 +86,6 @@ def shards_command(ctx: CommandContext, count: int | None) -> None:
     """Show where each shard is kept: its leader, its replicas and how far they are behind. With N, use N shards for
     sessions that are opened from now on; those that are there stay where they are.
 
-    \b
     Examples:
       wakelog store shards
       wakelog store shards 8

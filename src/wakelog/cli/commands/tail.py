@@ -55,10 +55,10 @@ class _Teller:
 
 @click.command("tail")
 @session_argument
-@click.option("-f", "--follow", "follow", is_flag=True, help="Keep waiting for new events, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Keep waiting for new events, until Ctrl-C.")
 @all_sessions_option
 @click.option("--kind", "kinds", multiple=True, metavar="K", help="Show events of this kind, or of all kinds K.*.")
-@click.option("--errors", "errors", is_flag=True, help="Show only errors.")
+@click.option("--errors", is_flag=True, help="Show only errors.")
 @limit_option(LINES, "Start with the newest N events.", name="lines")
 @common
 def tail_command(
@@ -69,7 +69,6 @@ def tail_command(
 
     --json and --ndjson both write one record a line.
 
-    \b
     Examples:
       wakelog tail fix-auth
       wakelog tail -f --all

@@ -25,7 +25,6 @@ def ui_command(ctx: CommandContext, may_write: bool, port: int | None, no_open: 
     """Open the web page on this store, in your browser, until stopped. Only this machine can reach it, and only with
     the key in the address, which is made for this run. Without --write nothing can be changed.
 
-    \b
     Examples:
       wakelog ui
       wakelog ui --write

@@ -41,7 +41,6 @@ def verify_command(
     anchors tells which anchors hold, since when, and whether an end was cut off, a history was replaced, or the whole
     store was rolled back.
 
-    \b
     Examples:
       wakelog verify fix-auth
       wakelog verify --all

@@ -27,11 +27,11 @@ NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
 @click.command("watch")
 @session_argument
 @click.option("-A", "--all", "everything", is_flag=True, help="Watch closed and archived sessions too.")
-@click.option("--once", "once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
-@click.option("--pause", "pause", is_flag=True, help="Let rules pause the session.")
+@click.option("--once", is_flag=True, help="Check once and stop; the exit code is 1 when a flag is raised.")
+@click.option("--pause", is_flag=True, help="Let rules pause the session.")
 @click.option("--rules", "places", multiple=True, metavar="M:A", help="Add your own rules: module:attribute.")
 @click.option("--known-errors", "known", is_flag=True, help="Flag errors that ended before, with what came before.")
-@click.option("--dry-run", "dry_run", is_flag=True, help="Show what would be flagged, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be flagged, and write nothing.")
 @common
 def watch_command(
     ctx: CommandContext,
@@ -51,7 +51,6 @@ def watch_command(
     reaches its budget is paused; other rules pause it only with --pause. With --json or --ndjson, each finding is one
     record a line.
 
-    \b
     Examples:
       wakelog watch
       wakelog watch fix-bug --pause
@@ -179,7 +178,6 @@ def flag_command() -> None:
     """List, raise and clear flags. A flag points at something in a session that somebody should see. Rules raise flags
     (`wakelog watch`), and so can you. A flag stays until it no longer applies or somebody clears it.
 
-    \b
     Examples:
       wakelog flag ls
       wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42
@@ -194,7 +192,6 @@ def flag_command() -> None:
 def ls(ctx: CommandContext, session: str, everything: bool) -> int:
     """List the raised flags of all live sessions, or of SESSION. The exit code is 1 when there are none.
 
-    \b
     Example:
       wakelog flag ls --json
     """
@@ -207,8 +204,8 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 @flag_command.command("add")
 @named_session
 @click.argument("name")
-@click.option("-m", "--message", "message", default="", metavar="TEXT", help="What to look at.")
-@click.option("--on", "on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="What to look at.")
+@click.option("--on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
 @click.option(
     "--severity",
     type=click.Choice(["info", "warning", "error", "alarm"]),
@@ -220,7 +217,6 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 def add(ctx: CommandContext, session: str, name: str, message: str, on: str, severity: Any) -> None:
     """Raise a flag by hand.
 
-    \b
     Example:
       wakelog flag add fix-bug odd-answer -m "who is Bob?" --on e42
     """
@@ -239,7 +235,6 @@ def add(ctx: CommandContext, session: str, name: str, message: str, on: str, sev
 def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
     """Clear a flag. The log keeps what raised it, and that it was cleared and why.
 
-    \b
     Example:
       wakelog flag clear fix-bug loop:search:ab12cd34 -m "it was polling"
     """

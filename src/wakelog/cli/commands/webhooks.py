@@ -20,14 +20,13 @@ from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, 
 from wakelog.webhooks.signature import make_secret, secret_of
 
 UNDELIVERED = 1
-_FILE = click.option("--file", "file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
+_FILE = click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
 
 
 @click.group("webhooks")
 def webhooks_command() -> None:
     """Send signed messages about flags, approvals, failures and budgets to addresses of yours, as Standard Webhooks.
 
-    \b
     Examples:
       wakelog webhooks secret --out ops.secret
       wakelog webhooks add ops https://ops.example/wakelog --secret ops.secret --on flag --on approval
@@ -41,7 +40,6 @@ def webhooks_command() -> None:
 def secret(ctx: CommandContext, out: Path | None) -> None:
     """Make a secret, for a webhook and its receiver. It is printed, or written to a file that only you can read.
 
-    \b
     Example:
       wakelog webhooks secret --out ops.secret
     """
@@ -80,7 +78,6 @@ def add(
 ) -> None:
     """Add a webhook, or change the one of that name. It gets messages about what happens after its first run.
 
-    \b
     Example:
       wakelog webhooks add ops https://ops.example/wakelog --secret env:OPS_SECRET --on approval
     """
@@ -98,7 +95,6 @@ def add(
 def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
     """Remove a webhook, and forget its position.
 
-    \b
     Example:
       wakelog webhooks rm ops
     """
@@ -114,7 +110,6 @@ def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
 def ls(ctx: CommandContext, file: Path | None) -> None:
     """List the webhooks, and how they are doing. Of an address only the host is shown, of a secret only its source.
 
-    \b
     Example:
       wakelog webhooks ls
     """
@@ -161,7 +156,6 @@ def skip(ctx: CommandContext, name: str, session: str, file: Path | None) -> Non
     session's next message is sent instead. This is counted in `wakelog webhooks ls`. A sender that runs goes on by
     itself.
 
-    \b
     Example:
       wakelog webhooks skip ops fix-bug
     """
@@ -177,7 +171,6 @@ def skip(ctx: CommandContext, name: str, session: str, file: Path | None) -> Non
 def test(ctx: CommandContext, name: str, file: Path | None) -> None:
     """Send one message of type `test` to a webhook now, and show the result.
 
-    \b
     Example:
       wakelog webhooks test ops
     """
@@ -200,7 +193,6 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
     Run one process for each store. The position of each webhook is kept on disk: after a crash, messages may come
     twice, with the same `webhook-id`, and none is missing.
 
-    \b
     Examples:
       wakelog webhooks run
       wakelog webhooks run --once --json

@@ -61,7 +61,6 @@ def why_command(
     of the file on this disk, followed back through all sessions that changed it. With SEL it means the line of the file
     as that session left it, and only that session is asked.
 
-    \b
     Examples:
       wakelog why src/auth/session.py:4
       wakelog why injection@e14
@@ -160,7 +159,6 @@ def taint_command(
     sources. Without SOURCE: everything influenced by unverified or untrusted input. The exit code is 1 when there is
     nothing.
 
-    \b
     Examples:
       wakelog taint 'web:*' --sinks -s injection
       wakelog taint --decisions -s injection
@@ -224,7 +222,7 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
 
 @click.command("invalidate")
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("-m", "--why", "why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
+@click.option("-m", "--why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
 @click.option("--dry-run", is_flag=True, help="Show what depends on it, and write nothing.")
 @limit_option(ITEMS, name="items")
@@ -235,7 +233,6 @@ def invalidate_command(
     """Record that steps were wrong, and show what depends on them and what does not. Nothing is undone: from now on
     these steps, and everything that depends on them, count as untrusted.
 
-    \b
     Examples:
       wakelog invalidate injection@e9 --dry-run
       wakelog invalidate -s injection e9 e10 -m "the page was poisoned" --by ada
@@ -284,7 +281,7 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
 
 @click.command("endorse")
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("-m", "--why", "why", default="", metavar="TEXT", help="What it was checked against; kept in the log.")
+@click.option("-m", "--why", default="", metavar="TEXT", help="What it was checked against; kept in the log.")
 @click.option("--by", default="", metavar="NAME", help="Who says so.")
 @click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
@@ -292,7 +289,6 @@ def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: s
     """Record that somebody checked events and trusts them. From now on they count as trusted, and so does everything
     that depends on nothing else that is untrusted. `wakelog invalidate` reverts it.
 
-    \b
     Examples:
       wakelog endorse injection@e12 --by ada -m "checked against the DNS provider's own guide"
       wakelog endorse -s injection /facts/spf --dry-run
