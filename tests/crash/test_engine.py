@@ -100,14 +100,13 @@ def test_a_leader_interrupted_after_the_commit_leaves_a_question_that_can_be_set
 ) -> None:
     writer = _opened_writer(engine)
     commit = writer.seal(message("x"))
-    write = engine._write
 
     def interrupted(batch: list[Any]) -> None:
-        write(batch)
+        engine._write(batch)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "_write", interrupted)
+        patch.setattr(engine._group, "_write", interrupted)
         with pytest.raises(KeyboardInterrupt):
             engine.submit(commit).result()
     assert engine.head(writer.session).seq == 2

@@ -3,8 +3,9 @@
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -109,17 +110,25 @@ def test_a_new_session_does_not_make_old_heads_look_new(engine: SqliteEngine, pa
 
 def test_a_fork_between_a_commit_and_its_answer_waits(engine: SqliteEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a fork all connections are closed that nobody is using."""
-    writer, transact = opened(engine), engine._pool.transact
+    writer, db = opened(engine), engine._pool.writer()
+    forks = []
 
-    def fork_after(work: Callable[[apsw.Connection], apsw.Connection]) -> apsw.Connection:
-        done = transact(work)
-        if gate.shut(0):
-            engine.hang_up()
-        gate.open()
-        return done
+    class ForkAfterCommit:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(db, name)
 
-    monkeypatch.setattr(engine._pool, "transact", fork_after)
+        def execute(self, statement: str, *values: Any) -> Any:
+            done = db.execute(statement, *values)
+            if statement == "commit":
+                forks.append(gate.shut(0))
+                if forks[-1]:
+                    engine.hang_up()
+                gate.open()
+            return done
+
+    monkeypatch.setattr(engine._pool, "writer", ForkAfterCommit)
     assert engine.submit(writer.seal(fact("a"))).result().seq == 2
+    assert forks == [False]
 
 
 def test_many_that_open_a_new_store_at_once_all_get_it(path: Path) -> None:

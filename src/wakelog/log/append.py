@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 from wakelog.log.reader import Segment, fold_at, read_entries
-from wakelog.log.retry import retry_on_moved_head
+from wakelog.log.retry import next_try
 from wakelog.log.seal import Sealed, SealStep, Tip, fingerprint_of, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -69,10 +69,7 @@ class Appender:
         is_new: bool = False,
     ) -> Head:
         """Appends at the session's end; without `expect` again and again, while others come first."""
-
-        def attempt() -> Head:
-            return self._land(self._launch(steps, expect, commit_id, guard))
-
+        tries = 0
         try:
             if not self._is_settled and len(self.segments) > 1:
                 self._give_up_inherited()
@@ -80,7 +77,13 @@ class Appender:
                 if not is_new and (answer := self._repeated(steps, commit_id)) is not None:
                     return answer
                 check_length(commit_id, "a commit id")
-            return attempt() if expect is not None else retry_on_moved_head(self.id, "to append to", attempt)
+            while True:
+                try:
+                    return self._land(self._launch(steps, expect, commit_id, guard))
+                except ConflictError as exc:
+                    if expect is not None:
+                        raise
+                    tries = next_try(tries, exc, self.id, "to append to")
         except BaseException as exc:
             self._note(exc)
             raise

@@ -22,14 +22,22 @@ def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T])
 
     UnavailableError (`too-busy`) after many tries; `what` completes "session … is too busy …".
     """
-    for tries in range(TRIES):
+    tries = 0
+    while True:
         try:
             return attempt()
         except ConflictError as exc:
-            if exc.kind != "head-moved":
-                raise
-        if tries > _EAGER:
-            time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
-    raise UnavailableError(
-        f"session {session} is too busy {what}: other writers came first {TRIES} times in a row", kind="too-busy"
-    )
+            tries = next_try(tries, exc, session, what)
+
+
+def next_try(tries: int, refused: ConflictError, session: SessionId, what: str) -> int:
+    """The number of tries with one more that was `refused`, when it is time for the next; raises when there is none."""
+    if refused.kind != "head-moved":
+        raise refused
+    if tries + 1 == TRIES:
+        raise UnavailableError(
+            f"session {session} is too busy {what}: other writers came first {TRIES} times in a row", kind="too-busy"
+        ) from None
+    if tries > _EAGER:
+        time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
+    return tries + 1

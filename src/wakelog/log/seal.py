@@ -184,7 +184,10 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
     if not step.is_bare:
         _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
-    cause = draft.cause or (_request_of(doc, event) if kind in machines.OF_ACTIONS else 0)
+    cause = draft.cause
+    if not cause and kind in machines.OF_ACTIONS:  # what an outcome answers: the request of its action
+        pending = doc["pending_actions"].get(event.action)  # type: ignore[attr-defined]
+        cause = pending["seq"] if pending else 0
     place = EventPlace(seq, turn, draft.source, draft.trust)
     delta = effect_of(doc, event, place) if step.then is None else _copied_state(doc, step.then(), event, place)
     if step.delta is not None:
@@ -273,12 +276,6 @@ def _remember(sealed: Sealed, tip: Tip, payloads: Collection[bytes], seq: Seq) -
         tip.payloads.known = dict(list(known.items())[-KNOWN_PAYLOADS:])
 
 
-def _request_of(doc: dict[str, Value], event: Any) -> Seq:
-    """What an outcome answers: the request of its action."""
-    pending = doc["pending_actions"].get(event.action)
-    return pending["seq"] if pending else 0
-
-
 def _turn_of(doc: dict[str, Value], event: ev.Event) -> tuple[int, int]:
     """The turn and attempt an event belongs to; (0, 1) between turns."""
     if not doc:
@@ -314,7 +311,8 @@ def fingerprint_of(events: Sequence[ev.Event]) -> bytes:
 def check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
     """Asks the three machines; an illegal move raises an error that names the legal ones."""
     status = doc["status"] if doc else ""
-    if not machines.allowed_in(status, kind):
+    is_at_work = status in ("active", "open") and kind not in machines.SESSION  # where everything is allowed, as mostly
+    if not is_at_work and not machines.allowed_in(status, kind):
         legal = machines.legal_in(status)
         what = f"a session that is {status}" if status else "a session that was not opened"
         raise NotAllowedError(

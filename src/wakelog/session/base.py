@@ -151,13 +151,24 @@ class Base(Generic[S]):
             return self.head
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
 
-    def _record(self, event: ev.Event, *, actor: str = "agent", source: str = "", trust: Trust = "trusted") -> Seq:
-        return self._write(self._runtime.flow.draft(event, actor=actor, mark=TrustMark(trust, source)))
-
-    def _write(self, draft: EventDraft) -> Seq:
-        """Records an event, unless another process has taken over the turn or the lease. In a turn that is done nothing
-        is recorded again; then it is the seq of that turn's end."""
-        turn = self._runtime.turn
+    def _record(
+        self,
+        what: ev.Event | EventDraft,
+        *,
+        actor: str = "agent",
+        source: str = "",
+        trust: Trust = "trusted",
+        answers: str = "",
+    ) -> Seq:
+        """Records an event, or a draft as it is, unless another process has taken over the turn or the lease. In a turn
+        that is done nothing is recorded again; then it is the seq of that turn's end."""
+        runtime = self._runtime
+        draft = (
+            what
+            if isinstance(what, EventDraft)
+            else runtime.flow.draft(what, actor=actor, mark=TrustMark(trust, source), answers=answers)
+        )
+        turn = runtime.turn
         if turn is not None and turn.record is not None and turn.is_done:
             return turn.record.ended
-        return self.log.record(self._runtime.placed(draft), guard=self._runtime.guard)
+        return self.log.record(runtime.placed(draft), guard=runtime.guard)

@@ -108,11 +108,11 @@ def accept_item(session: Session[Any], item: InsightItem) -> Seq:
 def write_beyond_end(session: Session[Any], draft: EventDraft, why: str) -> Seq:
     """Records what is known about a session. One that is over stays so: it is opened for the event and closed again."""
     if session.status not in ("closed", "archived"):
-        return session._write(draft)
+        return session._record(draft)
     is_archived = session.status == "archived"
     closed = [e for e in session.log.entries() if e.kind == "session.closed"][-1]
     session.life.reopen(why=why)
-    seq = session._write(draft)
+    seq = session._record(draft)
     session.append(EventDraft(ev.SessionClosed(outcome=str(closed.body.get("outcome", "completed")), why=why)))
     if is_archived:
         session.life.archive(why=why)

@@ -11,7 +11,6 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, S, Where, check_list, check_text
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ class Records(Base[S]):
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
-        return self._write(self._runtime.flow.draft(event, actor=actor, mark=TrustMark(trust, source), answers=action))
+        return self._record(event, actor=actor, source=source, trust=trust, answers=action)
 
     def decide(
         self,

@@ -78,7 +78,7 @@ class SqliteEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._group = Group(lambda batch: self._write(batch), self._check_process)
+        self._group = Group(self._write, self._check_process)
         self._listeners: set[Bell] = set()
         self._numbers: dict[str, int] = {}
         self._heads: dict[int, Head] = {}
@@ -109,16 +109,8 @@ class SqliteEngine:
 
     def _write(self, batch: list[GroupedAppend]) -> None:
         """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
-        left = list(batch)
-        while left:
-            try:
-                failed = self._try_to_write(left)
-            except BaseException:
-                self._heads.clear()  # they may tell of what was rolled back
-                raise
-            if not failed:
-                break
-            self._heads.clear()
+        left = batch
+        while left and (failed := self._try_to_write(left)):
             left = [each for each in left if each not in failed]
         for bell in tuple(self._listeners):
             bell.ring()
@@ -126,23 +118,27 @@ class SqliteEngine:
     def _try_to_write(self, batch: list[GroupedAppend]) -> list[GroupedAppend]:
         """Writes the whole batch, or nothing: then those whose fault it was have their error."""
         at: GroupedAppend | None = None
-
-        def store(db: apsw.Connection) -> apsw.Connection:
-            nonlocal at
-            for at in batch:
-                at.head = at.error = None
-                try:
-                    at.head = self._store(db, at.commits)
-                except WakelogError as exc:
-                    at.error = exc
-            at = None
-            return db
-
         try:
-            with fork_safety.gate.inside():  # the connection is asked once more: no fork may close it before that
-                db = self._pool.transact(store)
-                # What was just committed is not news. Nothing was read since, so nobody else's commit is counted here.
-                self._heads_as_of = (self._pool.writers, db.data_version())
+            with fork_safety.gate.inside():
+                db = self._pool.writer()
+                try:
+                    db.execute("begin immediate")  # before a head is read (connection.py)
+                    self._forget_old_heads(db)
+                    for at in batch:
+                        at.head = at.error = None
+                        try:
+                            at.head = self._store(db, at.commits)
+                        except WakelogError as exc:
+                            at.error = exc
+                    at = None
+                    db.execute("commit")
+                    # What was just committed is not news. Nothing was read since, so nobody else's is counted here.
+                    self._heads_as_of = (self._pool.writers, db.data_version())
+                except BaseException:
+                    self._heads.clear()  # they may tell of what is rolled back
+                    if not db.get_autocommit():
+                        db.execute("rollback")
+                    raise
             return []
         except (OverflowError, UnicodeEncodeError, TypeError) as exc:
             assert at is not None
@@ -170,10 +166,12 @@ class SqliteEngine:
 
     def _store_one(self, db: apsw.Connection, packed: PackedCommit) -> Head:
         commit = packed.commit
-        self._forget_old_heads(db)
-        number = self._number(db, commit.session)
+        number = self._numbers.get(commit.session) or self._number(db, commit.session)
         head = (self._heads.get(number) or tables.head_of(db, number, commit.session)) if number else None
-        answer = judge(commit, head, self._known(db, number, commit, head) if head else None)
+        known = None
+        if head is not None and (commit.fingerprint or head.seq >= commit.last):
+            known = self._known(db, number, commit)
+        answer = judge(commit, head, known)
         if answer is not None:
             return answer
         after = head_after(commit, head)
@@ -188,19 +186,19 @@ class SqliteEngine:
 
     def _forget_old_heads(self, db: apsw.Connection) -> None:
         """Heads are those that this process wrote, while no other has written since: the data version tells, to one
-        connection. It moved at the start of this transaction, if at all; so every commit asks, even the first of a new
-        session, since the version is noted as known when the transaction ends."""
+        connection. It moved at the start of this transaction, if at all; so every transaction that stores asks there,
+        since the version is noted as known when it ends."""
         as_of = (self._pool.writers, db.data_version())
         if as_of != self._heads_as_of:
             self._heads.clear()
             self._heads_as_of = as_of
 
     @staticmethod
-    def _known(db: apsw.Connection, number: int, commit: Commit, head: Head) -> Known | None:
+    def _known(db: apsw.Connection, number: int, commit: Commit) -> Known | None:
         if commit.fingerprint:
             return tables.commit_by_id(db, number, commit.session, commit.commit_id)
         # A generated id tells its own place: if it is stored, then where the commit says it goes.
-        return tables.commit_at(db, number, commit.last, commit.commit_id) if head.seq >= commit.last else None
+        return tables.commit_at(db, number, commit.last, commit.commit_id)
 
     # Reading
 
@@ -287,6 +285,7 @@ class SqliteEngine:
 
     def operate(self, surgery: Surgery) -> Head:
         def rewrite(db: apsw.Connection) -> Head:
+            self._forget_old_heads(db)
             head = self._store(db, tuple(map(pack, surgery.commits)))
             for commit in surgery.rewritten:
                 tables.update_commit(db, self._require(db, commit.session), commit)
@@ -303,6 +302,7 @@ class SqliteEngine:
 
     def delete(self, commit: Commit) -> Head:
         def drop(db: apsw.Connection) -> Head:
+            self._forget_old_heads(db)
             head = self._store(db, (pack(commit),))
             db.execute("delete from name where session = ?", (commit.session,))
             tables.drop_if_unread(db, commit.session)

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TypeVar
 
+import msgspec
+
 from wakelog.engines.sqlite.fork_safety import is_held
 from wakelog.engines.sqlite.rows import PackedCommit
 from wakelog.errors import UnavailableError
@@ -48,22 +50,19 @@ class Bell:
         return self._silence.acquire(timeout=timeout_s)
 
 
-class GroupedAppend:
+class GroupedAppend(msgspec.Struct, eq=False):
     """An append in line, and the caller's way to its answer."""
 
-    __slots__ = ("_group", "bell", "commits", "done", "error", "head")
-
-    def __init__(self, group: Group, commits: tuple[PackedCommit, ...]) -> None:
-        self._group = group
-        self.commits = commits
-        self.head: Head | None = None
-        self.error: Exception | None = None
-        self.done = False
-        self.bell: Bell | None = None
+    group: Group
+    commits: tuple[PackedCommit, ...]
+    head: Head | None = None
+    error: Exception | None = None
+    done: bool = False
+    bell: Bell | None = None
 
     def result(self) -> Head:
         while not self.done:
-            self._group.lead(self)
+            self.group.lead(self)
         if self.error is not None:
             raise self.error
         assert self.head is not None
@@ -101,25 +100,41 @@ class Group:
         """Writes what is in line if nobody else does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
             raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
-        self._refuse_nesting()
+        if is_held(self._lock):
+            raise _nested()
         leads = False
         try:
             leads = self._lock.acquire(blocking=False)
             if leads and not pending.done:
-                self._write_queued()
+                self._check()
+                batch = [self._queue[i] for i in range(min(len(self._queue), GROUP_MAX))]
+                try:
+                    self._write(batch)
+                except BaseException as exc:
+                    # Anywhere, even after the commit. This thread was told to stop; the others must ask again.
+                    for each in batch:
+                        each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
+                    raise
+                finally:
+                    for each in batch:
+                        each.done = True
+                        self._queue.popleft()
+                        if each.bell is not None:
+                            each.bell.ring()
         finally:
             try:  # noqa: SIM105 - suppress() would run code in which an interrupt could strike before the release
                 self._lock.release()
             except RuntimeError:
                 pass  # it was not taken
-        if leads:
-            self._wake_next()
-        else:
+        if not leads:
             pending.wait()
+        elif self._queue:
+            self._wake_next()
 
     def alone(self, work: Callable[[], T]) -> T:
         """Does something that is not in line while nobody else writes."""
-        self._refuse_nesting()
+        if is_held(self._lock):
+            raise _nested()
         try:
             with self._lock:
                 return work()
@@ -131,23 +146,6 @@ class Group:
         """Whether this very thread is writing: then it was interrupted by a signal handler, which is asking."""
         return is_held(self._lock)
 
-    def _write_queued(self) -> None:
-        self._check()
-        batch = [self._queue[i] for i in range(min(len(self._queue), GROUP_MAX))]
-        try:
-            self._write(batch)
-        except BaseException as exc:
-            # Anywhere, even after the commit. This thread was told to stop; the others must ask again.
-            for each in batch:
-                each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
-            raise
-        finally:
-            for each in batch:
-                each.done = True
-                self._queue.popleft()
-                if each.bell is not None:
-                    each.bell.ring()
-
     def _wake_next(self) -> None:
         for i in range(len(self._queue)):
             try:
@@ -158,10 +156,10 @@ class Group:
                 bell.ring()
                 return
 
-    def _refuse_nesting(self) -> None:
-        if is_held(self._lock):
-            raise UnavailableError(
-                "a signal handler cannot write while its own thread is appending",
-                kind="answer-unknown",
-                hint="note the signal, and write after the append",
-            )
+
+def _nested() -> UnavailableError:
+    return UnavailableError(
+        "a signal handler cannot write while its own thread is appending",
+        kind="answer-unknown",
+        hint="note the signal, and write after the append",
+    )

@@ -62,12 +62,12 @@ class Pool:
     def transact(self, work: Callable[[apsw.Connection], T]) -> T:
         """Does something inside a transaction of its own. SQLite's errors are the caller's to translate."""
         with forking.gate.inside():
-            return transact(self._write_connection(), work)
+            return transact(self.writer(), work)
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
         """Does something with the write connection outside of any transaction."""
         with forking.gate.inside():
-            return work(self._write_connection())
+            return work(self.writer())
 
     def close(self) -> None:
         """Closes what is not in use; the rest goes when its user is done."""
@@ -115,7 +115,8 @@ class Pool:
             self._disconnect(self._writer)
             self._writer = None
 
-    def _write_connection(self) -> apsw.Connection:
+    def writer(self) -> apsw.Connection:
+        """The write connection, for who is inside the gate and has the right to write."""
         if self._has_moved():
             # The open files could still be written, but nobody would ever find what is in them.
             raise UnavailableError(
