@@ -4,7 +4,7 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import wakelog
 from tests.engines.nats_server import NatsServer
 from tests.engines.test_nats import engine_on
 from wakelog.engine import Surgery
-from wakelog.engines.nats import NatsEngine, append_lanes, commit_messages, feed, reader
+from wakelog.engines.nats import NatsEngine, append_lanes, client, commit_messages, connection, feed, reader
 from wakelog.engines.nats.errors import JetStreamRefusal
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model import events as ev
@@ -248,6 +248,23 @@ def cut_off_after(engine: NatsEngine, steps: int) -> None:
     engine._connection.erase = fails  # type: ignore[method-assign]
 
 
+def put_through(engine: NatsEngine, put: Callable[[str, Any], Awaitable[int]]) -> None:
+    """From now on everything that this engine stores is given to `put`, also what takes the short way."""
+    connection = engine._connection
+
+    def put_soon(message: Any, stored: Callable[[int | Exception], None]) -> None:
+        async def run() -> None:
+            try:
+                stored(await put("", [message]))
+            except Exception as exc:
+                stored(exc)
+
+        running.append(asyncio.ensure_future(run()))
+
+    running: list[Any] = []
+    connection.put, connection.put_soon = put, put_soon  # type: ignore[method-assign,assignment]
+
+
 def test_no_fork_begins_in_a_session_that_is_deleted_at_the_same_moment(engine: NatsEngine, other: NatsEngine) -> None:
     parent = opened(engine, "a")
     child = parent.forked()
@@ -278,7 +295,7 @@ def test_an_append_whose_answer_was_lost_is_stored_once(engine: NatsEngine, comm
             raise TimeoutError
         return seq
 
-    engine._connection.put = deaf  # type: ignore[method-assign]
+    put_through(engine, deaf)
     head = engine.submit(writer.seal(fact("a"), commit_id=commit_id)).result()
     assert (head.seq, head.hash, len(lost)) == (2, writer.hash, 1)
     store(engine, writer.seal(fact("b")))
@@ -292,7 +309,7 @@ def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Pa
     async def deaf(stream: str, messages: Any) -> int:
         raise TimeoutError
 
-    engine._connection.put = deaf  # type: ignore[method-assign]
+    put_through(engine, deaf)
     with pytest.raises(UnavailableError) as told:
         engine.submit(writer.rival(fact("a"))).result()
     assert told.value.kind == "answer-unknown"
@@ -310,9 +327,64 @@ def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEng
             raise JetStreamRefusal(400, code, "wrong last sequence")
         return await put(stream, messages)
 
-    engine._connection.put = race  # type: ignore[method-assign]
+    put_through(engine, race)
     assert engine.submit(writer.seal(fact("a"))).result().seq == 2
     assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "TRY_S", 0.1)
+    monkeypatch.setattr(client, "LOOK_S", 0.02)
+    writer, told = opened(engine), engine._connection._client
+    process, lost = told._process_msg, list[bytes]()
+
+    async def deaf(sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
+        if b'"seq":' in data and not lost:
+            lost.append(data)
+        else:
+            await process(sid, subject, reply, data, headers)
+
+    told._process_msg = deaf  # type: ignore[method-assign]
+    assert engine.submit(writer.seal(fact("a"))).result().seq == 2
+    assert len(lost) == 1
+    assert engine.submit(writer.seal(fact("b"))).result().seq == 3
+    assert stored(engine, writer.session) == given(*writer.commits)
+    assert told._waiting == {}
+
+
+def test_many_who_append_at_once_wake_the_loop_once(engine: NatsEngine) -> None:
+    writers = [opened(engine) for _ in range(20)]
+    is_looking, may_look = threading.Event(), threading.Event()
+
+    def look() -> None:
+        is_looking.set()
+        may_look.wait(60)
+
+    calls, soon = list[Any](), engine._loop.soon
+
+    def counted(call: Any, *args: Any) -> None:
+        calls.append(call)
+        soon(call, *args)
+
+    soon(look)
+    engine._loop.soon = counted  # type: ignore[method-assign]
+    is_looking.wait(60)
+    pending = [engine.submit(w.seal(fact("a"))) for w in writers]
+    assert len(calls) == 1
+    may_look.set()
+    assert [p.result().seq for p in pending] == [2] * 20
+    for writer in writers:
+        assert stored(engine, writer.session) == given(*writer.commits)
+
+
+def test_what_is_submitted_when_the_loop_has_ended_is_refused(nats: NatsServer, tmp_path: Path) -> None:
+    engine = engine_on(nats, tmp_path.name)
+    writer = opened(engine)
+    engine.close()
+    engine._closed = False  # a caller that looked right before
+    with pytest.raises(UnavailableError) as told:
+        engine.submit(writer.seal(fact("a"))).result()
+    assert told.value.kind == "store-closed"
 
 
 def test_commits_that_wait_for_each_other_go_together(engine: NatsEngine) -> None:
@@ -325,7 +397,7 @@ def test_commits_that_wait_for_each_other_go_together(engine: NatsEngine) -> Non
         sizes.append(len(messages))
         return await put(stream, messages)
 
-    engine._connection.put = counted  # type: ignore[method-assign]
+    put_through(engine, counted)
     pending = [engine.submit(writer.seal(fact(str(i)))) for i in range(60)]
     assert [p.result().seq for p in pending] == list(range(2, 62))
     assert sizes == [1, 1]  # the first, and all that came while it was under way

@@ -6,35 +6,39 @@ together in one message. What belongs to several sessions waits until it is firs
 An append is judged by what this process knows of the session, and sent with the message that it must come behind. Only
 when that is refused, by us or by the server, the truth is read from the leader and judged again. So a refusal that a
 caller sees is always about the present head, and a commit that was stored before, its answer lost, is found and
-answered."""
+answered.
+
+Most appends are one commit, behind a tail that this process knows, in one message. They take the short way: whoever
+appends makes the message, all that came meanwhile is sent in one round of the loop, and the answer is given where it is
+read. There is no task and no timer for them. Whatever is not as expected goes on the careful way, which asks."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import random
 from collections import defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
 
-import msgspec
-
 from wakelog.engine import Known, head_after, judge
+from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.commit_messages import commit_messages, lists_ids
+from wakelog.engines.nats.append_plan import AppendPlan
+from wakelog.engines.nats.commit_messages import plain_message
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
 from wakelog.engines.nats.errors import JetStreamRefusal, is_passing, translated
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.reader import SessionReader
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
-from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
+from wakelog.errors import UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, Head
 
 TRIES = 100
 TOGETHER_MAX = 128
+DRAIN_S = 0.005
 _PAUSE_S = 0.02
 _COLLISION_S, _COLLISION_MAX_S = 0.002, 0.05
 
@@ -42,18 +46,17 @@ Extra = Callable[[dict[SessionId, SessionTail | None]], Awaitable[list[NewMessag
 """What else is stored with commits, given where the sessions stand."""
 
 
-class LanedAppend:
+class LanedAppend(AppendAnswer):
     """An append under way, or other work that must have some sessions for itself."""
 
     def __init__(self, commits: tuple[Commit, ...], work: Callable[[], Awaitable[Head]] | None = None) -> None:
-        self.commits = commits
+        super().__init__(commits)
         self.work = work
-        self.sessions = frozenset(c.session for c in commits)
-        self.future: concurrent.futures.Future[Head] = concurrent.futures.Future()
+        first = commits[0].session
+        self.sessions = frozenset([first]) if len(commits) == 1 else frozenset(c.session for c in commits)
         self.has_begun = False
-
-    def result(self) -> Head:
-        return self.future.result()
+        self.draft: tuple[SessionTail, NewMessage] | None = None
+        """The tail that the message comes behind."""
 
 
 class AppendLanes:
@@ -76,14 +79,21 @@ class AppendLanes:
 
     # Lanes
 
+    def draft(self, pending: LanedAppend) -> None:
+        """Makes the message of an append that will take the short way, if nothing comes in between. Called by whoever
+        appends: on the loop all the others would wait for it."""
+        if pending.work is None and len(pending.commits) == 1:
+            [commit] = pending.commits
+            pending.draft = self._drafted(commit, self._tails.cached(commit.session))
+
     def put(self, pending: LanedAppend) -> None:
         for session in pending.sessions:
             self._lanes.setdefault(session, deque()).append(pending)
         self._begin(pending)
 
     async def drain(self) -> None:
-        while self._tasks:
-            await asyncio.wait(set(self._tasks))
+        while self._lanes:
+            await asyncio.sleep(DRAIN_S)
 
     def _begin(self, pending: LanedAppend) -> None:
         if pending.has_begun or any(self._lanes[s][0] is not pending for s in pending.sessions):
@@ -91,7 +101,11 @@ class AppendLanes:
         together = self._joined(pending)
         for each in together:
             each.has_begun = True
-        task = asyncio.get_running_loop().create_task(self._do(together))
+        if len(together) > 1 or not self._send(pending):
+            self._work(together)
+
+    def _work(self, together: list[LanedAppend], *, is_sent: bool = False) -> None:
+        task = asyncio.get_running_loop().create_task(self._do(together, is_sent))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -107,16 +121,15 @@ class AppendLanes:
             together.append(each)
         return together
 
-    async def _do(self, together: list[LanedAppend]) -> None:
+    async def _do(self, together: list[LanedAppend], is_sent: bool) -> None:
         try:
             if (work := together[0].work) is not None:
-                _settle(together[0], await work())
+                together[0].give(await work())
             else:
-                await self._append(together)
+                await self._append(together, is_sent)
         except BaseException as exc:
             for each in together:
-                if not each.future.done():
-                    each.future.set_exception(copy(translated(exc)))
+                each.refuse(copy(translated(exc)))
             if not isinstance(exc, Exception):
                 raise
         finally:
@@ -135,12 +148,50 @@ class AppendLanes:
         for front in fronts:
             self._begin(front)
 
-    # Appending
+    # The short way
 
-    async def _append(self, together: list[LanedAppend]) -> None:
+    def _drafted(self, commit: Commit, tail: SessionTail | None) -> tuple[SessionTail, NewMessage] | None:
+        """The message of a commit behind a tail, if that is all it takes. Called by any thread."""
+        if tail is None:
+            return None
+        try:
+            if judge(commit, tail.head, None) is not None:
+                return None
+        except WakelogError:
+            return None
+        message = plain_message(self._subjects, commit, tail, self._connection.max_bytes)
+        return (tail, message) if message is not None else None
+
+    def _send(self, pending: LanedAppend) -> bool:
+        """Sends what needs one message; False when it takes more than that."""
+        if pending.work is not None or len(pending.commits) > 1:
+            return False
+        [commit] = pending.commits
+        tail, draft = self._tails.cached(commit.session), pending.draft
+        if draft is None or draft[0] is not tail:
+            draft = self._drafted(commit, tail)
+        if draft is None or tail is None:
+            return False
+        before = tail
+
+        def stored(seq: int | Exception) -> None:
+            if isinstance(seq, Exception):
+                self._work([pending], is_sent=True)
+                return
+            head = head_after(commit, before.head)
+            self._tails.advance(before, head, seq)
+            pending.give(head)
+            self._leave([pending])
+
+        self._connection.put_soon(draft[1], stored)
+        return True
+
+    # The careful way
+
+    async def _append(self, together: list[LanedAppend], is_sent: bool) -> None:
         """Judges one after the other; those that pass are stored at once."""
         if len(together) == 1:
-            _settle(together[0], await self.store(together[0].commits))
+            together[0].give(await self.store(together[0].commits, is_sent=is_sent))
             return
         refused: dict[int, Exception] = {}
         answers: dict[int, Head] = {}
@@ -161,20 +212,26 @@ class AppendLanes:
         await self._store(together[0].sessions, [c for each in together for c in each.commits], sort_out)
         for number, each in enumerate(together):
             if number in refused:
-                each.future.set_exception(refused[number])
+                each.refuse(refused[number])
             else:
-                _settle(each, answers[number])
+                each.give(answers[number])
 
     async def store(
-        self, commits: Sequence[Commit], extra: Extra | None = None, *, also: Sequence[SessionId] = ()
+        self,
+        commits: Sequence[Commit],
+        extra: Extra | None = None,
+        *,
+        also: Sequence[SessionId] = (),
+        is_sent: bool = False,
     ) -> Head:
-        """Stores commits that belong together, and what belongs to them, or nothing."""
+        """Stores commits that belong together, and what belongs to them, or nothing. If they were sent before, and the
+        answer was lost or a refusal, they may be stored already."""
         answer: list[Head] = []
 
         def sort_out(plan: AppendPlan) -> None:
             answer[:] = [plan.judge(commit) for commit in commits]
 
-        await self._store(frozenset((*(c.session for c in commits), *also)), commits, sort_out, extra)
+        await self._store(frozenset((*(c.session for c in commits), *also)), commits, sort_out, extra, is_sent)
         return answer[-1]
 
     async def _store(
@@ -183,11 +240,12 @@ class AppendLanes:
         commits: Sequence[Commit],
         sort_out: Callable[[AppendPlan], None],
         extra: Extra | None = None,
+        is_sent: bool = False,
     ) -> None:
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._connection.patience_s
-        is_guess = extra is None
-        sent, pause, collision_s, tries = False, _PAUSE_S, _COLLISION_S, 0
+        is_guess = extra is None and not is_sent
+        sent, pause, collision_s, tries = is_sent, _PAUSE_S, _COLLISION_S, 0
         while tries < TRIES:
             tries += 1
             try:
@@ -289,95 +347,3 @@ class AppendLanes:
         if stored is None or stored.first != commit.first or stored.commit_id != commit.commit_id:
             return None
         return Known(messages.head_of(commit.session, stored, head.name), stored.fingerprint)
-
-
-class AppendPlan:
-    """What is to be stored, judged commit by commit."""
-
-    def __init__(
-        self,
-        shard: int,
-        generation: int,
-        tails: dict[SessionId, SessionTail | None],
-        subjects: Subjects,
-        is_guess: bool,
-    ) -> None:
-        self.shard, self.generation, self.tails, self.is_guess = shard, generation, tails, is_guess
-        self.fresh: list[Commit] = []
-        self.known: dict[tuple[SessionId, str], Known | None] = {}
-        self.parents: dict[SessionId, SessionTail | None] = {}
-        self.names: dict[SessionId, str] = {}
-        """Of sessions that are not there yet: a name can be claimed before."""
-        self.has_refused = False
-        self._subjects = subjects
-        self._heads: dict[SessionId, Head | None] = {s: t.head if t is not None else None for s, t in tails.items()}
-
-    def judge(self, commit: Commit) -> Head:
-        head = self._heads[commit.session]
-        answer = judge(commit, head, self._known_here(commit) or self.known.get((commit.session, commit.commit_id)))
-        if answer is not None:
-            return answer
-        if head is None and commit.fork is not None:
-            self._check_parent(commit)
-        fork = head.fork if head is not None else commit.fork
-        name = head.name if head is not None else self.names.get(commit.session, "")
-        after = msgspec.structs.replace(head_after(commit), fork=fork, name=name)
-        self.fresh.append(commit)
-        self._heads[commit.session] = after
-        return after
-
-    def _known_here(self, commit: Commit) -> Known | None:
-        """One id twice in what is stored together."""
-        for each in self.fresh:
-            if each.session == commit.session and each.commit_id == commit.commit_id:
-                head = self._heads[commit.session]
-                assert head is not None
-                told = msgspec.structs.replace(head_after(each), fork=head.fork, name=head.name)
-                return Known(told, each.fingerprint)
-        return None
-
-    def _check_parent(self, commit: Commit) -> None:
-        assert commit.fork is not None
-        parent = commit.fork.parent
-        tail = self.parents.get(parent)
-        head = self._heads.get(parent) or (tail.head if tail is not None else None)
-        if head is None or head.status == "deleted" or head.seq < commit.fork.at:
-            raise NotFoundError(
-                f"session {parent} has no event {commit.fork.at} to fork from", kind="session-not-found"
-            )
-
-    def mark(self) -> tuple[int, dict[SessionId, Head | None]]:
-        return len(self.fresh), dict(self._heads)
-
-    def back_to(self, mark: tuple[int, dict[SessionId, Head | None]]) -> None:
-        del self.fresh[mark[0] :]
-        self._heads = mark[1]
-        self.has_refused = True
-
-    @property
-    def opens_root(self) -> bool:
-        return any(self.tails[c.session] is None and c.fork is None for c in self.fresh)
-
-    async def messages(self, layout: LayoutKeeper, max_bytes: int) -> list[NewMessage]:
-        """All messages, with the commits of each session behind the tail that it was judged by."""
-        fence = 0
-        if self.opens_root:
-            await layout.note_namespace()
-            fence = await layout.fence(self.shard)
-        return commit_messages(self._subjects, self.shard, self.fresh, self.tails, fence, max_bytes)
-
-    def keep(self, tails: SessionTails, seq: int) -> None:
-        """Notes where the sessions stand now. Of several sessions only the last one's place is told by the answer."""
-        for session in {c.session for c in self.fresh}:
-            tails.forget(session)
-        last = self.fresh[-1]
-        head = self._heads[last.session]
-        assert head is not None
-        has_lists = lists_ids(self.tails[last.session], [c for c in self.fresh if c.session == last.session])
-        tails.keep(SessionTail(self.shard, seq, head, has_lists))
-        tails.note_place(last.session, last.last, seq)
-
-
-def _settle(pending: LanedAppend, head: Head) -> None:
-    if not pending.future.done():
-        pending.future.set_result(head)

@@ -66,6 +66,22 @@ def commit_messages(
     return found
 
 
+def plain_message(subjects: Subjects, commit: Commit, tail: SessionTail, max_bytes: int) -> NewMessage | None:
+    """The message of one commit that goes on in a session, if it needs no other: what `commit_messages` would make."""
+    if commit.fingerprint or commit.snapshot is not None:
+        return None
+    limit = limit_of(max_bytes)
+    stored = messages.to_stored(commit, tail.head.fork, has_lists=tail.has_lists)
+    if messages.size_of(stored) > limit:
+        return None
+    subject = subjects.of(tail.shard, "c", commit.session)
+    return NewMessage(subject, messages.encode_commits([stored]), tail.seq, message_id=_message_id(subjects, commit))
+
+
+def _message_id(subjects: Subjects, commit: Commit) -> str:
+    return f"{subjects.ns}:{commit.session}:{commit.hash.hex()}"
+
+
 def _of_session(
     subjects: Subjects,
     shard: int,
@@ -101,7 +117,7 @@ def _of_session(
         found += [NewMessage(subject, part) for part in parts]
         slim.append(stored)
     expected: int | None = tail.seq if tail is not None else 0
-    message_id = f"{subjects.ns}:{session}:{commits[-1].hash.hex()}" if not found else ""
+    message_id = _message_id(subjects, commits[-1]) if not found else ""
     for pack in packs(slim, limit):
         data = messages.encode_commits(pack)
         found.append(NewMessage(subjects.of(shard, "c", session), data, expected, message_id=message_id))

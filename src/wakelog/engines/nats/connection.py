@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 import msgspec
 import nats.errors
-from nats.aio.client import Client
 
+from wakelog.engines.nats.client import Answer, AskingClient
 from wakelog.engines.nats.errors import JetStreamRefusal, is_login, is_passing, translated
 from wakelog.errors import UnavailableError, WakelogError
 
@@ -68,6 +68,23 @@ class NewMessage(msgspec.Struct, frozen=True, gc=False):
         return found
 
 
+class _StoredError(msgspec.Struct, frozen=True, gc=False):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _Stored(msgspec.Struct, frozen=True, gc=False):
+    """What a server answers to a message that it was sent to keep."""
+
+    seq: int = 0
+    duplicate: bool = False
+    error: _StoredError | None = None
+
+
+_decode_stored = msgspec.json.Decoder(_Stored).decode
+
+
 class NatsConnection:
     """Asks a cluster. Lives on the loop."""
 
@@ -80,10 +97,7 @@ class NatsConnection:
         """How often another server was chosen because no leader was reached through the one before."""
         self._failing_since: float | None = None
         self._servers, self._options = list(servers), options
-        self._client = Client()
-        self._inbox = ""
-        self._count = 0
-        self._waiting: dict[str, Callable[[Any], None]] = {}
+        self._client = AskingClient()
         self._batches: dict[str, asyncio.Semaphore] = {}
         self._last_error: Exception | None = None
         self._is_closed = False
@@ -106,8 +120,7 @@ class NatsConnection:
             for task in (connecting, refused):
                 task.cancel()
             await asyncio.wait({connecting, refused})
-        self._inbox = self._client.new_inbox()
-        await self._client.subscribe(f"{self._inbox}.*", cb=self._answered)
+        await self._client.open_inbox()
 
     async def _connect(self) -> None:
         await self._client.connect(
@@ -132,17 +145,14 @@ class NatsConnection:
         self._last_error = exc
 
     async def _lost(self) -> None:
-        for handler in tuple(self._waiting.values()):
-            handler(nats.errors.StaleConnectionError())
+        self._client.tell_all(nats.errors.StaleConnectionError())
 
     async def _returned(self) -> None:
         self.on_return()
 
     async def close(self) -> None:
         self._is_closed = True
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._client.close(), 5)
-        await self._lost()
+        await self._client.end()
 
     @property
     def server_info(self) -> dict[str, Any]:
@@ -211,46 +221,33 @@ class NatsConnection:
         self._failing_since = None
         return answer
 
-    async def _ask(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> Any:
-        reply, future = self._expect()
+    async def _ask(self, subject: str, data: bytes, headers: dict[str, str] | None = None) -> Answer:
+        place, future = self._expect(TRY_S)
         try:
-            await self._send(subject, data, reply, headers)
-            return await asyncio.wait_for(future, TRY_S)
+            self._send(subject, data, place, headers)
+            return await future
         finally:
-            self._waiting.pop(reply, None)
+            self._client.drop(place)
 
-    def _expect(self) -> tuple[str, asyncio.Future[Any]]:
-        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    def _expect(self, within_s: float) -> tuple[str, asyncio.Future[Answer]]:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
 
-        def settle(answer: Any) -> None:
+        def settle(answer: Answer | Exception) -> None:
             if future.done():
                 return
             if isinstance(answer, Exception):
                 future.set_exception(answer)
-            elif _status(answer) == "503":
+            elif answer.status == "503":
                 future.set_exception(nats.errors.NoRespondersError())
             else:
                 future.set_result(answer)
 
-        return self._register(settle), future
+        return self._client.expect(settle, within_s), future
 
-    def _register(self, handler: Callable[[Any], None]) -> str:
-        self._count += 1
-        reply = f"{self._inbox}.{self._count:x}"
-        self._waiting[reply] = handler
-        return reply
-
-    async def _answered(self, message: Any) -> None:
-        handler = self._waiting.get(message.subject)
-        if handler is not None:
-            handler(message)
-
-    async def _send(self, subject: str, data: bytes, reply: str, headers: dict[str, str] | None) -> None:
+    def _send(self, subject: str, data: bytes, reply: str, headers: dict[str, str] | None) -> None:
         if self._is_closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        if not self._client.is_connected:
-            raise nats.errors.ConnectionReconnectingError
-        await self._client.publish(subject, data, reply=reply, headers=headers or None)
+        self._client.send(subject, data, reply, headers)
 
     # Reading
 
@@ -291,52 +288,51 @@ class NatsConnection:
         traces: list[dict[str, Any]] = []
         told = asyncio.Event()
 
-        def take(answer: Any) -> None:
-            if not isinstance(answer, Exception) and answer.data:
+        def take(answer: Answer | Exception) -> None:
+            if isinstance(answer, Answer) and answer.data:
                 trace = _decode(answer.data)
                 is_first = trace["server"]["name"] == self.server_info.get("server_name")
                 traces.insert(0 if is_first else len(traces), trace)
                 if is_first:
                     told.set()
 
-        to = self._register(take)
+        to = self._client.expect(take, within_s)
         try:
             found = await self._run(stream, _encode(body), {"Nats-Trace-Dest": to})
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(told.wait(), within_s)
         finally:
-            self._waiting.pop(to, None)
+            self._client.drop(to)
         return found, traces
 
     async def _run(self, stream: str, body: bytes, headers: dict[str, str] | None = None) -> list[StreamMessage]:
         found: list[StreamMessage] = []
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def take(answer: Any) -> None:
+        def take(answer: Answer | Exception) -> None:
             if done.done():
                 return
-            status = _status(answer) if not isinstance(answer, Exception) else ""
             if isinstance(answer, Exception):
                 done.set_exception(answer)
+            elif not (status := answer.status):
+                place, subject = int(answer.header("Nats-Sequence")), answer.header("Nats-Subject")
+                found.append(StreamMessage(place, subject, answer.data))
             elif status == "503":
                 done.set_exception(nats.errors.NoRespondersError())
             elif status in ("204", "404"):
                 done.set_result(None)
-            elif status:
-                done.set_exception(JetStreamRefusal(int(status), 0, f"a read was refused with status {status}"))
             else:
-                headers = answer.headers
-                found.append(StreamMessage(int(headers["Nats-Sequence"]), headers["Nats-Subject"], answer.data))
+                done.set_exception(JetStreamRefusal(int(status), 0, f"a read was refused with status {status}"))
 
-        reply = self._register(take)
+        reply = self._client.expect(take, 4 * TRY_S)
         try:
-            await self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, headers)
-            await asyncio.wait_for(done, 4 * TRY_S)
+            self._send(f"$JS.API.DIRECT.GET.{stream}", body, reply, headers)
+            await done
         except TimeoutError:
             if not found:
                 raise  # else what did come is a beginning, and whoever wants more asks again
         finally:
-            self._waiting.pop(reply, None)
+            self._client.drop(reply)
         return found
 
     async def subjects(self, stream: str, pattern: str) -> dict[str, int]:
@@ -356,39 +352,68 @@ class NatsConnection:
         there is no answer. JetStreamRefusal when an expectation is not met."""
         if len(messages) == 1:
             [only] = messages
-            answer = _judged((await self._ask(only.subject, only.data, only.headers())).data)
-            self._failing_since = None
-            if answer.get("duplicate"):
-                raise JetStreamRefusal(400, 10201, "this message was sent before")
-            return int(answer["seq"])
+            return self._stored_at(await self._ask(only.subject, only.data, only.headers()))
         async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
             return await self._put_batch(messages)
 
+    def put_soon(self, message: NewMessage, stored: Callable[[int | Exception], None]) -> None:
+        """The same for one message, without a task that waits: `stored` is called once, later, with the place or with
+        what `put` would have raised."""
+
+        def settle(answer: Answer | Exception) -> None:
+            self._client.drop(place)
+            try:
+                if isinstance(answer, Exception):
+                    raise answer
+                if answer.status == "503":
+                    raise nats.errors.NoRespondersError
+                seq = self._stored_at(answer)
+            except Exception as exc:
+                stored(exc)
+            else:
+                stored(seq)
+
+        place = self._client.expect(settle, TRY_S)
+        try:
+            self._send(message.subject, message.data, place, message.headers())
+        except Exception as exc:
+            self._client.drop(place)
+            asyncio.get_running_loop().call_soon(stored, exc)
+
+    def _stored_at(self, answer: Answer) -> int:
+        try:
+            told = _decode_stored(answer.data)
+        except msgspec.DecodeError as exc:
+            raise OSError(f"the server answered with {answer.data[:40]!r}") from exc
+        if told.error is not None:
+            raise JetStreamRefusal(told.error.code, told.error.err_code, told.error.description)
+        self._failing_since = None
+        if told.duplicate:
+            raise JetStreamRefusal(400, 10201, "this message was sent before")
+        return told.seq
+
     async def _put_batch(self, messages: Sequence[NewMessage]) -> int:
-        reply, future = self._expect()
-        batch = f"{self._inbox[7:]}-{self._count:x}"
+        limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
+        reply, future = self._expect(limit_s)
+        batch = reply.removeprefix("_INBOX.").replace(".", "-")
 
-        def first_answered(answer: Any) -> None:
+        def first_answered(answer: Answer | Exception) -> None:
             """The server says at once when a batch cannot begin, and nothing at all to its end."""
-            if not isinstance(answer, Exception) and answer.data:
-                with contextlib.suppress(KeyError):
-                    self._waiting[reply](answer)
+            if isinstance(answer, Answer) and answer.data and not future.done():
+                future.set_result(answer)
 
-        first = self._register(first_answered)
+        first = self._client.expect(first_answered, limit_s)
         try:
             for number, message in enumerate(messages, 1):
                 headers = message.headers() | {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
                 if number == len(messages):
                     headers["Nats-Batch-Commit"] = "1"
                 to = reply if number == len(messages) else first if number == 1 else ""
-                await self._send(message.subject, message.data, to, headers)
-            limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
-            answer = _judged((await asyncio.wait_for(future, limit_s)).data)
-            self._failing_since = None
-            return int(answer["seq"])
+                self._send(message.subject, message.data, to, headers)
+            return self._stored_at(await future)
         finally:
-            self._waiting.pop(reply, None)
-            self._waiting.pop(first, None)
+            self._client.drop(reply)
+            self._client.drop(first)
 
     async def put_surely(self, stream: str, message: NewMessage) -> int:
         """Stores one message that may be stored twice."""
@@ -411,7 +436,3 @@ def _judged(data: bytes) -> dict[str, Any]:
     if (error := answer.get("error")) is not None:
         raise JetStreamRefusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
     return answer
-
-
-def _status(message: Any) -> str:
-    return str((message.headers or {}).get("Status", ""))

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -26,7 +25,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_thread import LoopThread
+from wakelog.engines.loop_engine import Arrivals, LoopEngine
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
@@ -41,19 +40,19 @@ from wakelog.engines.nats.session_list import SessionList
 from wakelog.engines.nats.streams import MONITOR_PORT, StoreStreams
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
-from wakelog.errors import NotFoundError, UnavailableError, WakelogError
+from wakelog.errors import NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 from wakelog.model.shards import IndexDatabase, ShardChange, ShardPlacement
 
 PAGE = 200
 T = TypeVar("T")
-_INHERITED: list[Any] = []
 
 
-class NatsEngine:
+class NatsEngine(LoopEngine):
     """A namespace of a store on a NATS cluster."""
 
+    loop_name = "wakelog nats"
     durability = "synced"
     index_url = ""
     """The PostgreSQL database that keeps the index of all who ask; empty: each machine keeps its own."""
@@ -78,7 +77,6 @@ class NatsEngine:
         self._replicas, self._shards = replicas, shards
         self._monitors, self._vouched = list(monitors), vouched
         self._patience_s, self._options = patience_s, options or {}
-        self._closed = False
         self._begin()
         try:
             self._run(lambda: self._prepare(create))
@@ -87,8 +85,7 @@ class NatsEngine:
             raise
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._loop = LoopThread("wakelog nats")
+        super()._begin()
         subjects = Subjects(self.store, self.ns)
         self._connection = NatsConnection(self.servers, self._options, self._patience_s)
         self._subjects = subjects
@@ -99,6 +96,7 @@ class NatsEngine:
         self._tails = SessionTails(self._connection, subjects, self._layout)
         self._reader = SessionReader(self._connection, subjects, self._tails)
         self._lanes = AppendLanes(self._connection, subjects, self._layout, self._tails, self._reader)
+        self._arrivals = Arrivals(self._loop, self._lanes.put)
         self._names = NameBook(self._connection, subjects, self._tails)
         self._removal = SessionRemoval(self._connection, subjects, self._tails, self._reader, self._lanes, self._names)
         self._list = SessionList(self._connection, subjects, self._layout, self._tails)
@@ -159,7 +157,8 @@ class NatsEngine:
         assert commits, "nothing was submitted"
         self._check()
         pending = LanedAppend(commits)
-        self._loop.soon(self._lanes.put, pending)
+        self._lanes.draft(pending)
+        self._arrivals.put(pending)
         return pending
 
     # Reading
@@ -262,7 +261,7 @@ class NatsEngine:
         """Does something when the sessions have no append under way from here."""
         self._check()
         pending = LanedAppend(commits, work)
-        self._loop.soon(self._lanes.put, pending)
+        self._arrivals.put(pending)
         return pending.result()
 
     # News
@@ -330,40 +329,19 @@ class NatsEngine:
             return
         self._closed = True
 
-        async def end() -> None:
-            with contextlib.suppress(Exception):
-                await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
-            with contextlib.suppress(Exception):
-                await self._connection.close()
-            if left := asyncio.all_tasks() - {asyncio.current_task()}:
-                for task in left:
-                    task.cancel()
-                await asyncio.wait(left, timeout=5)
+        async def drain() -> None:
+            self._arrivals.take_all()
+            await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
 
-        if self._pid == os.getpid():
-            with contextlib.suppress(Exception):
-                self._loop.run(end())
-            self._loop.stop()
+        self._end(drain, self._connection.close)
+        self._arrivals.refuse_all()
         self._bells.ring_all()
 
-    def _check(self) -> None:
-        if self._closed:
-            raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        if self._pid != os.getpid():
-            # A forked child: the loop and its connection are the parent's, which goes on with them.
-            _INHERITED.append((self._loop, self._connection))
-            self._begin()
-            self._run(self._layout.load)
+    def _belongings(self) -> tuple[Any, ...]:
+        return (self._connection,)
 
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Does something on the loop, and waits for it."""
-        self._check()
-        return self._await(work())
+    def _return(self) -> None:
+        self._run(self._layout.load)
 
-    def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            return self._loop.run(work)
-        except WakelogError:
-            raise
-        except Exception as exc:
-            raise translated(exc) from exc
+    def _translated(self, exc: Exception) -> WakelogError:
+        return translated(exc)

@@ -65,6 +65,13 @@ class SessionTails:
         if tail.head.name:
             _put(self._names, session, tail.head.name)
 
+    def advance(self, before: SessionTail, head: Head, seq: int) -> None:
+        """A commit was stored behind a tail that is kept here: what else is known of the session stays."""
+        session = head.session
+        _put(self._tails, session, SessionTail(before.shard, seq, head, before.has_lists))
+        _put(self._newest, session, max(seq, self._newest.get(session, 0)))
+        self.note_place(session, head.seq, seq)
+
     def forget(self, session: SessionId) -> None:
         self._tails.pop(session, None)
 

@@ -6,9 +6,9 @@ commits that belong together, take the careful way: judged and stored in one tra
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from copy import copy
 from typing import Any
 
@@ -16,6 +16,7 @@ import asyncpg
 import msgspec
 
 from wakelog.engine import Known, head_after, judge
+from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.connections import ConnectionPool
 from wakelog.engines.postgres.errors import translated
@@ -29,18 +30,20 @@ RETRIES = 50
 _RETRIED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
 
 
-class BatchedAppend:
+class BatchedAppend(AppendAnswer):
     """An append under way."""
 
-    def __init__(self, commits: tuple[Commit, ...]) -> None:
-        self.commits = commits
+    def __init__(self, commits: tuple[Commit, ...], stored: Callable[[], None] = lambda: None) -> None:
+        """`stored` is called on the loop when it is."""
+        super().__init__(commits)
+        self._stored = stored
         # Packed by whoever appends and not on the loop, where all the others would wait for it.
         self.row = _given(commits[0]) if _is_plain(commits) else None
         """What goes into a batch; None for what takes the careful way."""
-        self.future: concurrent.futures.Future[Head] = concurrent.futures.Future()
 
-    def result(self) -> Head:
-        return self.future.result()
+    def give(self, head: Head) -> None:
+        super().give(head)
+        self._stored()
 
 
 class AppendQueue:
@@ -116,7 +119,7 @@ class AppendQueue:
             stored = {}  # one of them cannot be stored; which one shows when they go one by one
         except Exception as exc:
             for pending in batch:
-                pending.future.set_exception(copy(translated(exc)))
+                pending.refuse(copy(translated(exc)))
             return
         for pending in batch:
             commit = pending.commits[0]
@@ -125,13 +128,13 @@ class AppendQueue:
                 await self._settle(pending)
             else:
                 head = msgspec.structs.replace(head_after(commit), fork=fork_from(row), name=row["name"])
-                pending.future.set_result(head)
+                pending.give(head)
 
     async def _settle(self, pending: BatchedAppend) -> None:
         try:
-            pending.future.set_result(await self.store(pending.commits))
+            pending.give(await self.store(pending.commits))
         except Exception as exc:
-            pending.future.set_exception(translated(exc))
+            pending.refuse(translated(exc))
 
     async def store(self, commits: tuple[Commit, ...], then: Any = None) -> Head:
         """Stores commits that belong together, and does what belongs to them, in one transaction."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -28,7 +27,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_thread import LoopThread
+from wakelog.engines.loop_engine import Arrivals, LoopEngine
 from wakelog.engines.postgres import deletion, distribution, feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
@@ -47,12 +46,12 @@ NOTIFY_S = 0.005
 CHANNEL = "wakelog"
 _END = 1 << 62
 T = TypeVar("T")
-_INHERITED: list[Any] = []
 
 
-class PostgresEngine:
+class PostgresEngine(LoopEngine):
     """A namespace of a PostgreSQL database."""
 
+    loop_name = "wakelog postgres"
     durability = "synced"
     keeps_index = True
     """Whether the index is kept in this database too; the store's settings decide."""
@@ -75,7 +74,6 @@ class PostgresEngine:
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
-        self._closed = False
         self._begin()
         try:
             self._ask(lambda db: self._prepare(db, create, distributed, shards))
@@ -86,8 +84,7 @@ class PostgresEngine:
             raise
 
     def _begin(self) -> None:
-        self._pid = os.getpid()
-        self._loop = LoopThread("wakelog postgres")
+        super()._begin()
         self._bells: set[threading.Event] = set()
         self._listener: Any = None
         self._listening = asyncio.Lock()
@@ -100,6 +97,7 @@ class PostgresEngine:
             self._loop.stop()
             raise
         self._line = AppendQueue(self._connections, self.ns)
+        self._arrivals = Arrivals[BatchedAppend](self._loop, lambda pending: self._line.put(pending))
         if self.is_distributed:
             self._await(self._route())
 
@@ -168,18 +166,16 @@ class PostgresEngine:
     def submit(self, *commits: Commit) -> BatchedAppend:
         assert commits, "nothing was submitted"
         self._check()
-        pending = BatchedAppend(commits)
-        pending.future.add_done_callback(self._tell)
-        self._loop.soon(self._line.put, pending)
+        pending = BatchedAppend(commits, self._tell)
+        self._arrivals.put(pending)
         return pending
 
-    def _tell(self, future: Any) -> None:
-        """Called on the loop when an append is answered."""
-        if future.exception() is None:
-            for bell in tuple(self._bells):
-                bell.set()
-            if self._notifying is None or self._notifying.done():
-                self._notifying = asyncio.get_running_loop().create_task(self._notify())
+    def _tell(self) -> None:
+        """Called on the loop when an append was stored."""
+        for bell in tuple(self._bells):
+            bell.set()
+        if self._notifying is None or self._notifying.done():
+            self._notifying = asyncio.get_running_loop().create_task(self._notify())
 
     async def _notify(self) -> None:
         """A hint to other processes, one for all that was stored meanwhile. Nobody depends on it, so it need not be
@@ -419,57 +415,37 @@ class PostgresEngine:
             return
         self._closed = True
 
-        async def end() -> None:
-            """Whatever fails here, the rest is closed all the same: a connection left open is one less for others."""
-            with contextlib.suppress(Exception):
-                await self._line.drain()
+        async def drain() -> None:
+            self._arrivals.take_all()
+            await self._line.drain()
+
+        async def end_notifying() -> None:
             if self._notifying is not None:
                 self._notifying.cancel()
                 await asyncio.wait({self._notifying})
-            with contextlib.suppress(Exception):
-                await self._connections.close()
-            if waiting := asyncio.all_tasks() - {asyncio.current_task()}:
-                for task in waiting:
-                    task.cancel()  # a caller in another thread still waits for it
-                await asyncio.wait(waiting, timeout=5)  # a connection being opened is let go of on the way
+
+        async def disconnect() -> None:
             for connection in (self._listener, self._notifier):
                 if connection is not None:
                     with contextlib.suppress(Exception):  # the driver cuts off what it cannot close
                         await connection.close(timeout=1)
 
-        if self._pid == os.getpid():
-            with contextlib.suppress(Exception):
-                self._loop.run(end())
-            self._loop.stop()
+        # Whatever fails, the rest is closed all the same: a connection left open is one less for others.
+        self._end(drain, end_notifying, self._connections.close, last=disconnect)
+        self._arrivals.refuse_all()
+
+    def _belongings(self) -> tuple[Any, ...]:
+        return self._connections, self._line, self._listener, self._notifier
+
+    def _translated(self, exc: Exception) -> WakelogError:
+        return translated(exc)
 
     def _key(self, session: SessionId) -> tuple[str, str, str]:
         return self.ns, root_of(session), session
 
-    def _check(self) -> None:
-        if self._closed:
-            raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        if self._pid != os.getpid():
-            # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
-            # connection says good-bye, and the server would end the parent's.
-            _INHERITED.append((self._loop, self._connections, self._line, self._listener, self._notifier))
-            self._begin()
-
     def _ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """Does something with a connection."""
         return self._run(lambda: self._connections.ask(work))
-
-    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Does something on the loop, and waits for it."""
-        self._check()
-        return self._await(work())
-
-    def _await(self, work: Coroutine[Any, Any, T]) -> T:
-        try:
-            return self._loop.run(work)
-        except WakelogError:
-            raise
-        except Exception as exc:
-            raise translated(exc) from exc
 
     def _fetch(self, statement: str, *values: Any) -> list[Any]:
         return self._ask(lambda db: db.fetch(statement, *values))

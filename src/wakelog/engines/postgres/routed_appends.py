@@ -77,7 +77,7 @@ class RoutedAppends(AppendQueue):
         finally:
             del self._lines[root]
             for pending in line:  # only when this task was cancelled: the engine is being closed
-                pending.future.set_exception(UnavailableError("the store was closed", kind="store-closed"))
+                pending.refuse(UnavailableError("the store was closed", kind="store-closed"))
 
     async def _send_one(self, pending: BatchedAppend) -> None:
         commit = pending.commits[0]
@@ -92,12 +92,12 @@ class RoutedAppends(AppendQueue):
         except (asyncpg.DataError, asyncpg.FeatureNotSupportedError):
             stored = None  # it cannot be stored, or not in one statement: which of them shows the careful way
         except Exception as exc:
-            pending.future.set_exception(translated(exc))
+            pending.refuse(translated(exc))
             return
         if stored is None or about is None:
             await self._settle(pending)
         else:
-            pending.future.set_result(msgspec.structs.replace(head_after(commit), fork=about[0], name=about[1]))
+            pending.give(msgspec.structs.replace(head_after(commit), fork=about[0], name=about[1]))
 
     def _append_of(self, commit: Commit, pending: BatchedAppend) -> tuple[str, tuple[Any, ...]]:
         assert pending.row is not None

@@ -1,0 +1,44 @@
+"""The answer to an append that is under way: given once, on a loop, and waited for in other threads.
+
+A lock is all that this takes. The futures of the standard library also cancel, count and notify, and cost a caller and
+the loop several times as much, on each commit."""
+
+from __future__ import annotations
+
+import threading
+
+from wakelog.model.records import Commit, Head
+
+
+class AppendAnswer:
+    """Commits that were submitted together, and what became of them."""
+
+    def __init__(self, commits: tuple[Commit, ...]) -> None:
+        self.commits = commits
+        self._head: Head | None = None
+        self._error: BaseException | None = None
+        self._gate = threading.Lock()
+        self._gate.acquire()
+
+    @property
+    def is_given(self) -> bool:
+        return self._head is not None or self._error is not None
+
+    def give(self, head: Head) -> None:
+        """The first answer counts."""
+        if not self.is_given:
+            self._head = head
+            self._gate.release()
+
+    def refuse(self, exc: BaseException) -> None:
+        if not self.is_given:
+            self._error = exc
+            self._gate.release()
+
+    def result(self) -> Head:
+        with self._gate:
+            pass  # it is open from the moment that there is an answer
+        if self._error is not None:
+            raise self._error
+        assert self._head is not None
+        return self._head
