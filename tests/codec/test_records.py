@@ -5,7 +5,6 @@ import functools
 import hashlib
 import io
 import json
-import threading
 from typing import Any
 
 import msgspec
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.codec import records
 from wakelog.codec.chain import hash_body, join_body, link
 from wakelog.codec.pack import pack, pack_snapshot, unpack, unpack_snapshot
 from wakelog.codec.records import (
@@ -310,18 +308,3 @@ def test_any_bytes_are_unpacked_or_told_as_damage(data: bytes) -> None:
         for prefix in (b"", b"\x00", b"\x01"):
             with contextlib.suppress(CorruptLogError):
                 each(prefix + data)
-
-
-def test_a_decoder_is_made_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """msgspec describes a struct when it first meets it; a thread that met it half described ended the process."""
-    decoders, made, others = records._Decoders(), msgspec.json.Decoder, list[bool]()
-
-    def make(cls: type[ev.Event]) -> Any:
-        other = threading.Thread(target=lambda: others.append(decoders._lock.acquire(blocking=False)))
-        other.start()
-        other.join()
-        return made(cls)
-
-    monkeypatch.setattr(msgspec.json, "Decoder", make)
-    assert decoders["turn.ended"](b"{}") == ev.TurnEnded()
-    assert others == [False]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import os
-import threading
 from collections.abc import Callable
 from typing import Any, Literal, get_args, get_origin
 
@@ -13,6 +11,7 @@ import msgspec
 
 from wakelog.codec.envelope import is_encrypted, refusal
 from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
+from wakelog.model.described import described
 from wakelog.model.events import KINDS, Cost, Event, Failure, Foreign
 from wakelog.model.payloads import Payload, PayloadRef
 from wakelog.model.records import FORMAT_VERSION, Header, Record
@@ -30,28 +29,15 @@ _decode_body = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _Decoders(dict[str, Callable[[bytes], Event]]):
-    """kind → how its body is decoded. Made when first needed: all of them take longer than a command has time for.
-
-    One at a time: msgspec describes a struct when it first meets it, and while it looks at the annotations another
-    thread could meet the same struct, half described. Decoding by that ends the process.
-    """
-
-    def __init__(self) -> None:
-        self.renew_lock()
-
-    def renew_lock(self) -> None:
-        self._lock = threading.RLock()
+    """kind → how its body is decoded. Made when first needed: all of them take longer than a command has time for."""
 
     def __missing__(self, kind: str) -> Callable[[bytes], Event]:
-        with self._lock:
-            self[kind] = decode = msgspec.json.Decoder(KINDS[kind]).decode
+        self[kind] = decode = msgspec.json.Decoder(described(KINDS[kind])).decode
         return decode
 
 
 _decoders = _Decoders()
-msgspec.json.Decoder(tuple[Cost, Failure, PayloadRef])  # described now, because others ask for them too
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_decoders.renew_lock)  # another thread may have held it
+described(tuple[Cost, Failure, PayloadRef])  # others convert to these
 
 
 class _Fold(msgspec.Struct):
@@ -100,7 +86,7 @@ class _Version(msgspec.Struct):
 def refuse_newer(data: bytes, field: str) -> None:
     """UnsupportedError when a JSON object says that it is of a format version to come."""
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        version = getattr(msgspec.json.decode(data, type=_Version), field)
+        version = getattr(msgspec.json.decode(data, type=described(_Version)), field)
         if version > FORMAT_VERSION:
             raise UnsupportedError(
                 f"this was written in format version {version}; this wakelog reads up to {FORMAT_VERSION}",

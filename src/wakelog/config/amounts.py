@@ -26,12 +26,10 @@ def parse_age(text: str) -> int | None:
 
 
 def parse_interval(text: str) -> float:
-    """Seconds between two rounds of something that goes on."""
+    """Seconds between two rounds of something that goes on, or until it stops."""
     match = _INTERVAL.fullmatch(text.strip().lower())
     if match is None or not int(match[1]):
-        raise InvalidInputError(
-            f"{text!r} is not a time between two rounds", kind="bad-interval", hint="use 30s, 10m, 1h or 1d"
-        )
+        raise InvalidInputError(f"{text!r} is not a length of time", kind="bad-interval", hint="use 30s, 10m, 1h or 1d")
     return float(int(match[1]) * _SECONDS[match[2]])
 
 

@@ -37,6 +37,7 @@ from wakelog.codec.envelope import key_id_of
 from wakelog.encryption.tree_key import SIZE, TreeKey, _aead
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.key_source import HINT, read_secret, shown
+from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 
 VERSION = 1
@@ -296,8 +297,8 @@ class KeyRing:
         self._size = data.rfind(b"\n") + 1
         try:
             first, *rest = data[: self._size].splitlines() or [b""]
-            top = msgspec.json.decode(first, type=_Top)
-            lines = [msgspec.json.decode(line, type=RingKey) for line in rest]
+            top = msgspec.json.decode(first, type=described(_Top))
+            lines = [msgspec.json.decode(line, type=described(RingKey)) for line in rest]
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise CorruptLogError(
                 f"{self.path} is not a key ring: {exc}", kind="bad-key-ring", hint="restore it from its backup"

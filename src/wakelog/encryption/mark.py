@@ -6,6 +6,7 @@ import msgspec
 
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotAllowedError, UnsupportedError
+from wakelog.model.described import described
 
 NAME = "encryption"
 HINT = "wakelog store create NEW --encrypt KEY, then wakelog store copy NEW"
@@ -24,7 +25,7 @@ def ring_of(engine: Engine) -> str | None:
     if not value:
         return None
     try:
-        mark = msgspec.json.decode(value, type=_StoreMark)
+        mark = msgspec.json.decode(value, type=described(_StoreMark))
     except msgspec.DecodeError as exc:
         raise CorruptLogError("what the store says about its encryption cannot be read", kind="bad-mark") from exc
     if mark.v > _VERSION:

@@ -35,6 +35,9 @@ from wakelog.model.values import Value
 MAX_TOTAL_BYTES = 256_000_000
 BAD_NAME = "its name is not UTF-8"
 
+_decode_seen = msgspec.msgpack.Decoder(dict[str, ManifestEntry]).decode
+_decode_picture = msgspec.msgpack.Decoder(tuple[int, dict[str, ManifestEntry]]).decode
+
 
 class Picture(msgspec.Struct, frozen=True, eq=False, weakref=True):
     """The roots at one moment. Each entry goes by its path in the log."""
@@ -116,7 +119,7 @@ class Capture:
             if data is None:
                 return None
             self._contents.forget(f"picture {key}")
-            at_ns, seen = msgspec.msgpack.decode(data, type=tuple[int, dict[str, ManifestEntry]])
+            at_ns, seen = _decode_picture(data)
             picture = Picture(seen, self._tick, at_ns)
             self._live.add(picture)
             return picture
@@ -131,7 +134,7 @@ class Capture:
         if not self._is_loaded:
             self._is_loaded = True
             if (data := self._contents.load("last")) is not None:
-                self._last = msgspec.msgpack.decode(data, type=dict[str, ManifestEntry])
+                self._last = _decode_seen(data)
         seen = self._scanner.scan(self._last)
         if self._contents.path is not None and seen != self._last:
             self._contents.save("last", msgspec.msgpack.encode(seen))
@@ -149,7 +152,7 @@ class Capture:
         pictures = [self._last, *(picture.seen for picture in self._live)]
         for key in self._contents.kept_keys():
             if key.startswith("picture ") and (data := self._contents.load(key)) is not None:
-                pictures.append(msgspec.msgpack.decode(data, type=tuple[int, dict[str, ManifestEntry]])[1])
+                pictures.append(_decode_picture(data)[1])
         self._contents.drop_except({seen.hash for picture in pictures for seen in picture.values()})
 
     def _candidates(self, picture: Picture, now: dict[str, ManifestEntry]) -> list[str]:

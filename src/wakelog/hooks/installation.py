@@ -22,6 +22,7 @@ from wakelog.hooks import hook_entries, mcp_entries
 from wakelog.hooks.agents import HookedAgent, Scope
 from wakelog.hooks.json_text import BadJsonError, Insertion, insert, take_back
 from wakelog.hooks.spool import data_folder, prepare_gaps
+from wakelog.model.described import described
 from wakelog.store.url import chosen_url, user_store
 
 RECEIPTS = "enabled.json"
@@ -245,7 +246,7 @@ def receipts() -> list[Receipt]:
     """What is enabled, as far as this user's data folder knows."""
     file = Path(data_folder()) / RECEIPTS
     try:
-        return msgspec.json.decode(file.read_bytes(), type=list[Receipt])
+        return msgspec.json.decode(file.read_bytes(), type=described(list[Receipt]))
     except FileNotFoundError:
         return []
     except (msgspec.MsgspecError, OSError) as exc:

@@ -30,6 +30,7 @@ import msgspec
 
 from wakelog.atomic_file import atomic_file
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.described import described
 
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
@@ -205,7 +206,7 @@ class Keys:
 
 def _read(path: Path) -> list[Key]:
     try:
-        content = msgspec.json.decode(path.read_bytes(), type=_Content)
+        content = msgspec.json.decode(path.read_bytes(), type=described(_Content))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise CorruptLogError(
             f"{path} cannot be read: {exc}", kind="bad-key-file", hint="repair it, or remove it"

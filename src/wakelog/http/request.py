@@ -18,6 +18,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.http.routes import Route
 from wakelog.http.shares import Requester, ShareGrant
 from wakelog.http.state import Server, Settings
+from wakelog.model.described import described
 
 NDJSON = "application/x-ndjson"
 SPOOL_MAX = 8 << 20
@@ -101,7 +102,7 @@ def decode_query(query: bytes, wanted: type) -> Any:
         else:
             given[name] = value
     try:
-        found: Any = msgspec.convert(given, wanted, strict=False)
+        found: Any = msgspec.convert(given, described(wanted), strict=False)
     except msgspec.ValidationError as exc:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(wanted))
         raise InvalidInputError(f"the query is wrong: {exc}", kind="bad-request", hint=f"it takes {known}") from exc
@@ -166,8 +167,8 @@ def _decoded(data: bytes, media: str, wanted: Any) -> Any:
         )
     try:
         if media == MSGPACK:
-            return msgspec.msgpack.decode(data, type=wanted)
-        return msgspec.json.decode(data, type=wanted)
+            return msgspec.msgpack.decode(data, type=described(wanted))
+        return msgspec.json.decode(data, type=described(wanted))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
         raise InvalidInputError(f"the body is wrong: {exc}", kind="bad-request") from exc
 

@@ -18,6 +18,7 @@ from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model import events as ev
+from wakelog.model.described import described
 from wakelog.model.events import Trust
 from wakelog.model.payloads import as_ref, without_bytes
 from wakelog.model.records import EventDraft, Head
@@ -217,7 +218,7 @@ class EventIn(Question, frozen=True):
             )
         body = {k: _from_base64(v) if k in cls.payload_fields else v for k, v in self.body.items()}
         try:
-            return msgspec.convert(body, cls)
+            return msgspec.convert(body, described(cls))
         except (msgspec.ValidationError, RecursionError) as exc:
             raise InvalidInputError(f"the body does not fit {self.kind}: {exc}", kind="bad-event") from exc
 

@@ -15,6 +15,7 @@ import msgspec
 
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.http.keys import PREFIX, Key, Keys
+from wakelog.model.described import described
 
 if TYPE_CHECKING:
     from wakelog.engines.nats.notes import ClusterNotes
@@ -43,7 +44,7 @@ class SharedNotes:
         """The keys, by what is noted of each."""
         found = self._notes.of(_KEY).values()
         try:
-            return {content: msgspec.json.decode(content, type=Key) for content in found}
+            return {content: msgspec.json.decode(content, type=described(Key)) for content in found}
         except msgspec.DecodeError as exc:
             raise CorruptLogError(f"a key in the database cannot be read: {exc}", kind="bad-key-file") from exc
 

@@ -14,6 +14,7 @@ from wakelog.errors import InvalidInputError
 from wakelog.index.connection import Connection, Texts, as_rows, no_text
 from wakelog.index.results import AsOf, EventInfo, Page, SessionInfo
 from wakelog.index.scope import Scope, check_limit, scope_of
+from wakelog.model.described import described
 
 R = TypeVar("R", bound=msgspec.Struct)
 
@@ -179,7 +180,8 @@ def list_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any
     found: Any = reading.db.execute(sql, values).fetchall()
     rows = found[:limit]
     names = kind.__struct_fields__
-    made = tuple(msgspec.convert(dict(zip(names, _opened(names, row), strict=True)), kind) for row in rows)
+    struct = described(kind)
+    made = tuple(msgspec.convert(dict(zip(names, _opened(names, row), strict=True)), struct) for row in rows)
     token = f"{rows[-1][-1]}:{rows[-1][0]}:{rows[-1][1]}" if len(found) > limit else ""
     return Page(made, reading.as_of, token)
 

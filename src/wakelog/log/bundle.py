@@ -97,6 +97,11 @@ class _End(msgspec.Struct, frozen=True):
     sha256: str
 
 
+_decode_first = msgspec.json.Decoder(_First).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_end = msgspec.json.Decoder(_End).decode
+
+
 def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:
     """Writes a session and its ancestry to `out`; returns the head it holds. Nothing that ancestors did beyond the
     shared part goes along, unless `beyond` says that what the proof needs may (bundle_ancestry.py). With `encrypted`
@@ -221,7 +226,7 @@ def _session_of(data: bytes, size_max: int) -> SessionId:
     try:
         top = next(_read_lines(io.BytesIO(data), size_max), b"")
         refuse_newer(top, "wakelog")
-        return parse_session_id(msgspec.json.decode(top, type=_First).session)
+        return parse_session_id(_decode_first(top).session)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         _refuse(str(exc), exc)
 
@@ -238,13 +243,13 @@ def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
     try:
         refuse_newer(top, "wakelog")
         digest.update(top)
-        reader = _Reader(msgspec.json.decode(top, type=_First))
+        reader = _Reader(_decode_first(top))
         for line in lines:
             # Only the line after it tells that a line is not the end.
             commits.append(reader.commit(last))
             digest.update(last)
             last, count = line, count + 1
-        end = msgspec.json.decode(last, type=_End)
+        end = _decode_end(last)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
         _refuse(str(exc), exc)
     except (ValueError, binascii.Error) as exc:
@@ -277,7 +282,7 @@ class _Reader:
         self._seen: set[str] = set()
 
     def commit(self, line: bytes) -> Commit:
-        value = msgspec.json.decode(line, type=_Line)
+        value = _decode_line(line)
         segment = self._segments.get(value.session)
         if segment is None or root_of(parse_session_id(value.session)) != self._tree:
             _refuse(f"a commit is of session {value.session}, which the first line does not name")

@@ -23,6 +23,7 @@ from wakelog.errors import CorruptLogError, NotFoundError, WakelogError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
 from wakelog.log.verify import verify
+from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 
@@ -180,7 +181,7 @@ def read_list(url: str, name: str = "") -> tuple[str, Archive]:
     name = name or next(iter(reversed(lists(url))), "")
     try:
         if name:
-            return name, msgspec.json.decode(objects.get(name), type=Archive)
+            return name, msgspec.json.decode(objects.get(name), type=described(Archive))
     except FileNotFoundError:
         pass
     except msgspec.DecodeError as exc:

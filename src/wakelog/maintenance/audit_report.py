@@ -22,6 +22,7 @@ from wakelog.index.results import TurnInfo
 from wakelog.log.verify import VerifyReport
 from wakelog.maintenance.audit import AuditEntry, audit_session
 from wakelog.maintenance.holds import Hold
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Anchor
 from wakelog.provenance.taint import Touched
@@ -138,7 +139,7 @@ NEVER_PROVEN = (
 def read_case(path: Path) -> AuditCase:
     """A case from a TOML file with `sessions`, and `title`, `question` and `by` if you like."""
     try:
-        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), AuditCase)
+        return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), described(AuditCase))
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as exc:

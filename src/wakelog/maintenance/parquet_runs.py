@@ -11,6 +11,7 @@ import msgspec
 
 from wakelog.engines.objects import Objects
 from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 
 RUNS = "runs/"
@@ -55,7 +56,7 @@ def read_runs(objects: Objects, known: list[ArchiveRun] | None = None) -> list[A
     seen = {f"{RUNS}{run.run}.json" for run in found}
     for key in sorted(each.key for each in objects.list(RUNS) if each.key not in seen):
         try:
-            found.append(msgspec.json.decode(objects.get(key), type=ArchiveRun))
+            found.append(msgspec.json.decode(objects.get(key), type=described(ArchiveRun)))
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise CorruptLogError(f"{key} is not the list of a run: {exc}", kind="archive-differs") from exc
     found.sort(key=lambda run: run.run)

@@ -31,6 +31,7 @@ from wakelog.log.damage import every_id
 from wakelog.log.reader import sound_head
 from wakelog.log.verify import Fault, is_of_cache, verify_session
 from wakelog.maintenance.shards import require_shards
+from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
 from wakelog.store.index_place import has_index, index_path
@@ -263,7 +264,7 @@ def _read(store: Store, name: str) -> Pass | None:
     marks = store.engine.abilities.marks
     value = marks.mark(name) if marks is not None else None
     try:
-        return msgspec.json.decode(value, type=Pass) if value else None
+        return msgspec.json.decode(value, type=described(Pass)) if value else None
     except msgspec.DecodeError:
         return None
 

@@ -27,6 +27,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.log.reader import Entry
+from wakelog.model.described import described
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.model.values import check_text
@@ -107,7 +108,7 @@ def as_findings(found: Found) -> tuple[RuleFinding, ...]:
     for each in findings:
         if not isinstance(each, RuleFinding):
             raise TypeError(f"a rule returns findings, not {type(each).__name__}")
-        msgspec.convert(msgspec.to_builtins(each), RuleFinding)  # a struct does not check what it is made of
+        msgspec.convert(msgspec.to_builtins(each), described(RuleFinding))  # a struct does not check what it is made of
         check_text(each.flag + each.message, "a finding")
     return findings
 

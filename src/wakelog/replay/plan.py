@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.patch import MISSING, child_of, escape, get, tokens_of
@@ -140,7 +141,7 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
             document = msgspec.json.decode(text)
             if type(document) is dict and "steps" not in document:
                 document = document.get("data")  # as `wakelog replay --plan --json` answers
-            plan = msgspec.convert(document, Plan)
+            plan = msgspec.convert(document, described(Plan))
         except msgspec.DecodeError as exc:
             raise InvalidInputError(
                 f"this is not a plan: {exc}", kind="bad-plan", hint="wakelog replay SEL --plan --json writes one"
@@ -178,7 +179,7 @@ def as_reference(value: Value) -> Reference | None:
     if type(value) is not dict or "$use" not in value:
         return None
     try:
-        return msgspec.convert(value, Reference)
+        return msgspec.convert(value, described(Reference))
     except msgspec.ValidationError as exc:
         raise InvalidInputError(f"{value!r} is not a reference: {exc}", kind="bad-plan") from exc
 

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.model.described import described
 from wakelog.model.values import Value, check_value
 
 SUMMARY_MAX = 200
@@ -158,7 +159,7 @@ def _as_declared(declared: Any, value: Value) -> Any:
             with contextlib.suppress(ValueError):
                 return option.model_validate(value)
     try:
-        return msgspec.convert(value, declared, strict=False)
+        return msgspec.convert(value, described(declared), strict=False)
     except (msgspec.ValidationError, TypeError, ValueError):
         return value
 

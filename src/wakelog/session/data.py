@@ -16,6 +16,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.model import events as ev
+from wakelog.model.described import described
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
 from wakelog.state.diff import diff
@@ -55,7 +56,7 @@ class DataType(Generic[S]):
                 return fresh  # type: ignore[no-any-return]
             if hasattr(self.kind, "model_validate"):
                 return self.kind.model_validate(fresh)  # type: ignore[no-any-return]
-            return msgspec.convert(fresh, self.kind)  # type: ignore[no-any-return]
+            return msgspec.convert(fresh, described(self.kind))  # type: ignore[no-any-return]
         except (msgspec.ValidationError, ValueError) as exc:
             raise InvalidInputError(
                 f"the data does not fit {self.name}: {exc}",

@@ -13,6 +13,7 @@ import msgspec
 from wakelog.diff.turn_diff import TurnDiff, turn_diff
 from wakelog.log.reader import Entry
 from wakelog.log.verify import VerifyReport, verify
+from wakelog.model.described import described
 from wakelog.model.document import State
 from wakelog.model.ids import Seq
 from wakelog.model.records import Anchor, Head
@@ -43,7 +44,7 @@ class SessionReads(Base[S]):
 
     def state(self, at: Where = None) -> State:
         """Returns the typed state at a point, or now."""
-        return msgspec.convert(self.log.state(self._upto(at)), State)
+        return msgspec.convert(self.log.state(self._upto(at)), described(State))
 
     def events(self, **filters: Any) -> Iterator[Entry]:
         """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`; oldest

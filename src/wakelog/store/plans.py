@@ -15,6 +15,7 @@ import msgspec
 
 from wakelog.errors import NotAllowedError, NotFoundError
 from wakelog.log import Log
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import check_name
 from wakelog.model.values import Value
@@ -205,4 +206,4 @@ class StorePlans:
 
 def _plan(content: dict[str, Any]) -> Plan:
     fields = {key: value for key, value in content.items() if key != "pattern"}
-    return msgspec.convert(fields, Plan)
+    return msgspec.convert(fields, described(Plan))

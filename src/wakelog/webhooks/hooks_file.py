@@ -23,6 +23,7 @@ from urllib3.util import Url, parse_url
 
 from wakelog.atomic_file import atomic_file
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model.described import described
 from wakelog.model.events import Severity
 
 TOPICS: Final = ("flag", "approval", "failure", "budget")
@@ -64,7 +65,7 @@ def read_hooks(file: Path) -> tuple[Webhook, ...]:
     if unknown:
         raise _bad(file, f"{sorted(unknown)[0]!r} is not known; each hook is a table [[hook]]")
     try:
-        hooks = msgspec.convert(given.get("hook", []), tuple[Webhook, ...])
+        hooks = msgspec.convert(given.get("hook", []), described(tuple[Webhook, ...]))
     except msgspec.ValidationError as exc:
         raise _bad(file, str(exc)) from exc
     for hook in hooks:

@@ -17,6 +17,7 @@ import apsw
 import msgspec
 
 from wakelog.errors import NotAllowedError, NotFoundError
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 
 _SCHEMA = """
@@ -138,7 +139,9 @@ class Positions:
                 (hook,),
             ).fetchall()
         names = RefusedMessage.__struct_fields__
-        return tuple(msgspec.convert(dict(zip(names, row, strict=True)), RefusedMessage) for row in rows)
+        return msgspec.convert(
+            [dict(zip(names, row, strict=True)) for row in rows], described(tuple[RefusedMessage, ...])
+        )
 
     def skip(self, hook: str, session: SessionId, at: int) -> RefusedMessage:
         """Gives up the message that a session is held up by: what follows it is sent next. NotFoundError when none

@@ -19,7 +19,7 @@ from wakelog.cli.output import Progress, is_url
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, counted, inert_line, iso, size
 from wakelog.config import settings as config
-from wakelog.config.amounts import parse_age
+from wakelog.config.amounts import parse_interval
 from wakelog.engine import MigrationStep, StoreFinding
 from wakelog.maintenance.check import check_store, require_migrations
 from wakelog.maintenance.info import StoreInfo, info
@@ -40,7 +40,9 @@ _DURABILITY = {
 
 
 @click.command("scrub")
-@click.option("--for", "for_", metavar="TIME", help="Stop after this long (10m, 2h); the next run continues there.")
+@click.option(
+    "--for", "for_", metavar="TIME", help="Stop after this long (30s, 10m, 2h); the next run continues there."
+)
 @click.option("--rate", type=click.IntRange(1), metavar="N", help="Read at most N events a second.")
 @click.option("--repair", is_flag=True, help="Rebuild caches and delete orphans; no event is lost.")
 @click.option("--anew", is_flag=True, help="Start at the first session, not where the last run stopped.")
@@ -56,14 +58,14 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
       wakelog store scrub --repair
       wakelog store scrub --all-replicas
     """
-    for_us = parse_age(for_) if for_ is not None else None
+    for_s = parse_interval(for_) if for_ is not None else None
     known = None if anew else open_pass(ctx.store)
     total = _events_of(ctx)
     with Progress(ctx, "verified events", total) as progress:
         progress(known.events if known else 0)
         done = scrub_store(
             ctx.store,
-            for_s=for_us / 1e6 if for_us is not None else None,
+            for_s=for_s,
             rate=rate,
             repair=repair,
             anew=anew,

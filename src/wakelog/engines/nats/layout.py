@@ -25,6 +25,7 @@ from wakelog.engines.nats.connection import NatsConnection, NewMessage
 from wakelog.engines.nats.errors import JetStreamRefusal
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.errors import InvalidInputError, UnavailableError
+from wakelog.model.described import described
 from wakelog.model.ids import SessionId, root_id, root_of
 
 SHARDS_MAX = 1024
@@ -76,7 +77,7 @@ class LayoutKeeper:
         if message is None:
             return False
         self._seq = message.seq
-        self.layout = msgspec.json.decode(message.data, type=StreamLayout)
+        self.layout = msgspec.json.decode(message.data, type=described(StreamLayout))
         return True
 
     async def followed(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -25,6 +25,7 @@ from wakelog.engines.remote import wire
 from wakelog.engines.remote.append_queue import Group, QueuedAppend, SendQueue
 from wakelog.engines.remote.connection import Connections, NoReplyError, Reply, UnreachableError
 from wakelog.errors import NotAllowedError, NotFoundError, UnavailableError, UnsupportedError
+from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
@@ -273,11 +274,11 @@ class RemoteEngine:
         media = reply.headers.get("content-type", "").partition(";")[0]
         try:
             if media == wire.PROBLEM:
-                raise wire.error_of(msgspec.json.decode(reply.content, type=wire.Problem))
+                raise wire.error_of(msgspec.json.decode(reply.content, type=described(wire.Problem)))
             if reply.status in (200, 201) and media == wire.MSGPACK:
-                return msgspec.msgpack.decode(reply.content, type=answer)
+                return msgspec.msgpack.decode(reply.content, type=described(answer))
             if reply.status in (200, 201) and media == wire.JSON:
-                return msgspec.json.decode(reply.content, type=answer)
+                return msgspec.json.decode(reply.content, type=described(answer))
         except msgspec.DecodeError as exc:
             raise _strange(self.url, reply) from exc
         raise _strange(self.url, reply)
