@@ -22,19 +22,9 @@ from typing import IO, Any
 import msgspec
 
 from wakelog.child_process import SignalForwarding
+from wakelog.importers import steps as st
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    TranscriptHead,
-    TurnDoneStep,
-)
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.instruments.writer_thread import RecordWriter
 from wakelog.model.events import Effect, FileChanged
@@ -48,7 +38,7 @@ _EFFECTS: dict[str, Effect] = {
     **dict.fromkeys(("edit", "delete", "move", "fs/write_text_file"), "write"),
     "think": "pure",
 }
-_OUTCOMES: dict[str, Outcome] = {"completed": "succeeded", "failed": "failed", "cancelled": "cancelled"}
+_OUTCOMES: dict[str, st.Outcome] = {"completed": "succeeded", "failed": "failed", "cancelled": "cancelled"}
 _OF_CLIENT = frozenset({"session/prompt", "session/cancel", "session/load", "session/set_mode", "session/set_model"})
 """What only a client says; the rest that names a session only an agent does."""
 _PIECE = 1 << 16
@@ -108,7 +98,7 @@ class _AcpSession:
     """One session: what is being said in it, and what was asked for."""
 
     def __init__(self, store: Store, id: str) -> None:
-        self.writer = SessionWriter(store, TranscriptHead(id, NAME), format=NAME, source="stdio", stat=(0, 0))
+        self.writer = SessionWriter(store, st.TranscriptHead(id, NAME), format=NAME, source="stdio", stat=(0, 0))
         self._clock = store.clock
         self._run = os.urandom(6).hex()
         self._count = 0
@@ -118,31 +108,31 @@ class _AcpSession:
         self._replies = 0
 
     def said(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
-        steps: list[Step] = []
+        steps: list[st.Step] = []
         if method == "session/prompt":
-            steps = [PromptStep(_content(params.get("prompt")))]
+            steps = [st.PromptStep(_content(params.get("prompt")))]
         elif method == "session/update":
             steps = list(self._update(params.get("update")))
         elif method.startswith(("fs/", "terminal/")) and "id" in message:
             given = {key: value for key, value in params.items() if key != "sessionId"}
-            steps = [*self._reply(), AskStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
+            steps = [*self._reply(), st.AskStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
         self._record(steps, message)
 
     def answered(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
         result, error = message.get("result"), message.get("error")
         told = str(error.get("message", "error")) if isinstance(error, dict) else ""
-        steps: list[Step] = []
+        steps: list[st.Step] = []
         if method == "session/prompt":
             steps = [*self._reply(result), _ended(result, told)]
         elif method.startswith(("fs/", "terminal/")):
             files = (_written(params),) if method == "fs/write_text_file" and not told else ()
-            outcome: Outcome = "failed" if told else "succeeded"
-            steps = [AnswerStep(self._rpc(message), result, outcome, told, files=files)]
+            outcome: st.Outcome = "failed" if told else "succeeded"
+            steps = [st.AnswerStep(self._rpc(message), result, outcome, told, files=files)]
         self._record(steps, message)
         if method == "session/prompt":
             self.writer.close()
 
-    def _update(self, update: Any) -> list[Step]:
+    def _update(self, update: Any) -> list[st.Step]:
         if not isinstance(update, dict):
             return []
         content = update.get("content")
@@ -155,16 +145,16 @@ class _AcpSession:
                 return self._call(update)
         return []
 
-    def _call(self, update: dict[str, Any]) -> list[Step]:
+    def _call(self, update: dict[str, Any]) -> list[st.Step]:
         id = str(update.get("toolCallId"))
-        steps: list[Step] = []
+        steps: list[st.Step] = []
         known = self._calls.get(id)
         if known is None:
             kind, title = str(update.get("kind") or "other"), str(update.get("title") or "")
             given = update.get("rawInput")
             self._calls[id] = known = {"is_open": True}
             asked = given if given is not None else {"title": title, "locations": update.get("locations")}
-            steps += [*self._reply(), AskStep(id, title or kind, asked, _EFFECTS.get(kind, "external"))]
+            steps += [*self._reply(), st.AskStep(id, title or kind, asked, _EFFECTS.get(kind, "external"))]
         outcome = _OUTCOMES.get(str(update.get("status")))
         if outcome is not None and known["is_open"]:
             known["is_open"] = False
@@ -172,10 +162,10 @@ class _AcpSession:
             output = _content([p.get("content") for p in dicts_in(update.get("content"))]) if output is None else output
             files = tuple(_diff(p) for p in dicts_in(update.get("content")) if p.get("type") == "diff")
             error = str(output)[:2000] if outcome == "failed" else ""
-            steps.append(AnswerStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
+            steps.append(st.AnswerStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
         return steps
 
-    def _reply(self, result: Any = None) -> list[Step]:
+    def _reply(self, result: Any = None) -> list[st.Step]:
         """What the agent has said since its last call."""
         words, thoughts = "".join(self._words), "".join(self._thoughts)
         self._words, self._thoughts = [], []
@@ -185,14 +175,14 @@ class _AcpSession:
         if not blocks and not usage.is_known:
             return []
         self._replies += 1
-        return [ReplyStep(f"{self._run}-{self._replies}", blocks, usage=usage, is_last=result is not None)]
+        return [st.ReplyStep(f"{self._run}-{self._replies}", blocks, usage=usage, is_last=result is not None)]
 
     def _rpc(self, message: dict[str, Any]) -> str:
         return f"{self._run}-rpc-{message['id']}"
 
-    def _record(self, steps: Sequence[Step], message: dict[str, Any]) -> None:
+    def _record(self, steps: Sequence[st.Step], message: dict[str, Any]) -> None:
         self._count += 1
-        record = SourceRecord(f"{self._run}/{self._count}", tuple(steps), self._clock(), rest=message)
+        record = st.SourceRecord(f"{self._run}/{self._count}", tuple(steps), self._clock(), rest=message)
         self.writer.take(record, 0)
 
     def close(self) -> None:
@@ -200,11 +190,11 @@ class _AcpSession:
         self.writer.close()
 
 
-def _ended(result: Any, error: str) -> TurnDoneStep:
+def _ended(result: Any, error: str) -> st.TurnDoneStep:
     if error:
-        return TurnDoneStep("failed", error)
+        return st.TurnDoneStep("failed", error)
     stop = result.get("stopReason") if isinstance(result, dict) else ""
-    return TurnDoneStep("interrupted" if stop == "cancelled" else "completed")
+    return st.TurnDoneStep("interrupted" if stop == "cancelled" else "completed")
 
 
 def _text(content: Any) -> str:

@@ -19,6 +19,8 @@ from wakelog.model.events import Cost, Effect, FileChanged
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
+ERROR_MAX = 2000
+"""So much is kept of what a failed call or turn says of itself."""
 Outcome = Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "interrupted"]
 
 
@@ -76,8 +78,6 @@ class AnswerStep(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     files: tuple[FileChanged, ...] = ()
     cost: Cost = Cost()
-    by: str = ""
-    """Who denied it."""
     child: str = ""
     """The transcript of the sub-agent that it was, by origin."""
 
@@ -188,7 +188,6 @@ class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str] = {}
     parent: str = ""
     """For a sub-agent's transcript, the origin of the one that it belongs to."""
-    title: str = ""
     name: str = ""
     """The session's name after the tool's prefix, unless another session has it; else the origin tells it."""
 

@@ -15,33 +15,20 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.chat import asks_of, blocks_of, text_of
 from wakelog.importers.common.shell_writes import shell_writes
 from wakelog.importers.common.tools import effect_of, shell_command
-from wakelog.importers.source.files import Sample, digest, document, storable
+from wakelog.importers.source.files import Sample, below_home, digest, document, storable
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    FinishStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    SpentStep,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
 TITLE = "mini-swe-agent"
+places = below_home(".config/mini-swe-agent/*.traj.json")
 _ACTION = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>\s*")
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>\s*", re.DOTALL)
@@ -50,12 +37,7 @@ _ISSUE = re.compile(
     r"<pr_description>\s*(?:Consider the following PR description:)?\s*(.*?)\s*</pr_description>", re.DOTALL
 )
 _ROLES = frozenset({"system", "user", "assistant", "tool", "exit"})
-ERROR_MAX = 2000
 GOAL_MAX = 200
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from sorted((home / ".config" / "mini-swe-agent").glob("*.traj.json"))
 
 
 def recognises(found: Sample) -> bool:
@@ -69,7 +51,7 @@ def recognises(found: Sample) -> bool:
     return is_list and (found.has(b"<returncode>") or found.has(b"```bash", b'"assistant"'))
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     given = storable(document(path))
     about = as_dict(given)
     messages = given if isinstance(given, list) else about.get("messages")
@@ -78,10 +60,10 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             f"{path} has no list of messages", kind="bad-transcript", hint="is the trajectory complete?"
         )
     instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
-    yield Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
+    yield st.Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
 
 
-def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> TranscriptHead:
+def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
     """The ids of the model's API tell a run from another of the same task; without any, the file's place does."""
     ids = (as_text(_response(m).get("id")) for m in messages)
     own = next((id for id in ids if id), "") or str(path.resolve())
@@ -90,11 +72,11 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     labels = {"instance": instance, "model": model, "agent_version": text_in(info, "mini_version")}
     first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
     issue = _ISSUE.search(first)
-    return TranscriptHead(
+    return st.TranscriptHead(
         f"{instance}-{digest(own.encode(errors='replace'), 8)}",
         NAME,
         goal=issue[1].partition("\n")[0].strip()[:GOAL_MAX] if issue else "",
-        labels={k: v for k, v in labels.items() if v},
+        labels=labels,
         name=instance,
     )
 
@@ -103,7 +85,7 @@ def _response(message: Any) -> dict[str, Any]:
     return as_dict(as_dict(as_dict(message).get("extra")).get("response"))
 
 
-def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[SourceRecord, int]]:
+def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.SourceRecord, int]]:
     info = as_dict(about.get("info"))
     reader = _RunReader(text_in(info, "exit_status"), messages)
     for number, message in enumerate(messages):
@@ -112,18 +94,18 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[Sourc
     if rest or reader.status:
         # It is written again with each step: what it says at the end is taken in when it says so.
         raw = msgspec.json.encode(rest)
-        yield SourceRecord(f"info-{digest(raw)}", tuple(_ending(reader, info)), rest=rest), len(raw)
+        yield st.SourceRecord(f"info-{digest(raw)}", tuple(_ending(reader, info)), rest=rest), len(raw)
 
 
-def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[Step]:
+def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[st.Step]:
     if not reader.status:
         return
     told = micros(as_dict(info.get("model_stats")).get("instance_cost"))
     if told and not reader.is_priced:
-        yield SpentStep("", Usage(), told)
+        yield st.SpentStep("", Usage(), told)
     is_done = reader.status == "Submitted"
-    yield TurnDoneStep("completed" if is_done else "failed", "" if is_done else reader.status[:ERROR_MAX])
-    yield FinishStep("submitted" if is_done else reader.status[:100])
+    yield st.TurnDoneStep("completed" if is_done else "failed", "" if is_done else reader.status[: st.ERROR_MAX])
+    yield st.FinishStep("submitted" if is_done else reader.status[:100])
 
 
 class _RunReader:
@@ -135,39 +117,39 @@ class _RunReader:
         self._is_begun = False
         # The first messages have no time; they were written just before the first answer.
         self._at = next((at for at in map(_time, messages) if at), 0)
-        self._asked: list[AskStep] = []
+        self._asked: list[st.AskStep] = []
         self._names: dict[str, str] = {}
         self._known: dict[str, str] = {}
 
-    def record(self, number: int, message: Any) -> SourceRecord:
+    def record(self, number: int, message: Any) -> st.SourceRecord:
         if not isinstance(message, dict):
-            return SourceRecord(f"m{number}", rest=message, broken=f"message {number} is not an object")
+            return st.SourceRecord(f"m{number}", rest=message, broken=f"message {number} is not an object")
         role, extra = text_in(message, "role"), as_dict(message.get("extra"))
         steps = list(self._steps(number, message)) if role in _ROLES else []
         if not steps:
-            return SourceRecord(f"m{number}", rest=message)
+            return st.SourceRecord(f"m{number}", rest=message)
         held = ("content", "tool_calls", "tool_call_id") if role != "assistant" else ("content", "tool_calls", "extra")
         rest = {k: v for k, v in message.items() if k not in held}
         if role == "assistant" and extra:
             rest["extra"] = _without_words(extra)
         rest |= self._wrapping(message, steps)
         self._at = _time(message) or self._at
-        return SourceRecord(f"m{number}", tuple(steps), self._at, rest)
+        return st.SourceRecord(f"m{number}", tuple(steps), self._at, rest)
 
-    def _wrapping(self, message: dict[str, Any], steps: list[Step]) -> dict[str, Any]:
+    def _wrapping(self, message: dict[str, Any], steps: list[st.Step]) -> dict[str, Any]:
         """What stands around the words of a message that the steps hold without it."""
         text = text_of(message.get("content"))
-        if len(steps) == 2 and isinstance(steps[0], PromptStep) and (issue := _ISSUE.search(text)):
+        if len(steps) == 2 and isinstance(steps[0], st.PromptStep) and (issue := _ISSUE.search(text)):
             return {"prompt_at": [issue.start(1), issue.end(1)]}
-        if isinstance(steps[0], AnswerStep) and (code := _CODE.match(text)):
+        if isinstance(steps[0], st.AnswerStep) and (code := _CODE.match(text)):
             return {"returncode": code[1], "form": "output" if _OUTPUT.fullmatch(text, code.end()) else "text"}
         return {}
 
-    def _steps(self, number: int, message: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, number: int, message: dict[str, Any]) -> Iterator[st.Step]:
         content, text = message.get("content"), text_of(message.get("content"))
         match message.get("role"):
             case "system":
-                yield WordsStep("system", content, name="instructions")
+                yield st.WordsStep("system", content, name="instructions")
             case "assistant":
                 yield from self._reply(number, message)
             case "tool":
@@ -180,14 +162,14 @@ class _RunReader:
             case "user" if self._asked and self._is_result(number, text):
                 yield self._answer(text, content, "", {})
             case "user":
-                yield WordsStep("user", content, name="meta")
+                yield st.WordsStep("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
         """What is no output of a command complains of an answer. The last message of a submitted run is one."""
         is_end = number == self._count - 1 and self.status == "Submitted"
         return bool(_CODE.match(text) or _TIMED_OUT.match(text)) or is_end
 
-    def _reply(self, number: int, message: dict[str, Any]) -> Iterator[Step]:
+    def _reply(self, number: int, message: dict[str, Any]) -> Iterator[st.Step]:
         extra, response = as_dict(message.get("extra")), _response(message)
         usage = as_dict(response.get("usage"))
         text = text_of(message.get("content"))
@@ -195,14 +177,14 @@ class _RunReader:
         asks = asks_of(message, id)
         if not asks and len(found := _ACTION.findall(text)) == 1:
             given = {"command": found[0].strip()}
-            asks = [AskStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
+            asks = [st.AskStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call that nothing answered was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
         self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
         said = as_dict(as_dict(next(iter(as_list(response.get("choices"))), None)).get("message"))
         cost = micros(extra.get("cost")) or micros(usage.get("cost"))
         self.is_priced = self.is_priced or bool(cost)
-        yield ReplyStep(
+        yield st.ReplyStep(
             id,
             blocks_of(text, self._asked, text_in(said, "reasoning") or text_in(said, "reasoning_content")),
             model=text_in(response, "model"),
@@ -212,41 +194,41 @@ class _RunReader:
         )
         yield from self._asked
 
-    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> AnswerStep:
+    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> st.AnswerStep:
         id = self._names.get(told, "")
         ask = next((a for a in self._asked if a.id == id), self._asked[0] if self._asked and not told else None)
         if ask is not None:
             self._asked.remove(ask)
         code = _CODE.match(text)
         status = int(code[1]) if code and len(code[1]) < 9 else extra.get("returncode")
-        outcome: Outcome = "failed" if isinstance(status, int) and status != 0 else "succeeded"
+        outcome: st.Outcome = "failed" if isinstance(status, int) and status != 0 else "succeeded"
         if _TIMED_OUT.match(text):
             outcome = "timed_out"
         files: tuple[FileChanged, ...] = ()
         if outcome == "succeeded" and ask is not None:
             files = tuple(shell_writes(shell_command(ask.input), self._known))
-        error = "" if outcome == "succeeded" else text[-ERROR_MAX:]
+        error = "" if outcome == "succeeded" else text[-st.ERROR_MAX :]
         if code is not None:
             shown = _OUTPUT.fullmatch(text, code.end())
             content = shown[1] if shown else text[code.end() :]
-        return AnswerStep(ask.id if ask else told or "unknown", content, outcome, error, files)
+        return st.AnswerStep(ask.id if ask else told or "unknown", content, outcome, error, files)
 
-    def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[Step]:
+    def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[st.Step]:
         self.status = self.status or text_in(extra, "exit_status")
         if self._asked:
             yield self._answer(text, text, "", {"returncode": 0})
         else:
-            yield WordsStep("user", text, name="exit")
+            yield st.WordsStep("user", text, name="exit")
 
 
-def _prompt(text: str, content: Any) -> Iterator[Step]:
+def _prompt(text: str, content: Any) -> Iterator[st.Step]:
     """The task. What the harness says about how to work stands around it, and is not the user's."""
     issue = _ISSUE.search(text)
     if issue is None or not issue[1] or not isinstance(content, str):
-        yield PromptStep(content)
+        yield st.PromptStep(content)
         return
-    yield PromptStep(issue[1])
-    yield WordsStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
+    yield st.PromptStep(issue[1])
+    yield st.WordsStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
 
 
 def _time(message: Any) -> int:

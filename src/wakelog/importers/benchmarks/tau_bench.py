@@ -14,41 +14,24 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.common.chat import asks_of, blocks_of, text_of
-from wakelog.importers.source.files import RecordIds, Sample, digest, document, storable
-from wakelog.importers.steps import (
-    AnswerStep,
-    FinishStep,
-    LabelsStep,
-    PromptStep,
-    RemarkStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
+from wakelog.importers.source.files import RecordIds, Sample, below_home, digest, document, storable
 from wakelog.model.events import Effect
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
+places = below_home()
 _READS = ("get_", "list_", "search_", "find_")
 _STOP = "###STOP###"
-ERROR_MAX = 2000
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:
     return found.start.lstrip()[:1] == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     runs = document(path)
     if not isinstance(runs, list):
         raise InvalidInputError(
@@ -58,31 +41,31 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         yield _transcript(number, run)
 
 
-def _transcript(number: int, run: Any) -> Transcript:
+def _transcript(number: int, run: Any) -> st.Transcript:
     run = storable(run)
     about = as_dict(run)
     task, trial = about.get("task_id", number), about.get("trial", 0)
     # A run is written once and whole, so its content tells it from the same task played by another model.
     raw = msgspec.json.encode(run)
-    head = TranscriptHead(
+    head = st.TranscriptHead(
         f"{task}-{trial}-{digest(raw, 8)}",
         NAME,
         labels={"task": str(task)[:100], "trial": str(trial)[:100]},
         name=f"{task}-{trial}",
     )
-    return Transcript(head, lambda: _records(run, len(raw)))
+    return st.Transcript(head, lambda: _records(run, len(raw)))
 
 
-def _records(run: Any, size: int) -> Iterator[tuple[SourceRecord, int]]:
+def _records(run: Any, size: int) -> Iterator[tuple[st.SourceRecord, int]]:
     if not isinstance(run, dict):
-        yield SourceRecord("run", rest=run, broken="a run is not an object"), size
+        yield st.SourceRecord("run", rest=run, broken="a run is not an object"), size
         return
     messages = as_list(run.get("traj"))
     reader = _RunReader()
     for number, message in enumerate(messages):
         yield reader.record(number, message), size // (len(messages) + 1)
     rest = {k: v for k, v in run.items() if k != "traj" or not isinstance(v, list)}
-    yield SourceRecord("run", tuple(_ending(run)), rest=rest), size // (len(messages) + 1)
+    yield st.SourceRecord("run", tuple(_ending(run)), rest=rest), size // (len(messages) + 1)
 
 
 class _RunReader:
@@ -91,50 +74,50 @@ class _RunReader:
         self._open: dict[str, str] = {}
         """The calls that wait for their answer: the file's id of each, and ours."""
 
-    def record(self, number: int, message: Any) -> SourceRecord:
+    def record(self, number: int, message: Any) -> st.SourceRecord:
         id = f"m{number}"
         if not isinstance(message, dict):
-            return SourceRecord(id, rest=message, broken=f"message {number} is not an object")
+            return st.SourceRecord(id, rest=message, broken=f"message {number} is not an object")
         steps = self._steps(id, message)
         held = ("content", "role", "tool_calls", "tool_call_id", "name") if steps else ()
         rest = {k: v for k, v in message.items() if k not in held}
-        return SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
+        return st.SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
 
-    def _steps(self, id: str, message: dict[str, Any]) -> list[Step]:
+    def _steps(self, id: str, message: dict[str, Any]) -> list[st.Step]:
         content = message.get("content")
         match message.get("role"):
             case "user" if _STOP in text_of(content):
                 # The customer says goodbye: nobody answers.
-                return [WordsStep("user", content, name="stop")]
+                return [st.WordsStep("user", content, name="stop")]
             case "user":
-                return [PromptStep(content)]
+                return [st.PromptStep(content)]
             case "assistant":
                 return self._reply(id, message)
             case "tool":
                 return [self._answer(message)]
             case "system":
-                return [WordsStep("system", content, name="instructions")]
+                return [st.WordsStep("system", content, name="instructions")]
         return []
 
-    def _reply(self, id: str, message: dict[str, Any]) -> list[Step]:
+    def _reply(self, id: str, message: dict[str, Any]) -> list[st.Step]:
         asks = [self._named(ask.id, ask) for ask in asks_of(message, id, _effects(message))]
         blocks = blocks_of(text_of(message.get("content")), asks)
-        return [ReplyStep(id, blocks, is_last=not asks), *asks]
+        return [st.ReplyStep(id, blocks, is_last=not asks), *asks]
 
     def _named(self, told: str, ask: Any) -> Any:
         self._open[told] = self._calls.unique(told)
         return msgspec.structs.replace(ask, id=self._open[told])
 
-    def _answer(self, message: dict[str, Any]) -> AnswerStep:
+    def _answer(self, message: dict[str, Any]) -> st.AnswerStep:
         told = text_in(message, "tool_call_id")
         text = text_of(message.get("content"))
         is_error = text.startswith("Error")
         id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
-        return AnswerStep(
+        return st.AnswerStep(
             id,
             message.get("content"),
             "failed" if is_error else "succeeded",
-            error=text[:ERROR_MAX] if is_error else "",
+            error=text[: st.ERROR_MAX] if is_error else "",
         )
 
 
@@ -145,16 +128,16 @@ def _effects(message: dict[str, Any]) -> dict[str, Effect]:
     return effects | {"think": "pure", "calculate": "pure"}
 
 
-def _ending(run: dict[str, Any]) -> Iterator[Step]:
+def _ending(run: dict[str, Any]) -> Iterator[st.Step]:
     reward = run.get("reward")
     if not isinstance(reward, int | float) or isinstance(reward, bool):
-        yield FinishStep("ended")
+        yield st.FinishStep("ended")
         return
     about = as_dict(run.get("info"))
     wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
-    yield LabelsStep({"reward": f"{reward:g}"})
-    yield TurnDoneStep("failed" if "error" in about else "completed")
+    yield st.LabelsStep({"reward": f"{reward:g}"})
+    yield st.TurnDoneStep("failed" if "error" in about else "completed")
     if "error" in about:
-        yield RemarkStep(f"the run broke off: {text_in(about, 'error')[:ERROR_MAX]}")
-    yield RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
-    yield FinishStep("completed" if reward == 1 else "failed")
+        yield st.RemarkStep(f"the run broke off: {text_in(about, 'error')[: st.ERROR_MAX]}")
+    yield st.RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
+    yield st.FinishStep("completed" if reward == 1 else "failed")

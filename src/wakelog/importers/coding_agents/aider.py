@@ -19,26 +19,16 @@ from typing import Final
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import Sample, digest, open_source, stat_of
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    LabelsStep,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    SpentStep,
-    Step,
-    Transcript,
-    TranscriptHead,
-    WordsStep,
-)
+from wakelog.importers.source.files import Sample, below_home, digest, open_source, stat_of
 from wakelog.model.usage import Usage
 
 NAME = "aider"
 TITLE = "Aider"
 FILE: Final = ".aider.chat.history.md"
+# It has no place of its own: the file is in the folder of a project. One in the home folder is found.
+places = below_home(FILE)
 _START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),? with ")
@@ -63,18 +53,11 @@ class HistoryBlock(msgspec.Struct):
         return "\n".join(self.lines).strip()
 
 
-def places(home: Path) -> Iterator[Path]:
-    """It has no place of its own: the file is in the folder of a project. One in the home folder is found."""
-    path = home / FILE
-    if path.is_file():
-        yield path
-
-
 def recognises(found: Sample) -> bool:
     return found.path.name.endswith(".md") and _START.search(found.start) is not None
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     with open_source(path) as file:
         content = file.read()
     starts = list(_START.finditer(content))
@@ -90,22 +73,22 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         count = taken[when] = taken.get(when, 0) + 1
         origin = f"{when.replace(' ', 'T').replace(':', '')}-{mark}" + (f"-{count}" if count > 1 else "")
         text = content[start.end() : after.start() if after else len(content)]
-        head = TranscriptHead(origin, NAME, labels={"project": folder})
+        head = st.TranscriptHead(origin, NAME, labels={"project": folder})
         # Only the last session of a file can grow.
         stat = (len(text), changed if after is None else _moment(when))
-        yield Transcript(head, partial(_records, text, _moment(when), is_last=after is None), stat)
+        yield st.Transcript(head, partial(_records, text, _moment(when), is_last=after is None), stat)
 
 
-def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[SourceRecord, int]]:
+def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[st.SourceRecord, int]]:
     blocks = list(_blocks(raw.decode(errors="replace")))
-    yield SourceRecord("start", (), at, {"started": at}), 0
+    yield st.SourceRecord("start", (), at, {"started": at}), 0
     for number, block in enumerate(blocks):
         text = block.text
         # A block at the file's end may go on: two answers that follow each other are one block.
         is_partial = is_last and number == len(blocks) - 1 and block.kind == "model"
         id = f"{number}.{digest(text.encode(), 8)}"
         rest = text if block.kind == "aider" else None
-        yield SourceRecord(id, tuple(_steps(block, id)), 0, rest, is_partial=is_partial), len(text.encode())
+        yield st.SourceRecord(id, tuple(_steps(block, id)), 0, rest, is_partial=is_partial), len(text.encode())
 
 
 def _blocks(text: str) -> Iterator[HistoryBlock]:
@@ -135,21 +118,21 @@ def _blocks(text: str) -> Iterator[HistoryBlock]:
         yield block
 
 
-def _steps(block: HistoryBlock, id: str) -> Iterator[Step]:
+def _steps(block: HistoryBlock, id: str) -> Iterator[st.Step]:
     text = block.text
     if block.kind == "model":
-        yield ReplyStep(id, [{"type": "text", "text": text}], is_last=True)
+        yield st.ReplyStep(id, [{"type": "text", "text": text}], is_last=True)
     elif block.kind == "person":
         is_command = text.startswith(("/", "!")) and not text.startswith(_ASKING)
         if is_command:
-            yield WordsStep("user", text, name="command")
+            yield st.WordsStep("user", text, name="command")
         elif text != "<blank>":
-            yield PromptStep(text)
+            yield st.PromptStep(text)
     else:
         yield from _said_by_aider(text, id)
 
 
-def _said_by_aider(text: str, id: str) -> Iterator[Step]:
+def _said_by_aider(text: str, id: str) -> Iterator[st.Step]:
     labels: dict[str, str] = {}
     for number, line in enumerate(text.splitlines()):
         if found := _MODEL.match(line):
@@ -158,15 +141,15 @@ def _said_by_aider(text: str, id: str) -> Iterator[Step]:
             labels["agent_version"] = found[1]
         elif found := _APPLIED.match(line):
             call = f"{id}.{number}"
-            yield AskStep(call, "edit", {"path": found[1]}, "write")
-            yield AnswerStep(call, line, files=(file_change(found[1], action=call),))
+            yield st.AskStep(call, "edit", {"path": found[1]}, "write")
+            yield st.AnswerStep(call, line, files=(file_change(found[1], action=call),))
         elif found := _TOKENS.match(line):
             sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
             usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
-            yield SpentStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
+            yield st.SpentStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
     if labels:
-        yield LabelsStep(labels)
-    yield WordsStep("system", text, name="aider")
+        yield st.LabelsStep(labels)
+    yield st.WordsStep("system", text, name="aider")
 
 
 def _count(text: str | None) -> int:

@@ -20,24 +20,13 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.common.chat import json_or_text
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, decoded, digest
+from wakelog.importers.source.files import USER_DATA, Sample, below_home, decoded, digest
 from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    LabelsStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
 from wakelog.model.usage import Usage
@@ -45,10 +34,10 @@ from wakelog.model.values import Value
 
 NAME = "cursor"
 TITLE = "Cursor"
-_DATA = (".config", "Library/Application Support", "AppData/Roaming")
+places = below_home(*(f"{data}/Cursor/User/globalStorage/state.vscdb" for data in USER_DATA))
 _SECRET = re.compile(r"key$|token$|secret", re.IGNORECASE)
 _HELD = frozenset({"text", "richText", "thinking", "toolFormerData"})
-_OUTCOMES: dict[str, Outcome] = {
+_OUTCOMES: dict[str, st.Outcome] = {
     "completed": "succeeded",
     "success": "succeeded",
     "error": "failed",
@@ -63,50 +52,36 @@ _KEYS = "SELECT key FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NO
 _ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND value IS NOT NULL ORDER BY key"
 
 
-def places(home: Path) -> Iterator[Path]:
-    for data in _DATA:
-        path = home / data / "Cursor" / "User" / "globalStorage" / "state.vscdb"
-        if path.is_file():
-            yield path
-
-
 def recognises(found: Sample) -> bool:
     return found.start.startswith(MAGIC) and "cursorDiskKV" in tables(found.path)
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     """The sessions, one after the other: a store may have gigabytes, so one at a time is in memory."""
-    try:
-        with opened_database(path) as db:
-            ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
-            for id in ids:
-                if (found := _transcript(db, id)) is not None:
-                    yield found
-    except sqlite3.Error as exc:
-        raise InvalidInputError(f"{path} cannot be read: {exc}", kind="bad-transcript") from exc
+    with opened_database(path) as db:
+        ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
+        for id in ids:
+            if (found := _transcript(db, id)) is not None:
+                yield found
 
 
-def _transcript(db: sqlite3.Connection, id: str) -> Transcript | None:
+def _transcript(db: sqlite3.Connection, id: str) -> st.Transcript | None:
     row = db.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{id}",)).fetchone()
     composer, size = _decoded(row[0]) if row else None, _size(db, id)
     if not isinstance(composer, dict) or not (size or as_list(composer.get("conversation"))):
         return None  # a session that was opened and never used
     changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
     inside = len(msgspec.json.encode(composer))
-    head = TranscriptHead(id, NAME, labels=_labels(composer))
-    return Transcript(head, partial(_records, db, id, composer), (size + inside, changed))
+    head = st.TranscriptHead(id, NAME, labels=_labels(composer))
+    return st.Transcript(head, partial(_records, db, id, composer), (size + inside, changed))
 
 
 def _labels(composer: dict[str, Any]) -> dict[str, str]:
     uri = as_dict(as_dict(composer.get("workspaceIdentifier")).get("uri"))
-    found = {
-        "project": text_in(uri, "fsPath") or text_in(uri, "path"),
-        "title": text_in(composer, "name")[:200],
-    }
-    return {name: value for name, value in found.items() if value}
+    return {"project": text_in(uri, "fsPath") or text_in(uri, "path"), "title": text_in(composer, "name")[:200]}
 
 
-def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
+def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Iterator[tuple[st.SourceRecord, int]]:
     try:
         stored = {str(key).rpartition(":")[2]: value for key, value in db.execute(_ROWS, _range(f"bubbleId:{id}:"))}
     except sqlite3.Error as exc:
@@ -115,8 +90,11 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
     about = _without_secrets({k: v for k, v in composer.items() if k not in ("conversation", "conversationMap")})
     version = digest(msgspec.json.encode(about), 8)
     created = microseconds(composer.get("createdAt"))
-    labels = (LabelsStep({"model": model}),) if model else ()
-    yield SourceRecord(f"{id}.{version}", labels, created, about, step_ids=tuple(f"model/{model}" for _ in labels)), 0
+    labels = (st.LabelsStep({"model": model}),) if model else ()
+    yield (
+        st.SourceRecord(f"{id}.{version}", labels, created, about, step_ids=tuple(f"model/{model}" for _ in labels)),
+        0,
+    )
     bubbles = list(_in_order(composer, stored))
     is_busy = composer.get("status") in ("generating", "running", "streaming")
     for number, (name, raw) in enumerate(bubbles):
@@ -124,7 +102,7 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
         size = len(raw) if isinstance(raw, str | bytes) else 0
         if not isinstance(bubble, dict):
             rest = raw if isinstance(raw, str) else None
-            yield SourceRecord(f"{name}.broken", rest=rest, broken=f"bubble {name} is no object"), size
+            yield st.SourceRecord(f"{name}.broken", rest=rest, broken=f"bubble {name} is no object"), size
             continue
         is_growing = is_busy and number == len(bubbles) - 1
         yield _record(name, bubble, model, is_growing=is_growing), size
@@ -141,7 +119,7 @@ def _in_order(composer: dict[str, Any], stored: dict[str, Any]) -> Iterator[tupl
         yield text_in(as_dict(bubble), "bubbleId") or f"inside-{number}", bubble
 
 
-def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) -> SourceRecord:
+def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) -> st.SourceRecord:
     steps = [] if is_growing else list(_steps(name, bubble, model))
     names = tuple(f"{name}/{each}" for each, _ in steps)
     version = f"{name}.{digest(repr(names).encode(), 6)}" if names else name
@@ -151,14 +129,14 @@ def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) 
     tool = as_dict(bubble.get("toolFormerData"))
     if steps and tool:
         rest["toolFormerData"] = {k: v for k, v in tool.items() if k not in ("rawArgs", "params", "result")}
-    return SourceRecord(version, tuple(step for _, step in steps), at, _without_secrets(rest), step_ids=names)
+    return st.SourceRecord(version, tuple(step for _, step in steps), at, _without_secrets(rest), step_ids=names)
 
 
-def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str, Step]]:
+def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str, st.Step]]:
     text = text_in(bubble, "text")
     if bubble.get("type") == 1:
         if text.strip():
-            yield "prompt", PromptStep(text, id=name)
+            yield "prompt", st.PromptStep(text, id=name)
         return
     tool = as_dict(bubble.get("toolFormerData"))
     thinking = bubble.get("thinking")
@@ -173,23 +151,23 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str,
     if blocks:
         usage = _usage(bubble.get("tokenCount"))
         kind = text_in(as_dict(bubble.get("modelInfo")), "modelName") or model
-        yield "said", ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
+        yield "said", st.ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
     if called:
         given = json_or_text(tool.get("rawArgs") or tool.get("params"))
-        yield "ask", AskStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
+        yield "ask", st.AskStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
             yield "answer", _answer(call, called, given, tool, outcome)
 
 
-def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: Outcome) -> AnswerStep:
+def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.AnswerStep:
     result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
     told = as_dict(result)
     if outcome == "succeeded" and told.get("rejected") is True:
         outcome = "denied"
     error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[:2000]
     files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
-    return AnswerStep(call, result, outcome, error, files, by="user" if outcome == "denied" else "")
+    return st.AnswerStep(call, result, outcome, error, files)
 
 
 def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ...]:

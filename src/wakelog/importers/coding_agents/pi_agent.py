@@ -12,29 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, micros, tokens
 from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import diff_counts, file_change, replaced
 from wakelog.importers.common.followed_files import FollowedFiles
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    LabelsStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    RewindStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -42,15 +27,11 @@ from wakelog.model.values import Value
 
 NAME = "pi"
 TITLE = "pi"
-ERROR_MAX = 2000
+places = below_home(".pi/agent/sessions/**/*.jsonl")
 _STOPPED = re.compile(r"(?:.*\n)*?(?:Operation|Command) aborted", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
 _DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
 _MESSAGE = frozenset({"content"})
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from sorted((home / ".pi" / "agent" / "sessions").glob("**/*.jsonl"))
 
 
 def recognises(found: Sample) -> bool:
@@ -58,15 +39,15 @@ def recognises(found: Sample) -> bool:
     return isinstance(first, dict) and first.get("type") == "session" and "id" in first and "timestamp" in first
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     first = next(json_lines(path), None)
     header: dict[str, Any] = first.value or {} if first is not None else {}
     origin = text_in(header, "id") or path.name.split(".")[0]
     source = text_in(header, "parentSession") or text_in(header, "branchedFrom")
     forked = source.replace("\\", "/").rsplit("/", 1)[-1].removesuffix(".jsonl").rsplit("_", 1)[-1]
     labels = {"project": text_in(header, "cwd"), "model": text_in(header, "modelId"), "forked_from": forked}
-    head = TranscriptHead(origin, NAME, labels={k: v for k, v in labels.items() if v})
-    yield Transcript(head, lambda: _Reader(forked, microseconds(header.get("timestamp"))).records(path))
+    head = st.TranscriptHead(origin, NAME, labels=labels)
+    yield st.Transcript(head, lambda: _Reader(forked, microseconds(header.get("timestamp"))).records(path))
 
 
 class _Reader:
@@ -80,11 +61,11 @@ class _Reader:
         self._inputs: dict[str, tuple[str, Value]] = {}
         self._files = FollowedFiles()
 
-    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         for line in json_lines(path):
             yield self._record(line), len(line.raw)
 
-    def _record(self, line: JsonLine) -> SourceRecord:
+    def _record(self, line: JsonLine) -> st.SourceRecord:
         if line.broken:
             return broken_record(line, self._ids)
         value: dict[str, Any] = line.value
@@ -94,73 +75,73 @@ class _Reader:
         if value.get("type") != "session" and 0 < at < self._born:
             self._copied += 1
             self._go_to(own)
-            return SourceRecord(id, (), at, line.whole)
+            return st.SourceRecord(id, (), at, line.whole)
         steps = [*self._moves(value, own), *self._steps(id, value)]
         self._go_to(own)
         message = value.get("message")
         if steps and isinstance(message, dict):
             value = value | {"message": {k: v for k, v in message.items() if k not in _MESSAGE}}
-        return SourceRecord(id, tuple(steps), at, value if steps else line.whole)
+        return st.SourceRecord(id, tuple(steps), at, value if steps else line.whole)
 
     def _go_to(self, own: str) -> None:
         if own:
             self._leaf = own
             self._entries.add(own)
 
-    def _moves(self, value: dict[str, Any], own: str) -> Iterator[Step]:
+    def _moves(self, value: dict[str, Any], own: str) -> Iterator[st.Step]:
         if self._copied and value.get("type") != "session":
             text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
             self._copied, self._born = 0, 0
-            yield WordsStep("system", text, name="fork")
+            yield st.WordsStep("system", text, name="fork")
         parent = value.get("parentId")
         if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
             return
         if isinstance(parent, str) and parent in self._entries:
-            yield RewindStep(parent)
+            yield st.RewindStep(parent)
         elif parent is None:
-            yield WordsStep("system", "The user went back to the beginning.", name="rollback")
+            yield st.WordsStep("system", "The user went back to the beginning.", name="rollback")
 
-    def _steps(self, id: str, value: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, value: dict[str, Any]) -> Iterator[st.Step]:
         message, summary = value.get("message"), value.get("summary")
         match value.get("type"):
             case "message" if isinstance(message, dict):
                 yield from self._message(id, message)
             case "custom_message":
-                yield WordsStep("user", _content(value.get("content")), name="context", trust="unverified")
+                yield st.WordsStep("user", _content(value.get("content")), name="context", trust="unverified")
             case "compaction" if isinstance(summary, str):
-                yield CompactionStep(summary)
+                yield st.CompactionStep(summary)
             case "branch_summary" if isinstance(summary, str):
-                yield WordsStep("system", summary, name="summary")
+                yield st.WordsStep("system", summary, name="summary")
             case "model_change" if isinstance(value.get("modelId"), str):
-                yield LabelsStep({"model": value["modelId"]})
+                yield st.LabelsStep({"model": value["modelId"]})
             case "session_info" if isinstance(value.get("name"), str):
-                yield LabelsStep({"title": value["name"][:200]})
+                yield st.LabelsStep({"title": value["name"][:200]})
 
-    def _message(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+    def _message(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         content = message.get("content")
         match message.get("role"):
             case "user":
-                yield PromptStep(_content(content), id=id)
+                yield st.PromptStep(_content(content), id=id)
             case "assistant":
                 yield from self._assistant(id, message)
             case "toolResult":
                 yield self._result(message)
             case "bashExecution":
                 words = f"!{text_in(message, 'command')}\n{text_in(message, 'output')}".strip()
-                yield WordsStep("user", words, name="command", trust="unverified")
+                yield st.WordsStep("user", words, name="command", trust="unverified")
             case "custom" | "hookMessage":
-                yield WordsStep("user", _content(content), name="context", trust="unverified")
+                yield st.WordsStep("user", _content(content), name="context", trust="unverified")
             case "branchSummary" | "compactionSummary" if isinstance(message.get("summary"), str):
-                yield WordsStep("system", message["summary"], name="summary")
+                yield st.WordsStep("system", message["summary"], name="summary")
 
-    def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+    def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         content = message.get("content")
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         blocks = dicts_in(blocks)
         stop = text_in(message, "stopReason")
         usage, cost = _usage(message.get("usage"))
         said: list[dict[str, Value]] = []
-        asks: list[Step] = []
+        asks: list[st.Step] = []
         for number, block in enumerate(blocks):
             if block.get("type") != "toolCall":
                 said.append(_block(block))
@@ -169,8 +150,8 @@ class _Reader:
             given = block.get("arguments")
             self._inputs[call] = tool, given
             said.append({"type": "tool_use", "id": call, "name": tool})
-            asks.append(AskStep(call, tool, given, effect_of(tool, given), group=id))
-        yield ReplyStep(
+            asks.append(st.AskStep(call, tool, given, effect_of(tool, given), group=id))
+        yield st.ReplyStep(
             id,
             said,
             model=text_in(message, "model"),
@@ -181,22 +162,22 @@ class _Reader:
         )
         yield from asks
         if isinstance(message.get("errorMessage"), str):
-            yield WordsStep("system", message["errorMessage"], name="error")
+            yield st.WordsStep("system", message["errorMessage"], name="error")
         if stop == "aborted":
-            yield TurnDoneStep("interrupted")
+            yield st.TurnDoneStep("interrupted")
 
-    def _result(self, message: dict[str, Any]) -> AnswerStep:
+    def _result(self, message: dict[str, Any]) -> st.AnswerStep:
         call = text_in(message, "toolCallId")
         output = _content(message.get("content"))
         text = as_text(output)
-        outcome: Outcome = "succeeded"
+        outcome: st.Outcome = "succeeded"
         if message.get("isError") is True:
             outcome = _failure(text)
         tool, given = self._inputs.pop(call, ("", None))
         details = as_dict(message.get("details"))
         files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
-        error = "" if outcome == "succeeded" else text[:ERROR_MAX]
-        return AnswerStep(call, output, outcome, error, files, by="user" if outcome == "denied" else "")
+        error = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
+        return st.AnswerStep(call, output, outcome, error, files)
 
     def _changes(self, tool: str, given: Value, details: Any) -> Iterator[FileChanged]:
         path = given.get("path") or given.get("file_path") if isinstance(given, dict) else None
@@ -222,7 +203,7 @@ class _Reader:
         self._files.follow(path, after)
 
 
-def _failure(text: str) -> Outcome:
+def _failure(text: str) -> st.Outcome:
     if _DENIED.search(text[:400]):
         return "denied"
     if _STOPPED.match(text[-400:]):

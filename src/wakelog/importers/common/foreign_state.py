@@ -6,6 +6,7 @@ changes nothing: its record keeps it as it was.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from wakelog.errors import WakelogError
@@ -22,32 +23,31 @@ class ForeignState:
     def __init__(self) -> None:
         self._doc: Value = {}
 
-    def put(self, key: str, value: Value) -> StateDeltaStep | None:
+    def put(self, key: str, value: Value) -> Iterator[StateDeltaStep]:
         """A part of the state is now this."""
-        return self._take([{"op": "add", "path": f"/{escape(key)}", "value": value}])
+        yield from self._take([{"op": "add", "path": f"/{escape(key)}", "value": value}])
 
-    def patch(self, changes: Any, under: str = "") -> StateDeltaStep | None:
-        """A change of the part `under`; None where it does not fit."""
+    def patch(self, changes: Any, under: str = "") -> Iterator[StateDeltaStep]:
+        """A change of the part `under`; nothing where it does not fit."""
         if not isinstance(changes, list) or not changes:
-            return None
+            return
         prefix = f"/{escape(under)}" if under else ""
         patch = []
         for change in changes:
             if not isinstance(change, dict) or not isinstance(change.get("path"), str):
-                return None
+                return
             op = {k: v for k, v in change.items() if k in _FIELDS}
             for pointer in ("path", "from"):
                 if isinstance(op.get(pointer), str):
                     op[pointer] = prefix + op[pointer]
             patch.append(op)
-        return self._take(patch)
+        yield from self._take(patch)
 
-    def _take(self, patch: list[dict[str, Any]]) -> StateDeltaStep | None:
+    def _take(self, patch: list[dict[str, Any]]) -> Iterator[StateDeltaStep]:
         try:
             doc, delta = resolve(self._doc, patch)
         except WakelogError:
-            return None
-        if not isinstance(doc, dict) or not delta or any(op["path"] == "" for op in delta):
-            return None
-        self._doc = doc
-        return StateDeltaStep(delta)
+            return
+        if isinstance(doc, dict) and delta and all(op["path"] for op in delta):
+            self._doc = doc
+            yield StateDeltaStep(delta)

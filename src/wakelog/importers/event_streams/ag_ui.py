@@ -14,44 +14,38 @@ from typing import Any
 
 import msgspec
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.chat import json_or_text, text_of
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
-from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
+from wakelog.importers.source.files import (
+    RecordIds,
+    Sample,
+    below_home,
+    digest,
+    document,
+    is_document,
+    json_lines,
+    storable,
 )
+from wakelog.importers.source.moments import microseconds
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 
 NAME = "ag-ui"
 TITLE = "AG-UI"
+places = below_home()
 _TYPE = re.compile(
     rb'"type"\s*:\s*"(RUN_STARTED|TEXT_MESSAGE_(START|CONTENT|CHUNK)|TOOL_CALL_START|STATE_SNAPSHOT|MESSAGES_SNAPSHOT)"'
 )
 _FRAME = (b"event:", b"id:", b"retry:", b":")
 _decode = msgspec.json.Decoder().decode
-ERROR_MAX = 2000
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:
     return _TYPE.search(found.start[: 64 << 10]) is not None
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     """One for each thread, in the order they begin."""
     threads: dict[str, list[tuple[Any, str, int]]] = {}
     current = ""
@@ -69,8 +63,8 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         yield _transcript(own, events)
 
 
-def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> Transcript:
-    return Transcript(TranscriptHead(thread, NAME), lambda: ThreadReader().records(events))
+def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> st.Transcript:
+    return st.Transcript(st.TranscriptHead(thread, NAME), lambda: ThreadReader().records(events))
 
 
 def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
@@ -122,18 +116,20 @@ class ThreadReader:
         self._run = ""
         """A run that has begun, and that no user's words were seen of yet."""
 
-    def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceRecord, int]]:
         for event, why, size in events:
             id = self._ids.unique(digest(msgspec.json.encode(event)))
             if why or not isinstance(event, dict):
-                yield SourceRecord(id, rest=event, broken=why or "an event is not an object"), size
+                yield st.SourceRecord(id, rest=event, broken=why or "an event is not an object"), size
                 continue
             steps = tuple(self._steps(event))
             for step in steps:
-                self._is_open = isinstance(step, PromptStep) or (self._is_open and not isinstance(step, TurnDoneStep))
-            yield SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
+                self._is_open = isinstance(step, st.PromptStep) or (
+                    self._is_open and not isinstance(step, st.TurnDoneStep)
+                )
+            yield st.SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
 
-    def _steps(self, event: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, event: dict[str, Any]) -> Iterator[st.Step]:
         kind = text_in(event, "type")
         if self._chunk and not kind.endswith("_CHUNK"):
             yield from self._ended(self._chunk)
@@ -150,30 +146,28 @@ class ThreadReader:
             case "RUN_FINISHED":
                 yield from self._begun()
                 if not self._asked - set(self._spans.values()):
-                    yield TurnDoneStep()
+                    yield st.TurnDoneStep()
             case "RUN_ERROR":
                 yield from self._begun()
-                yield TurnDoneStep("failed", text_in(event, "message")[:ERROR_MAX] or "error")
+                yield st.TurnDoneStep("failed", text_in(event, "message")[: st.ERROR_MAX] or "error")
             case "MESSAGES_SNAPSHOT":
                 yield from self._snapshot(event.get("messages"))
             case "STATE_SNAPSHOT":
-                if (delta := self._state.put("state", event.get("snapshot"))) is not None:
-                    yield delta
+                yield from self._state.put("state", event.get("snapshot"))
             case "STATE_DELTA":
-                if (delta := self._state.patch(event.get("delta"), "state")) is not None:
-                    yield delta
+                yield from self._state.patch(event.get("delta"), "state")
             case "STEP_STARTED" | "STEP_FINISHED":
                 yield from self._step(kind, _word(event, "stepName", "step_name") or "step")
 
-    def _begun(self) -> Iterator[Step]:
+    def _begun(self) -> Iterator[st.Step]:
         """A run whose stream does not say what the user asked is a turn all the same."""
         if self._run:
             run, self._run = self._run, ""
-            yield PromptStep("", id=run)
+            yield st.PromptStep("", id=run)
 
     # Pieces
 
-    def _text(self, kind: str, event: dict[str, Any], id: str) -> Iterator[Step]:
+    def _text(self, kind: str, event: dict[str, Any], id: str) -> Iterator[st.Step]:
         family, _, what = kind.rpartition("_")
         if what in ("START", "CHUNK") and isinstance(event.get("role"), str):
             self._roles[id] = event["role"]
@@ -187,7 +181,7 @@ class ThreadReader:
         if what == "END":
             yield from self._ended(id)
 
-    def _ended(self, id: str) -> Iterator[Step]:
+    def _ended(self, id: str) -> Iterator[st.Step]:
         self._chunk = ""
         if id in self._open:
             yield from self._asked_for(id)
@@ -196,15 +190,15 @@ class ThreadReader:
         self._seen.add(id)
         if role == "user":
             self._run = ""
-            yield PromptStep(text, id=id)
+            yield st.PromptStep(text, id=id)
         elif text and role in ("assistant", "reasoning"):
             yield from self._begun()
             block = {"type": "thinking", "thinking": text} if role == "reasoning" else {"type": "text", "text": text}
-            yield ReplyStep(id, [block])
+            yield st.ReplyStep(id, [block])
         elif text:
-            yield WordsStep("system", text, name="instructions")
+            yield st.WordsStep("system", text, name="instructions")
 
-    def _call(self, kind: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _call(self, kind: str, event: dict[str, Any]) -> Iterator[st.Step]:
         id = _word(event, "toolCallId", "tool_call_id") or self._chunk
         if not id:
             return
@@ -222,32 +216,32 @@ class ThreadReader:
         if kind == "TOOL_CALL_RESULT":
             yield self._answer(id, event.get("content"), "")
 
-    def _asked_for(self, id: str) -> Iterator[Step]:
+    def _asked_for(self, id: str) -> Iterator[st.Step]:
         tool, message = self._open.pop(id)
         given = json_or_text("".join(self._texts.pop(id, ())) or "{}")
         yield from self._begun()
         self._asked.add(id)
         self._seen.add(id)
-        yield ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
-        yield AskStep(id, tool, given, effect_of(tool, given), group=message)
+        yield st.ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
+        yield st.AskStep(id, tool, given, effect_of(tool, given), group=message)
 
-    def _answer(self, id: str, content: Any, error: str) -> AnswerStep:
+    def _answer(self, id: str, content: Any, error: str) -> st.AnswerStep:
         self._asked.discard(id)
         self._seen.add(f"{id} answered")
-        return AnswerStep(id, content, "failed" if error else "succeeded", error[:ERROR_MAX])
+        return st.AnswerStep(id, content, "failed" if error else "succeeded", error[: st.ERROR_MAX])
 
-    def _step(self, kind: str, name: str) -> Iterator[Step]:
+    def _step(self, kind: str, name: str) -> Iterator[st.Step]:
         if kind == "STEP_STARTED":
             yield from self._begun()
             id = self._spans[name] = self._calls.unique(f"step-{name}")
             self._asked.add(id)
-            yield AskStep(id, f"step:{name}", {"span": name}, "pure")
+            yield st.AskStep(id, f"step:{name}", {"span": name}, "pure")
         elif (id := self._spans.pop(name, "")) in self._asked:
             yield self._answer(id, None, "")
 
     # What a list of messages tells beyond the stream
 
-    def _snapshot(self, messages: Any) -> Iterator[Step]:
+    def _snapshot(self, messages: Any) -> Iterator[st.Step]:
         new = dicts_in(messages)
         last = max((n for n, m in enumerate(new) if m.get("role") == "user"), default=-1)
         for number, message in enumerate(new):
@@ -264,19 +258,19 @@ class ThreadReader:
             if role == "user":
                 if number == last:
                     self._run = ""
-                    yield PromptStep(content, id=id)
+                    yield st.PromptStep(content, id=id)
                 else:
-                    yield WordsStep("user", content, name="history")
+                    yield st.WordsStep("user", content, name="history")
             elif role == "assistant":
                 yield from self._past(id, message)
             elif role in ("system", "developer"):
-                yield WordsStep("system", content, name="instructions")
+                yield st.WordsStep("system", content, name="instructions")
 
-    def _past(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+    def _past(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         """An answer that the stream did not have."""
         text = text_of(message.get("content"))
         if text:
-            yield ReplyStep(id, [{"type": "text", "text": text}])
+            yield st.ReplyStep(id, [{"type": "text", "text": text}])
         for call in as_list(message.get("toolCalls", message.get("tool_calls"))):
             about = as_dict(call)
             own, function = text_in(about, "id"), as_dict(about.get("function"))

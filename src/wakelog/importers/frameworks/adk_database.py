@@ -7,7 +7,6 @@ is left unread, and that is noted. To go on with such sessions in ADK itself, se
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,81 +14,52 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.gemini_cli.messages import text_of
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, digest, storable
+from wakelog.importers.source.files import Sample, below_home, digest, storable
 from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    MissingStep,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.json_fields import as_text
 from wakelog.model.usage import usage_of
 
 NAME = "adk"
 TITLE = "Google ADK"
+places = below_home()
 _TABLES = {"app_states", "user_states", "sessions", "events"}
+_SESSIONS = """
+select s.app_name, s.user_id, s.id, s.state, count(e.id) as events, max(e.timestamp) as last from sessions s
+left join events e on e.app_name = s.app_name and e.user_id = s.user_id and e.session_id = s.id
+group by s.app_name, s.user_id, s.id order by s.create_time, s.id
+"""
+_EVENTS = "select * from events where app_name = ? and user_id = ? and session_id = ? order by timestamp, rowid"
 _JSON_COLUMNS = ("content", "usage_metadata", "custom_metadata", "grounding_metadata")
 _decode = msgspec.json.Decoder().decode
-ERROR_MAX = 2000
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:
     return found.start.startswith(MAGIC) and tables(found.path) >= _TABLES
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
-    try:
-        with opened_database(path) as db:
-            rows = db.execute(
-                "SELECT s.app_name, s.user_id, s.id, s.state, count(e.id) AS events, max(e.timestamp) AS last"
-                " FROM sessions s LEFT JOIN events e"
-                " ON e.app_name = s.app_name AND e.user_id = s.user_id AND e.session_id = s.id"
-                " GROUP BY s.app_name, s.user_id, s.id ORDER BY s.create_time, s.id"
-            ).fetchall()
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it ADK's, and complete?"
-        ) from exc
+def transcripts(path: Path) -> Iterator[st.Transcript]:
+    with opened_database(path) as db:
+        rows = db.execute(_SESSIONS).fetchall()
     for row in rows:
         app, user, id = str(row["app_name"]), str(row["user_id"]), str(row["id"])
-        head = TranscriptHead(
-            f"{app}/{user}/{id}",
-            NAME,
-            labels={k: v for k, v in (("adk.app", app), ("adk.user", user), ("adk.session", id)) if v},
+        head = st.TranscriptHead(
+            f"{app}/{user}/{id}", NAME, labels={"adk.app": app, "adk.user": user, "adk.session": id}
         )
         stat = int(row["events"]), microseconds(row["last"])
-        yield Transcript(head, partial(_records, path, (app, user, id), _json(row["state"])), stat)
+        yield st.Transcript(head, partial(_records, path, (app, user, id), _json(row["state"])), stat)
 
 
-def _records(path: Path, ids: tuple[str, str, str], state: Any) -> Iterator[tuple[SourceRecord, int]]:
+def _records(path: Path, ids: tuple[str, str, str], state: Any) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _EventReader()
-    try:
-        with opened_database(path) as db:
-            query = (
-                "SELECT * FROM events WHERE app_name = ? AND user_id = ? AND session_id = ? ORDER BY timestamp, rowid"
-            )
-            for row in db.execute(query, ids):
-                yield reader.record(dict(row))
-            yield reader.last(state)
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
+    with opened_database(path) as db:
+        for row in db.execute(_EVENTS, ids):
+            yield reader.record(dict(row))
+        yield reader.last(state)
 
 
 class _EventReader:
@@ -99,29 +69,29 @@ class _EventReader:
         self._known: dict[str, Any] = {}
         self._at = 0
 
-    def record(self, row: dict[str, Any]) -> tuple[SourceRecord, int]:
+    def record(self, row: dict[str, Any]) -> tuple[st.SourceRecord, int]:
         id = str(row.get("id"))
         raw = row.get("event_data")
         event = _json(raw) if "event_data" in row else _from_columns(row)
         self._at = microseconds(row.get("timestamp"))
         if not isinstance(event, dict):
-            return SourceRecord(id, at=self._at, rest=storable(raw), broken=f"event {id} is not an object"), 0
+            return st.SourceRecord(id, at=self._at, rest=storable(raw), broken=f"event {id} is not an object"), 0
         event = storable(event)
         invocation = str(row.get("invocation_id") or event.get("invocation_id") or "")
         steps = list(self._steps(id, invocation, event))
         if isinstance(row.get("actions"), bytes):
-            steps.append(MissingStep("the actions of this event, a pickle that is not read"))
+            steps.append(st.MissingStep("the actions of this event, a pickle that is not read"))
         self._invocation = invocation
         size = len(raw) if isinstance(raw, str | bytes) else 0
-        return SourceRecord(id, tuple(steps), self._at, rest=event), size
+        return st.SourceRecord(id, tuple(steps), self._at, rest=event), size
 
-    def last(self, state: Any) -> tuple[SourceRecord, int]:
+    def last(self, state: Any) -> tuple[st.SourceRecord, int]:
         """What the state is beyond what its events say: what a session was created with."""
         rest = {k: v for k, v in state.items() if self._known.get(k) != v} if isinstance(state, dict) else {}
-        steps = [step for key, value in storable(rest).items() if (step := self._state.put(key, value)) is not None]
-        return SourceRecord(f"state/{digest(msgspec.json.encode(storable(rest)))}", tuple(steps), self._at), 0
+        steps = [step for key, value in storable(rest).items() for step in self._state.put(key, value)]
+        return st.SourceRecord(f"state/{digest(msgspec.json.encode(storable(rest)))}", tuple(steps), self._at), 0
 
-    def _steps(self, id: str, invocation: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, invocation: str, event: dict[str, Any]) -> Iterator[st.Step]:
         content = event.get("content")
         parts = [p for p in (content.get("parts") or ()) if isinstance(p, dict)] if isinstance(content, dict) else []
         words = text_of(parts)
@@ -131,52 +101,44 @@ class _EventReader:
                 yield _answered(answer)
         if is_user and words:
             if invocation != self._invocation or not self._invocation:
-                yield PromptStep(words, id=invocation)
+                yield st.PromptStep(words, id=invocation)
             else:
-                yield WordsStep("user", words, name="queued")
+                yield st.WordsStep("user", words, name="queued")
         elif not is_user:
             yield from self._said(id, event, parts)
         actions = event.get("actions")
         change = _of(actions, "state_delta", "stateDelta") if isinstance(actions, dict) else None
         for key, value in change.items() if isinstance(change, dict) else ():
             self._known[key] = value
-            if (step := self._state.put(key, value)) is not None:
-                yield step
+            yield from self._state.put(key, value)
         if event.get("error_code"):
-            yield TurnDoneStep("failed", str(event.get("error_message") or event["error_code"])[:ERROR_MAX])
+            yield st.TurnDoneStep("failed", str(event.get("error_message") or event["error_code"])[: st.ERROR_MAX])
 
-    def _said(self, id: str, event: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[Step]:
+    def _said(self, id: str, event: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[st.Step]:
         blocks: list[dict[str, Any]] = []
-        asks: list[AskStep] = []
+        asks: list[st.AskStep] = []
         for number, part in enumerate(parts):
             call = _of(part, "function_call", "functionCall")
             if isinstance(call, dict):
                 own, name = str(call.get("id") or f"{id}-{number}"), str(call.get("name") or "unknown")
                 blocks.append({"type": "tool_use", "id": own, "name": name})
-                asks.append(AskStep(own, name, call.get("args"), effect_of(name, call.get("args")), group=id))
+                asks.append(st.AskStep(own, name, call.get("args"), effect_of(name, call.get("args")), group=id))
             elif isinstance(text := part.get("text"), str) and text:
                 kind = "thinking" if part.get("thought") is True else "text"
                 blocks.append({"type": kind, kind: text})
         usage = usage_of({"usage_metadata": _of(event, "usage_metadata", "usageMetadata")})
         if blocks or usage.is_known:
-            model = _of(event, "model_version", "modelVersion")
-            stop = _of(event, "finish_reason", "finishReason")
-            yield ReplyStep(
-                id,
-                blocks,
-                model=as_text(model),
-                usage=usage,
-                stop_reason=as_text(stop),
-                is_last=not asks,
-            )
+            model = as_text(_of(event, "model_version", "modelVersion"))
+            stop = as_text(_of(event, "finish_reason", "finishReason"))
+            yield st.ReplyStep(id, blocks, model=model, usage=usage, stop_reason=stop, is_last=not asks)
         yield from asks
 
 
-def _answered(answer: dict[str, Any]) -> AnswerStep:
+def _answered(answer: dict[str, Any]) -> st.AnswerStep:
     response = answer.get("response")
     error = response.get("error") if isinstance(response, dict) and "result" not in response else None
     outcome: Any = "failed" if error else "succeeded"
-    return AnswerStep(str(answer.get("id") or ""), response, outcome, str(error)[:ERROR_MAX] if error else "")
+    return st.AnswerStep(str(answer.get("id") or ""), response, outcome, str(error)[: st.ERROR_MAX] if error else "")
 
 
 def _from_columns(row: dict[str, Any]) -> dict[str, Any]:

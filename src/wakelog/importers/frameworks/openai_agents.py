@@ -15,24 +15,16 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.common.provider_messages import ReadMessage, read_message, reply_blocks, said_content
-from wakelog.importers.source.files import Sample, decoded
+from wakelog.importers.source.files import Sample, below_home, decoded
 from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    WordsStep,
-)
 from wakelog.model.names import name_of_id
 
 NAME = "openai-agents"
 TITLE = "OpenAI Agents SDK"
+places = below_home()
 MAIN = "main"
 _ROWS = "SELECT id, message_data, created_at FROM agent_messages WHERE session_id = ? ORDER BY id"
 _BRANCH = (
@@ -41,33 +33,22 @@ _BRANCH = (
 )
 
 
-def places(home: Path) -> Iterator[Path]:
-    """Programs put them where they like."""
-    return iter(())
-
-
 def recognises(found: Sample) -> bool:
     return found.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= tables(found.path)
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
-    try:
-        with opened_database(path) as db:
-            sessions = [
-                str(row["session_id"]) for row in db.execute("SELECT session_id FROM agent_sessions ORDER BY rowid")
-            ]
-            branches = {session: _branches(db, session) for session in sessions}
-            stats = {key: _stat(db, *key) for session in sessions for key in _keys(session, branches[session])}
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it complete?"
-        ) from exc
+def transcripts(path: Path) -> Iterator[st.Transcript]:
+    with opened_database(path) as db:
+        rows = db.execute("SELECT session_id FROM agent_sessions ORDER BY rowid").fetchall()
+        sessions = [str(row["session_id"]) for row in rows]
+        keys = [(session, branch) for session in sessions for branch in _branches(db, session) or [""]]
+        stats = {key: _stat(db, *key) for key in keys}
     for (session, branch), stat in stats.items():
         is_main = branch in ("", MAIN)
         origin = session if is_main else f"{session}+{branch}"
         name = name_of_id(session) if is_main else name_of_id(f"{name_of_id(session)}+{branch}")
-        head = TranscriptHead(origin, NAME, labels={"framework": NAME}, name=name)
-        yield Transcript(head, partial(_records, path, session, branch), stat, keeps=NAME)
+        head = st.TranscriptHead(origin, NAME, labels={"framework": NAME}, name=name)
+        yield st.Transcript(head, partial(_records, path, session, branch), stat, keeps=NAME)
 
 
 def _branches(db: sqlite3.Connection, session: str) -> list[str]:
@@ -76,10 +57,6 @@ def _branches(db: sqlite3.Connection, session: str) -> list[str]:
         return sorted({str(row["branch_id"]) for row in rows}, key=lambda b: (b != MAIN, b))
     except sqlite3.Error:
         return []
-
-
-def _keys(session: str, branches: list[str]) -> list[tuple[str, str]]:
-    return [(session, branch) for branch in branches] or [(session, "")]
 
 
 def _query(branch: str, session: str) -> tuple[str, tuple[str, ...]]:
@@ -93,15 +70,12 @@ def _stat(db: sqlite3.Connection, session: str, branch: str) -> tuple[int, int]:
     return int(row[0] or 0) + int(row[1] or 0), microseconds(row[2])
 
 
-def _records(path: Path, session: str, branch: str) -> Iterator[tuple[SourceRecord, int]]:
+def _records(path: Path, session: str, branch: str) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _Reader()
     query, given = _query(branch, session)
-    try:
-        with opened_database(path) as db:
-            for row in db.execute(query, given):
-                yield reader.record(str(row["id"]), row["message_data"], microseconds(row["created_at"]))
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
+    with opened_database(path) as db:
+        for row in db.execute(query, given):
+            yield reader.record(str(row["id"]), row["message_data"], microseconds(row["created_at"]))
 
 
 class _Reader:
@@ -111,17 +85,17 @@ class _Reader:
         self._has_reply = True
         self._group = ""
 
-    def record(self, id: str, raw: Any, at: int) -> tuple[SourceRecord, int]:
+    def record(self, id: str, raw: Any, at: int) -> tuple[st.SourceRecord, int]:
         size = len(raw) if isinstance(raw, str | bytes) else 0
         try:
             item = decoded(raw)
         except (ValueError, TypeError) as exc:
-            return SourceRecord(id, at=at, rest=None, broken=f"item {id} is not JSON: {exc}"), size
+            return st.SourceRecord(id, at=at, rest=None, broken=f"item {id} is not JSON: {exc}"), size
         if not isinstance(item, dict):
-            return SourceRecord(id, at=at, rest=item, broken=f"item {id} is not an object"), size
-        return SourceRecord(id, tuple(self._steps(id, item)), at, item), size
+            return st.SourceRecord(id, at=at, rest=item, broken=f"item {id} is not an object"), size
+        return st.SourceRecord(id, tuple(self._steps(id, item)), at, item), size
 
-    def _steps(self, id: str, item: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, item: dict[str, Any]) -> Iterator[st.Step]:
         message = read_message(item)
         if message.role == "assistant":
             yield from self._said(id, message)
@@ -130,15 +104,15 @@ class _Reader:
         yield from (answer for answer, _ in message.answers)
         content = said_content(message)
         if message.role == "system":
-            yield WordsStep("system", content)
+            yield st.WordsStep("system", content)
         elif message.role == "user" and (content or not message.answers):
             if self._has_reply and not message.answers:
-                yield PromptStep(content)
+                yield st.PromptStep(content)
                 self._has_reply = False
             else:
-                yield WordsStep("user", content)
+                yield st.WordsStep("user", content)
 
-    def _said(self, id: str, message: ReadMessage) -> Iterator[Step]:
+    def _said(self, id: str, message: ReadMessage) -> Iterator[st.Step]:
         self._has_reply = True
         is_first = not self._group
         self._group = self._group or str(message.message.get("id") or f"reply-{id}")
@@ -148,7 +122,7 @@ class _Reader:
         if blocks or not message.asks:
             is_last = not message.asks and message.says_something
             part = self._group if is_first else f"{self._group}.{id}"
-            yield ReplyStep(part, blocks or [{"type": "text", "text": ""}], is_last=is_last)
+            yield st.ReplyStep(part, blocks or [{"type": "text", "text": ""}], is_last=is_last)
         answers = {answer.id: answer for answer, _ in message.answers}
         for ask in message.asks:
             yield msgspec.structs.replace(ask, group=self._group)

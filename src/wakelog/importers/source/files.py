@@ -11,7 +11,7 @@ import codecs
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -28,6 +28,9 @@ DOCUMENT_MAX = 1 << 30
 LINE_MAX = 256 << 20
 NESTED_MAX = DEPTH_MAX - 16
 """What lies deeper in a record is kept as text: the events that hold it have levels of their own."""
+
+USER_DATA = (".config", "Library/Application Support", "AppData/Roaming")
+"""Where programs with windows keep their data, below the home folder."""
 
 _decode = msgspec.json.Decoder().decode
 _DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
@@ -83,6 +86,16 @@ def sample(path: Path) -> Sample:
         except ValueError:
             continue
     return Sample(path, start, tuple(lines))
+
+
+def below_home(*patterns: str) -> Callable[[Path], Iterator[Path]]:
+    """Finds files in a home folder by patterns; without any, none: a program may put its files where it likes."""
+
+    def places(home: Path) -> Iterator[Path]:
+        for pattern in patterns:
+            yield from sorted(path for path in home.glob(pattern) if path.is_file())
+
+    return places
 
 
 def open_source(path: Path) -> IO[bytes]:

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wakelog.errors import InvalidInputError
+from wakelog.errors import InvalidInputError, WakelogError
 
 MAGIC = b"SQLite format 3\0"
 
@@ -27,15 +27,21 @@ def tables(path: Path) -> set[str]:
     try:
         with opened_database(path) as db:
             return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except (sqlite3.Error, OSError):
+    except WakelogError:
         return set()
 
 
 @contextmanager
 def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A database that is only read. With no log of changes beside it the file is all there is. With one, its program
-    may be at work, and SQLite reads both. Where that program left the log behind, SQLite would make a file of its own
-    beside it: then a copy is read."""
+    """A database that is only read; InvalidInputError where it cannot be. With no log of changes beside it the file is
+    all there is. With one, its program may be at work, and SQLite reads both. Where that program left the log behind,
+    SQLite would make a file of its own beside it: then a copy is read."""
+    with _told(path), _opened(path) as db:
+        yield db
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     wal = path.with_name(f"{path.name}-wal")
     if not wal.exists() or not wal.stat().st_size:
         with closing(_connect(path, "mode=ro&immutable=1")) as db:
@@ -55,22 +61,26 @@ def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
 def copied_database(path: Path | str) -> Iterator[sqlite3.Connection]:
     """A copy of a database, for a framework that would change it to read it. InvalidInputError where it cannot be read,
     also by that framework."""
-    try:
-        with TemporaryDirectory(prefix="wakelog-") as folder, _copied(Path(path), Path(folder)) as copy:
-            yield copy
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it whole?"
-        ) from exc
+    place = Path(path)
+    # The framework may read it in threads of its own.
+    with (
+        _told(place),
+        TemporaryDirectory(prefix="wakelog-") as folder,
+        closing(sqlite3.connect(Path(folder) / place.name, check_same_thread=False)) as copy,
+    ):
+        with _opened(place) as source:
+            source.backup(copy)
+        yield copy
 
 
 @contextmanager
-def _copied(path: Path, folder: Path) -> Iterator[sqlite3.Connection]:
-    # The framework may read it in threads of its own.
-    with closing(sqlite3.connect(folder / path.name, check_same_thread=False)) as copy:
-        with opened_database(path) as source:
-            source.backup(copy)
-        yield copy
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as exc:
+        raise InvalidInputError(
+            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it complete?"
+        ) from exc
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

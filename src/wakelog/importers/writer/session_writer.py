@@ -16,25 +16,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    FinishStep,
-    LabelsStep,
-    MissingStep,
-    PromptStep,
-    RemarkStep,
-    ReplyStep,
-    RewindStep,
-    SourceRecord,
-    SpentStep,
-    StateDeltaStep,
-    Step,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
+from wakelog.importers import steps as st
 from wakelog.importers.writer.call_events import (
     late_answer,
     recorded_call,
@@ -62,7 +44,7 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
-ACTS = frozenset({PromptStep, ReplyStep, AskStep, AnswerStep})
+ACTS = frozenset({st.PromptStep, st.ReplyStep, st.AskStep, st.AnswerStep})
 ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
@@ -74,7 +56,7 @@ class SessionWriter:
     def __init__(
         self,
         store: Store,
-        head: TranscriptHead,
+        head: st.TranscriptHead,
         *,
         format: str,
         source: str,
@@ -111,8 +93,8 @@ class SessionWriter:
         self.new_events = 0
         self.turns = 0
         self._commit = commits()
-        self._partial: tuple[SourceRecord, int] | None = None
-        self._reply: ReplyStep | None = None
+        self._partial: tuple[st.SourceRecord, int] | None = None
+        self._reply: st.ReplyStep | None = None
         self._reply_at = self._reply_in = 0
         self._signs = TurnSigns()
         self._at = self._first_at = self._acted_at = 0
@@ -136,7 +118,7 @@ class SessionWriter:
     def _is_living(self) -> bool:
         return self.session is None or self.session.status in ("open", "active")
 
-    def take(self, record: SourceRecord, weight: int = 0) -> None:
+    def take(self, record: st.SourceRecord, weight: int = 0) -> None:
         """One record more, in the file's order. `weight` is its size in the file."""
         if record.lane:
             if (lane := self._lane(record.lane)) is not None:
@@ -155,7 +137,7 @@ class SessionWriter:
         if any(type(step) in ACTS for step in record.steps):
             self._acted_at = self._at
 
-    def _take_new(self, record: SourceRecord, weight: int) -> None:
+    def _take_new(self, record: st.SourceRecord, weight: int) -> None:
         if CAPTURE in self._labels and not self._dry_run:
             self._set_aside()
         old, steps, names = self.known.split(record)
@@ -222,64 +204,64 @@ class SessionWriter:
 
     # Records that the session has: only what later ones need to know
 
-    def _pass_all(self, steps: Iterable[Step], *, is_named: bool) -> None:
+    def _pass_all(self, steps: Iterable[st.Step], *, is_named: bool) -> None:
         for step in steps:
-            if is_named and isinstance(step, ReplyStep) and step.content:
+            if is_named and isinstance(step, st.ReplyStep) and step.content:
                 # Its usage may not have been known when these words were taken: it is told by another step.
                 step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
-            if not is_named or not isinstance(step, AskStep) or not self._calls.is_settled(step.id):
+            if not is_named or not isinstance(step, st.AskStep) or not self._calls.is_settled(step.id):
                 self._pass(step)
 
-    def _pass(self, step: Step) -> None:
+    def _pass(self, step: st.Step) -> None:
         match step:
-            case ReplyStep():
+            case st.ReplyStep():
                 self._costs.skip(step)
                 self._signs.look(step)
-            case AskStep():
+            case st.AskStep():
                 self._calls.skip_ask(step)
-            case AnswerStep():
+            case st.AnswerStep():
                 self._calls.skip_answer(step.id)
-            case PromptStep() | TurnDoneStep() | FinishStep():
+            case st.PromptStep() | st.TurnDoneStep() | st.FinishStep():
                 self._calls.asked.clear()
                 self._signs.clear()
 
     # New ones
 
-    def _write(self, step: Step) -> None:
-        if not isinstance(step, ReplyStep | AskStep):
+    def _write(self, step: st.Step) -> None:
+        if not isinstance(step, st.ReplyStep | st.AskStep):
             self._put_reply()
         match step:
-            case PromptStep():
+            case st.PromptStep():
                 self._begin_turn(step)
-            case WordsStep():
+            case st.WordsStep():
                 actor = ACTORS.get(step.role, "runtime")
                 event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
                 self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
-            case ReplyStep():
+            case st.ReplyStep():
                 self._take_reply(step)
-            case AskStep():
+            case st.AskStep():
                 self._calls.ask(step)
-            case AnswerStep():
+            case st.AnswerStep():
                 self._answer(step)
-            case TurnDoneStep():
+            case st.TurnDoneStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
-            case RewindStep():
+            case st.RewindStep():
                 self._rewind(step.to)
-            case CompactionStep():
+            case st.CompactionStep():
                 self._compact(step)
-            case LabelsStep():
+            case st.LabelsStep():
                 self._label(step.labels)
-            case MissingStep():
+            case st.MissingStep():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
-            case SpentStep():
+            case st.SpentStep():
                 cost = self._costs.cost(step.model, step.usage, step.cost_micros, self._at)
                 self._put(ev.BudgetSpent(cost=cost), actor="runtime")
-            case StateDeltaStep():
+            case st.StateDeltaStep():
                 self._put(ev.StatePatched(patch=[op | {"path": f"/data{op['path']}"} for op in step.delta]))
-            case RemarkStep():
+            case st.RemarkStep():
                 self._put(ev.NoteAdded(text=step.text), actor="runtime")
-            case FinishStep():
+            case st.FinishStep():
                 self._finish(step)
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
@@ -298,7 +280,7 @@ class SessionWriter:
 
     # Turns
 
-    def _begin_turn(self, prompt: PromptStep) -> None:
+    def _begin_turn(self, prompt: st.PromptStep) -> None:
         self._leave_turn()
         self._calls.asked.clear()
         event = ev.TurnStarted(input=self._plain(prompt.content), id=self.known.turn_id(prompt.id))
@@ -317,7 +299,7 @@ class SessionWriter:
         self._put_reply()
         now, self._at = self._at, at or self._at
         for ask in self._calls.unasked():
-            self._record(ask, AnswerStep(ask.id, None, "interrupted"))
+            self._record(ask, st.AnswerStep(ask.id, None, "interrupted"))
         for action in self._calls.pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
         self._calls.cut()
@@ -326,18 +308,18 @@ class SessionWriter:
         self._turn, self._at = False, now
         self._signs.clear()
 
-    def _finish(self, step: FinishStep) -> None:
+    def _finish(self, step: st.FinishStep) -> None:
         if self._turn:
             self._end_turn("completed" if step.outcome in ("completed", "submitted") else "failed")
         self._closing = ev.SessionClosed(outcome=step.outcome, occurred_at=self._at)
 
     # Replies and calls
 
-    def _goes_on(self, step: Step) -> bool:
+    def _goes_on(self, step: st.Step) -> bool:
         """Whether a step is more of the reply that is at hand."""
-        return isinstance(step, ReplyStep) and self._reply is not None and self._reply.id == step.id
+        return isinstance(step, st.ReplyStep) and self._reply is not None and self._reply.id == step.id
 
-    def _take_reply(self, step: ReplyStep) -> None:
+    def _take_reply(self, step: st.ReplyStep) -> None:
         if self._goes_on(step):
             assert self._reply is not None
             step = msgspec.structs.replace(step, content=[*self._reply.content, *step.content])
@@ -356,7 +338,7 @@ class SessionWriter:
         if self._reply_in < len(self._commit.ids):
             self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
 
-    def _put_answer(self, step: ReplyStep) -> None:
+    def _put_answer(self, step: st.ReplyStep) -> None:
         cost = self._costs.take(step, self._at)
         if not step.content:
             # Only what it used is told here; what it said stands in other records.
@@ -370,7 +352,7 @@ class SessionWriter:
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
-    def _answer(self, step: AnswerStep) -> None:
+    def _answer(self, step: st.AnswerStep) -> None:
         if self._hooks is not None:
             self._hooks.seen(step.id)
         late = self._calls.late(step)
@@ -379,19 +361,19 @@ class SessionWriter:
             self._put_call(late_answer(step, self._plain(step.output)), late)
         elif step.id in self._calls.pending:
             self._calls.pending.discard(step.id)
-            self._record(ask or AskStep(step.id, self._head.agent, None), step, was_pending=True)
+            self._record(ask or st.AskStep(step.id, self._head.agent, None), step, was_pending=True)
         elif ask is not None:
             self._record(ask, step)
         else:
             # Its call stands in no record that is here.
-            self._record(AskStep(step.id, "unknown", None), step)
+            self._record(st.AskStep(step.id, "unknown", None), step)
         for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
-    def _put_call(self, event: ev.Event, ask: AskStep) -> None:
+    def _put_call(self, event: ev.Event, ask: st.AskStep) -> None:
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
 
-    def _record(self, ask: AskStep, step: AnswerStep, *, was_pending: bool = False) -> None:
+    def _record(self, ask: st.AskStep, step: st.AnswerStep, *, was_pending: bool = False) -> None:
         """A call with its answer; the answer alone, if the call was pending when it was last looked at."""
         if step.child:
             self._spawn(ask, step)
@@ -416,18 +398,16 @@ class SessionWriter:
             return ""
         return self._store.reserve(self._named(origin))
 
-    def _spawn(self, ask: AskStep, step: AnswerStep) -> None:
+    def _spawn(self, ask: st.AskStep, step: st.AnswerStep) -> None:
         self._put(ev.SubagentSpawned(session=self._child(step.child), task=task_of(ask)))
 
-    def _returned(self, step: AnswerStep) -> None:
+    def _returned(self, step: st.AnswerStep) -> None:
         self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
 
     def _lane(self, lane: str) -> SessionWriter | None:
         """The writer of a sub-agent inside this transcript; None when its session was deleted."""
         if lane not in self._all_lanes:
-            head = msgspec.structs.replace(
-                self._head, origin=lane, parent=self._head.origin, goal="", title="", name=""
-            )
+            head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", name="")
             if not self.again and is_deleted(self._store, msgspec.structs.replace(head, parent="")):
                 self.deleted.append(session_name(self._store, head.agent, lane))
                 self._all_lanes[lane] = None
@@ -450,7 +430,7 @@ class SessionWriter:
         self._labels = dict(self._state("labels", {}))
         self.new_events += 1
 
-    def _compact(self, step: CompactionStep) -> None:
+    def _compact(self, step: st.CompactionStep) -> None:
         self.flush()
         first, last = self.known.compacted + 1, 0 if self._dry_run else self._open().head.seq
         self._put(ev.HistoryCompacted(first=first, last=last, summary=step.summary), actor="runtime")

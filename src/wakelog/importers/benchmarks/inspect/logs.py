@@ -16,33 +16,19 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.inspect.samples import SampleReader, label_of
-from wakelog.importers.source.files import DOCUMENT_MAX, Sample, digest, document, storable
+from wakelog.importers.source.files import DOCUMENT_MAX, Sample, below_home, digest, document, storable
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    FinishStep,
-    PromptStep,
-    RemarkStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-)
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "inspect"
 TITLE = "Inspect"
+places = below_home()
 _ZIP = b"PK\x03\x04"
 _SAMPLE = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d+)\.json")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,40}")
 _ENDS = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:
@@ -55,9 +41,9 @@ def recognises(found: Sample) -> bool:
     return found.has(b'"events"') and (b'"working_start"' in found.start or b'"spans"' in found.start)
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     log = _ZipLog(path) if _is_zip(path) else _DocumentLog(path)
-    yield Transcript(_eval_head(log.header, path), lambda: _eval_records(log, path))
+    yield st.Transcript(_eval_head(log.header, path), lambda: _eval_records(log, path))
     for key in log.samples:
         yield _sample_transcript(log, key, path)
 
@@ -162,25 +148,20 @@ def _sample_origin(header: dict[str, Any], path: Path, key: tuple[str, str]) -> 
 
 def _labels(header: dict[str, Any]) -> dict[str, str]:
     about = as_dict(header.get("eval"))
-    labels = {
-        "task": text_in(about, "task"),
-        "model": text_in(about, "model"),
-        "dataset": text_in(as_dict(about.get("dataset")), "name"),
-    }
-    return {k: v[:200] for k, v in labels.items() if v}
+    dataset = text_in(as_dict(about.get("dataset")), "name")
+    return {"task": text_in(about, "task")[:200], "model": text_in(about, "model")[:200], "dataset": dataset[:200]}
 
 
 # The evaluation
 
 
-def _eval_head(header: dict[str, Any], path: Path) -> TranscriptHead:
-    status = text_in(header, "status")
-    labels = _labels(header) | ({"status": status} if status else {})
+def _eval_head(header: dict[str, Any], path: Path) -> st.TranscriptHead:
+    labels = {**_labels(header), "status": text_in(header, "status")}
     task = text_in(as_dict(header.get("eval")), "task")
-    return TranscriptHead(_origin(header, path), NAME, goal=f"evaluate {task}" if task else "", labels=labels)
+    return st.TranscriptHead(_origin(header, path), NAME, goal=f"evaluate {task}" if task else "", labels=labels)
 
 
-def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
     if isinstance(log.header.get("events"), list) and "eval" not in log.header:
         # Events that were taken out of a log: they are all there is.
         yield from SampleReader(log.header).records()
@@ -189,16 +170,16 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[SourceRecord, int]]:
     entries = list(log.entries())
     for number, (name, value, key) in enumerate(entries):
         broken = text_in(as_dict(value), "broken") if set(as_dict(value)) == {"broken"} else ""
-        steps: list[Step] = []
+        steps: list[st.Step] = []
         if number == 0 and as_dict(log.header.get("eval")):
-            steps.append(PromptStep(_task(log.header)))
+            steps.append(st.PromptStep(_task(log.header)))
         if key is not None:
             steps += _sampled(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}
         if name == "header.json" or name.startswith("results-"):
             steps += _ending(log.header)
         rest = {"entry": name, "content": value}
-        yield SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))
+        yield st.SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))
 
 
 def _task(header: dict[str, Any]) -> str:
@@ -206,13 +187,13 @@ def _task(header: dict[str, Any]) -> str:
     return f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()
 
 
-def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
+def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
     sample = as_dict(log.sample(key))
     id = f"sample-{key[0]}-{key[1]}"
     failure = text_in(as_dict(sample.get("error")), "message")
     scores = {name: label_of(score) for name, score in as_dict(sample.get("scores")).items()}
-    yield AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
-    yield AnswerStep(
+    yield st.AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
+    yield st.AnswerStep(
         id,
         scores or sample.get("score"),
         "failed" if failure else "succeeded",
@@ -221,37 +202,37 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[Step]:
     )
 
 
-def _ending(header: dict[str, Any]) -> Iterator[Step]:
+def _ending(header: dict[str, Any]) -> Iterator[st.Step]:
     for score in as_list(as_dict(header.get("results")).get("scores")):
         metrics = [as_dict(m) for m in as_dict(as_dict(score).get("metrics")).values()]
         told = ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics)
         if told:
-            yield RemarkStep(f"{text_in(as_dict(score), 'name')}: {told}")
+            yield st.RemarkStep(f"{text_in(as_dict(score), 'name')}: {told}")
     status = text_in(header, "status")
     if status in _ENDS:
         failure = text_in(as_dict(header.get("error")), "message")
-        yield TurnDoneStep(
+        yield st.TurnDoneStep(
             "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
         )
-        yield FinishStep(_ENDS[status])
+        yield st.FinishStep(_ENDS[status])
 
 
 # Its samples
 
 
-def _sample_transcript(log: _Log, key: tuple[str, str], path: Path) -> Transcript:
-    head = TranscriptHead(
+def _sample_transcript(log: _Log, key: tuple[str, str], path: Path) -> st.Transcript:
+    head = st.TranscriptHead(
         _sample_origin(log.header, path, key),
         NAME,
         labels={**_labels(log.header), "sample": key[0][:200], "epoch": key[1]},
         parent=_origin(log.header, path),
     )
-    return Transcript(head, lambda: _sample_records(log.sample(key)))
+    return st.Transcript(head, lambda: _sample_records(log.sample(key)))
 
 
-def _sample_records(sample: Any) -> Iterator[tuple[SourceRecord, int]]:
+def _sample_records(sample: Any) -> Iterator[tuple[st.SourceRecord, int]]:
     if not isinstance(sample, dict) or set(sample) == {"broken"}:
         why = text_in(as_dict(sample), "broken") or "a sample is not an object"
-        yield SourceRecord("sample", rest=sample, broken=why), len(str(sample))
+        yield st.SourceRecord("sample", rest=sample, broken=why), len(str(sample))
         return
     yield from SampleReader(sample).records()

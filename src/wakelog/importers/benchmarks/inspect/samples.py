@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import duration
 from wakelog.importers.common.chat import blocks_of, text_of
 from wakelog.importers.common.file_changes import file_change
@@ -19,21 +20,6 @@ from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import RecordIds, digest
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    FinishStep,
-    LabelsStep,
-    Outcome,
-    PromptStep,
-    RemarkStep,
-    ReplyStep,
-    SourceRecord,
-    SpentStep,
-    Step,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -42,7 +28,6 @@ from wakelog.model.values import Value
 _ATTACHED = "attachment://"
 _SILENT = frozenset({"init", "tool", "sample"})
 """Spans that say nothing beyond what is in them."""
-ERROR_MAX = 2000
 
 
 class SampleReader:
@@ -60,7 +45,7 @@ class SampleReader:
         self._stack: list[str] = []
         self._is_begun = False
 
-    def records(self) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self) -> Iterator[tuple[st.SourceRecord, int]]:
         events, messages = as_list(self._sample.get("events")), as_list(self._sample.get("messages"))
         for event in events:
             yield self._event_record(event), len(str(event))
@@ -68,28 +53,28 @@ class SampleReader:
             yield self._message_record(message, is_told=not events), len(str(message))
         rest = {k: v for k, v in self._sample.items() if k not in ("events", "messages") or not isinstance(v, list)}
         steps = [*self._begun(), *self._ending(has_events=bool(events))]
-        yield SourceRecord("sample", tuple(steps), rest=rest), len(str(rest))
+        yield st.SourceRecord("sample", tuple(steps), rest=rest), len(str(rest))
 
-    def _event_record(self, event: Any) -> SourceRecord:
+    def _event_record(self, event: Any) -> st.SourceRecord:
         if not isinstance(event, dict):
             id = self._ids.unique(f"e:{digest(msgspec.json.encode(event))}")
-            return SourceRecord(id, rest=event, broken="an event is not an object")
+            return st.SourceRecord(id, rest=event, broken="an event is not an object")
         id = self._ids.unique(f"e:{text_in(event, 'uuid') or digest(msgspec.json.encode(event))}")
         steps = list(self._steps(id, event))
-        return SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
+        return st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
 
-    def _message_record(self, message: Any, is_told: bool) -> SourceRecord:
+    def _message_record(self, message: Any, is_told: bool) -> st.SourceRecord:
         about = as_dict(message)
         id = self._ids.unique(f"m:{text_in(about, 'id') or digest(msgspec.json.encode(message))}")
         if not isinstance(message, dict):
-            return SourceRecord(id, rest=message, broken="a message is not an object")
+            return st.SourceRecord(id, rest=message, broken="a message is not an object")
         steps = list(self._told(id, message)) if is_told else []
         rest = {k: v for k, v in message.items() if k not in ("content", "tool_calls")} if steps else message
-        return SourceRecord(id, tuple(steps), rest=rest)
+        return st.SourceRecord(id, tuple(steps), rest=rest)
 
     # How it begins
 
-    def _begun(self) -> Iterator[Step]:
+    def _begun(self) -> Iterator[st.Step]:
         """The sample's input, before anything else."""
         if self._is_begun:
             return
@@ -101,28 +86,25 @@ class SampleReader:
             self._seen.add(_name(message))
             content = self._whole(message.get("content"))
             if number == last:
-                yield PromptStep(content)
+                yield st.PromptStep(content)
             else:
-                yield WordsStep(text_in(message, "role") or "user", content, name="context")
+                yield st.WordsStep(text_in(message, "role") or "user", content, name="context")
         if last is None and isinstance(given, str):
             self._seen.add(_name({"role": "user", "content": given}))
-            yield PromptStep(self._whole(given))
+            yield st.PromptStep(self._whole(given))
 
     # Events
 
-    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         kind = event.get("event")
         if kind in ("sample_init", "model", "tool", "span_begin", "step"):
             yield from self._begun()
         match kind:
             case "sample_init":
-                if (delta := self._state.put("state", event.get("state"))) is not None:
-                    yield delta
-                if (delta := self._state.put("store", as_dict(as_dict(event.get("state")).get("store")))) is not None:
-                    yield delta
+                yield from self._state.put("state", event.get("state"))
+                yield from self._state.put("store", as_dict(as_dict(event.get("state")).get("store")))
             case "state" | "store":
-                if (delta := self._state.patch(event.get("changes"), str(kind))) is not None:
-                    yield delta
+                yield from self._state.patch(event.get("changes"), str(kind))
             case "model":
                 yield from self._model(id, event)
             case "tool":
@@ -138,20 +120,22 @@ class SampleReader:
             case "sandbox":
                 yield from self._sandbox(id, event)
             case "score" | "score_edit":
-                yield RemarkStep(
+                yield st.RemarkStep(
                     _verdict(as_dict(event.get("score") or event.get("edit")), text_in(event, "score_name"))
                 )
             case "error":
-                yield RemarkStep(f"error: {text_in(as_dict(event.get('error')), 'message')[:ERROR_MAX]}")
+                yield st.RemarkStep(f"error: {text_in(as_dict(event.get('error')), 'message')[: st.ERROR_MAX]}")
             case "sample_limit":
-                yield RemarkStep(f"limit reached: {text_in(event, 'type')} {text_in(event, 'message')[:ERROR_MAX]}")
+                yield st.RemarkStep(
+                    f"limit reached: {text_in(event, 'type')} {text_in(event, 'message')[: st.ERROR_MAX]}"
+                )
             case "input" if text_in(event, "input"):
-                yield WordsStep("user", event["input"], name="input")
+                yield st.WordsStep("user", event["input"], name="input")
             case "approval" if text_in(event, "decision"):
                 call = text_in(as_dict(event.get("call")), "function")
-                yield RemarkStep(f"{text_in(event, 'approver')}: {event['decision']} {call}")
+                yield st.RemarkStep(f"{text_in(event, 'approver')}: {event['decision']} {call}")
 
-    def _model(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _model(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         inside = self._inside(event)
         output = as_dict(event.get("output"))
         choice = as_dict(next(iter(as_list(output.get("choices"))), None))
@@ -163,34 +147,34 @@ class SampleReader:
         self._seen.add(_name(message))
         if not message:
             if failure := text_in(event, "error") or text_in(output, "error"):
-                yield WordsStep("assistant", failure[:ERROR_MAX], name="error")
+                yield st.WordsStep("assistant", failure[: st.ERROR_MAX], name="error")
             return
         model = text_in(output, "model") or text_in(event, "model")
         stop = text_in(choice, "stop_reason")
         yield from self._reply(id, message, model, _usage(as_dict(output.get("usage"))), stop, inside)
 
-    def _context(self, message: dict[str, Any], inside: str) -> Iterator[Step]:
+    def _context(self, message: dict[str, Any], inside: str) -> Iterator[st.Step]:
         """A message that a model was shown, and that nobody said before."""
         role, content = text_in(message, "role"), self._whole(message.get("content"))
         if role == "system":
-            yield WordsStep("system", content, name="instructions")
+            yield st.WordsStep("system", content, name="instructions")
         elif role == "user":
-            yield WordsStep("user", content, name="inner" if inside else "context")
+            yield st.WordsStep("user", content, name="inner" if inside else "context")
 
     def _reply(
         self, id: str, message: dict[str, Any], model: str, usage: Usage, stop: str, inside: str
-    ) -> Iterator[Step]:
+    ) -> Iterator[st.Step]:
         asks = []
         for number, call in enumerate(as_list(message.get("tool_calls"))):
             about = as_dict(call)
             tool = text_in(about, "function") or text_in(as_dict(about.get("function")), "name") or "unknown"
             given = about.get("arguments")
             call_id = text_in(about, "id") or f"{id}.{number}"
-            asks.append(AskStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
+            asks.append(st.AskStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._whole(message.get("content"))
         thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
-        yield ReplyStep(
+        yield st.ReplyStep(
             id,
             blocks_of(text_of(content), asks, thinking),
             model=model.rpartition("/")[2] if model.count("/") == 1 else model,
@@ -201,14 +185,10 @@ class SampleReader:
         )
         yield from asks
 
-    def _tool(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        call, tool, given = (
-            text_in(event, "id") or id,
-            text_in(event, "function") or "unknown",
-            event.get("arguments"),
-        )
+    def _tool(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
+        call, tool, given = text_in(event, "id") or id, text_in(event, "function") or "unknown", event.get("arguments")
         if call not in self._asked:
-            yield AskStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
+            yield st.AskStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
         self._asked.discard(call)
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
@@ -217,14 +197,7 @@ class SampleReader:
         output = self._whole(event.get("result"))
         if (output is None or output == "") and error:
             output = error
-        yield AnswerStep(
-            call,
-            output,
-            outcome,
-            error,
-            cost=Cost(duration_us=duration(event.get("working_time"))),
-            by="approver" if outcome == "denied" else "",
-        )
+        yield st.AnswerStep(call, output, outcome, error, cost=Cost(duration_us=duration(event.get("working_time"))))
 
     # Spans, and what older versions had for them
 
@@ -234,7 +207,7 @@ class SampleReader:
             return self._stack[-1]
         return self._spans.get(text_in(event, "span_id"), "")
 
-    def _span(self, id: str, event: dict[str, Any], parent: str) -> Iterator[Step]:
+    def _span(self, id: str, event: dict[str, Any], parent: str) -> Iterator[st.Step]:
         around = self._spans.get(parent, "")
         kind, name = text_in(event, "type"), text_in(event, "name")
         if not id:
@@ -243,32 +216,34 @@ class SampleReader:
             self._spans[id] = around
             return
         self._spans[id] = id
-        yield AskStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
+        yield st.AskStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
         self._asked.add(id)
 
-    def _ended(self, id: str) -> Iterator[Step]:
+    def _ended(self, id: str) -> Iterator[st.Step]:
         if id in self._asked:
             self._asked.discard(id)
-            yield AnswerStep(id, None)
+            yield st.AnswerStep(id, None)
 
-    def _legacy_step(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _legacy_step(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         if event.get("action") == "begin":
             name = text_in(event, "name") or "step"
             around = self._stack[-1] if self._stack else ""
-            yield AskStep(id, f"{text_in(event, 'type') or 'step'}:{name}", {"span": name}, "pure", inside=around)
+            yield st.AskStep(id, f"{text_in(event, 'type') or 'step'}:{name}", {"span": name}, "pure", inside=around)
             self._asked.add(id)
             self._stack.append(id)
         elif event.get("action") == "end" and self._stack:
             yield from self._ended(self._stack.pop())
 
-    def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
-        yield AskStep(id, f"subtask:{text_in(event, 'name')}", event.get("input"), "pure", inside=self._inside(event))
+    def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
+        yield st.AskStep(
+            id, f"subtask:{text_in(event, 'name')}", event.get("input"), "pure", inside=self._inside(event)
+        )
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
-        yield AnswerStep(id, event.get("result"), cost=Cost(duration_us=duration(event.get("working_time"))))
+        yield st.AnswerStep(id, event.get("result"), cost=Cost(duration_us=duration(event.get("working_time"))))
 
-    def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         action = text_in(event, "action") or "exec"
         given: Value = {k: event[k] for k in ("cmd", "file", "input", "options") if event.get(k) is not None}
         effect = {"read_file": "read_file", "write_file": "write_file"}.get(action, "bash")
@@ -276,43 +251,43 @@ class SampleReader:
         is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
         path = text_in(event, "file")
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
-        yield AskStep(
+        yield st.AskStep(
             id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
         )
         output = event.get("output")
-        error = text_of(output)[-ERROR_MAX:] if is_failed else ""
-        yield AnswerStep(id, output, "failed" if is_failed else "succeeded", error, files)
+        error = text_of(output)[-st.ERROR_MAX :] if is_failed else ""
+        yield st.AnswerStep(id, output, "failed" if is_failed else "succeeded", error, files)
 
     # Messages, where there are no events
 
-    def _told(self, id: str, message: dict[str, Any]) -> Iterator[Step]:
+    def _told(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         content = self._whole(message.get("content"))
         match message.get("role"):
             case "system":
-                yield WordsStep("system", content, name="instructions")
+                yield st.WordsStep("system", content, name="instructions")
             case "user" if not self._is_begun:
                 self._is_begun = True
-                yield PromptStep(content)
+                yield st.PromptStep(content)
             case "user":
-                yield WordsStep("user", content, name="message")
+                yield st.WordsStep("user", content, name="message")
             case "assistant":
                 yield from self._begun()
                 yield from self._reply(id, message, text_in(message, "model"), Usage(), "", "")
             case "tool":
                 call = text_in(message, "tool_call_id") or id
                 if call not in self._asked:
-                    yield AskStep(call, text_in(message, "function") or "unknown", None)
+                    yield st.AskStep(call, text_in(message, "function") or "unknown", None)
                 self._asked.discard(call)
                 outcome, error = _outcome(message.get("error") or message.get("tool_error"))
-                yield AnswerStep(call, content if content not in (None, "") else error or content, outcome, error)
+                yield st.AnswerStep(call, content if content not in (None, "") else error or content, outcome, error)
 
     # How it ends
 
-    def _ending(self, has_events: bool) -> Iterator[Step]:
+    def _ending(self, has_events: bool) -> Iterator[st.Step]:
         sample = self._sample
         if not has_events:
             for model, used in as_dict(sample.get("model_usage")).items():
-                yield SpentStep(model.rpartition("/")[2], _usage(as_dict(used)))
+                yield st.SpentStep(model.rpartition("/")[2], _usage(as_dict(used)))
         scores = as_dict(sample.get("scores")) or (
             {"score": sample["score"]} if sample.get("score") is not None else {}
         )
@@ -320,15 +295,15 @@ class SampleReader:
         if len(scores) == 1:
             labels["score"] = next(iter(labels.values()))
         if labels:
-            yield LabelsStep({k: v for k, v in labels.items() if v})
+            yield st.LabelsStep({k: v for k, v in labels.items() if v})
         if not any(as_dict(e).get("event") == "score" for e in as_list(sample.get("events"))):
-            yield from (RemarkStep(_verdict(as_dict(score), name)) for name, score in scores.items())
+            yield from (st.RemarkStep(_verdict(as_dict(score), name)) for name, score in scores.items())
         if "id" not in sample:
             return  # events alone: nothing says whether that was all
         failure = text_in(as_dict(sample.get("error")), "message")
         limit = text_in(as_dict(sample.get("limit")), "type")
-        yield TurnDoneStep("failed" if failure else "interrupted" if limit else "completed", failure[:ERROR_MAX])
-        yield FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
+        yield st.TurnDoneStep("failed" if failure else "interrupted" if limit else "completed", failure[: st.ERROR_MAX])
+        yield st.FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
 
     def _whole(self, value: Any) -> Any:
         """A value with the attachments that it mentions."""
@@ -349,7 +324,7 @@ def label_of(score: Any) -> str:
 
 def _verdict(score: dict[str, Any], name: str) -> str:
     said = text_in(score, "explanation") or text_in(score, "answer")
-    return f"{name or 'score'} {label_of(score)}" + (f": {said[:ERROR_MAX]}" if said else "")
+    return f"{name or 'score'} {label_of(score)}" + (f": {said[: st.ERROR_MAX]}" if said else "")
 
 
 def _name(message: dict[str, Any]) -> str:
@@ -367,11 +342,11 @@ def _usage(told: dict[str, Any]) -> Usage:
     return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
 
 
-def _outcome(error: Any) -> tuple[Outcome, str]:
+def _outcome(error: Any) -> tuple[st.Outcome, str]:
     if not error:
         return "succeeded", ""
     about = as_dict(error)
-    said = (text_in(about, "message") or as_text(error))[:ERROR_MAX]
+    said = (text_in(about, "message") or as_text(error))[: st.ERROR_MAX]
     match about.get("type"):
         case "timeout":
             return "timed_out", said
@@ -382,10 +357,5 @@ def _outcome(error: Any) -> tuple[Outcome, str]:
 
 def _rest(event: dict[str, Any]) -> dict[str, Any]:
     """What the steps of an event do not hold. What a model was shown is kept: it says how the prompt was built."""
-    held: tuple[str, ...] = ("timestamp",)
-    match event.get("event"):
-        case "tool":
-            held = ("timestamp", "arguments", "result")
-        case "state" | "store":
-            held = ("timestamp",)
+    held = ("timestamp", "arguments", "result") if event.get("event") == "tool" else ("timestamp",)
     return {k: v for k, v in event.items() if k not in held}

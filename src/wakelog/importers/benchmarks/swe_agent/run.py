@@ -16,32 +16,19 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.swe_agent.files import EDITS, REFUSED, OpenFiles
 from wakelog.importers.common.amounts import duration, micros
 from wakelog.importers.common.chat import asks_of, blocks_of, json_or_text, text_of
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, digest, document, storable
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    FinishStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    SpentStep,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
+from wakelog.importers.source.files import Sample, below_home, digest, document, storable
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 
 NAME = "swe-agent"
 TITLE = "SWE-agent"
+places = below_home()
 _TOOLS = EDITS | {
     *("open", "goto", "scroll_up", "scroll_down", "find_file", "search_dir", "search_file", "filemap", "submit"),
     *("exit_cost", "exit_context", "exit_format", "exit_forfeit", "skip", "set_cursors", "view_image", "think"),
@@ -54,12 +41,7 @@ _BLOCKED = re.compile(
     r"Interactive operation '.*' is not supported by this environment|contained syntax errors and was NOT executed"
 )
 _ISSUE = re.compile(r"(?:ISSUE:\n|<pr_description>\n)(.*?)\s*(?:\n\nINSTRUCTIONS:|</pr_description>)", re.DOTALL)
-ERROR_MAX = 2000
 GOAL_MAX = 200
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:
@@ -71,7 +53,7 @@ def recognises(found: Sample) -> bool:
     )
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     run = storable(document(path))
     if not isinstance(run, dict) or not (
         isinstance(run.get("history"), list) or isinstance(run.get("trajectory"), list)
@@ -79,10 +61,10 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         raise InvalidInputError(
             f"{path} has no trajectory and no history", kind="bad-transcript", hint="is it a .traj file?"
         )
-    yield Transcript(_head(path, run), lambda: _RunReader(run).records())
+    yield st.Transcript(_head(path, run), lambda: _RunReader(run).records())
 
 
-def _head(path: Path, run: dict[str, Any]) -> TranscriptHead:
+def _head(path: Path, run: dict[str, Any]) -> st.TranscriptHead:
     config = run.get("replay_config")
     config = as_dict(json_or_text(config) if isinstance(config, str) else config)
     problem = as_dict(config.get("problem_statement"))
@@ -92,11 +74,11 @@ def _head(path: Path, run: dict[str, Any]) -> TranscriptHead:
     labels = {"instance": instance[-100:], "model": model, "environment": text_in(run, "environment")}
     # Nothing in the file tells a run from another of the same task, so its place does.
     own = digest(str(path.resolve()).encode(errors="replace"), 8)
-    return TranscriptHead(
+    return st.TranscriptHead(
         f"{instance}-{own}",
         NAME,
         goal=issue[1].strip().partition("\n")[0][:GOAL_MAX] if issue else "",
-        labels={k: v for k, v in labels.items() if v},
+        labels=labels,
         name=instance,
     )
 
@@ -117,7 +99,7 @@ class _RunReader:
         self._steps = as_list(run.get("trajectory"))
         self._next = 0
         self._files = OpenFiles()
-        self._ask: AskStep | None = None
+        self._ask: st.AskStep | None = None
         self._action = self._said = ""
         self._is_begun = False
         self._places: dict[bytes, int] = {}
@@ -125,7 +107,7 @@ class _RunReader:
         # A demonstration that stands for itself is the run; one that is shown to a model comes before it.
         self._is_demo = not any(m.get("role") == "assistant" and m.get("is_demo") is not True for m in _history(run))
 
-    def records(self) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self) -> Iterator[tuple[st.SourceRecord, int]]:
         history = as_list(self._run.get("history"))
         for number, item in enumerate(history):
             if isinstance(item, dict) and item.get("role") == "assistant" and not self._is_shown(item):
@@ -143,7 +125,7 @@ class _RunReader:
         rest = {k: v for k, v in self._run.items() if k not in ("history", "trajectory") or not isinstance(v, list)}
         # It is written again with each step: what it says at the end is taken in when it says so.
         raw = msgspec.json.encode(rest)
-        yield SourceRecord(f"info-{digest(raw)}", tuple(self._ending()), rest=rest), len(raw)
+        yield st.SourceRecord(f"info-{digest(raw)}", tuple(self._ending()), rest=rest), len(raw)
 
     # The history
 
@@ -159,7 +141,7 @@ class _RunReader:
                 return at
         return None
 
-    def _answer_of_model(self, number: int, item: dict[str, Any]) -> SourceRecord:
+    def _answer_of_model(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
         id = f"h{number}"
         steps = self._reply(id, item, text_of(item.get("content")), text_in(item, "action"))
         rest = {k: v for k, v in item.items() if k != "content"}
@@ -169,37 +151,37 @@ class _RunReader:
             # They repeat the content's words, or say how they were read: kept only where they say more.
             if rest.get(same) is not None and as_text(rest[same]).strip() in text_of(item.get("content")):
                 del rest[same]
-        return SourceRecord(id, tuple(steps), rest=rest)
+        return st.SourceRecord(id, tuple(steps), rest=rest)
 
-    def _item(self, number: int, item: Any) -> SourceRecord:
+    def _item(self, number: int, item: Any) -> st.SourceRecord:
         id = f"h{number}"
         if not isinstance(item, dict):
-            return SourceRecord(id, rest=item, broken=f"item {number} of the history is not an object")
+            return st.SourceRecord(id, rest=item, broken=f"item {number} of the history is not an object")
         content, text = item.get("content"), text_of(item.get("content"))
         rest = {k: v for k, v in item.items() if k != "content"}
         match item.get("role"):
             case "system":
-                return SourceRecord(id, (WordsStep("system", content, name="instructions"),), rest=rest)
+                return st.SourceRecord(id, (st.WordsStep("system", content, name="instructions"),), rest=rest)
             case "user" | "assistant" if self._is_shown(item):
-                return SourceRecord(id, (WordsStep("user", content, name="demonstration"),), rest=rest)
+                return st.SourceRecord(id, (st.WordsStep("user", content, name="demonstration"),), rest=rest)
             case "user" if not self._is_begun:
                 self._is_begun = True
                 return self._task(id, content, rest)
             case "user" | "tool" if self._ask is not None:
-                return SourceRecord(id, (self._observed(self._ask, text, {}, {}),), rest=rest)
+                return st.SourceRecord(id, (self._observed(self._ask, text, {}, {}),), rest=rest)
             case "user" if not self._is_observed(text):
-                return SourceRecord(id, (WordsStep("user", content, name="meta"),), rest=rest)
+                return st.SourceRecord(id, (st.WordsStep("user", content, name="meta"),), rest=rest)
         # The step has the same observation, without the prompt of the shell after it.
-        return SourceRecord(id, rest=item)
+        return st.SourceRecord(id, rest=item)
 
-    def _task(self, id: str, content: Any, rest: dict[str, Any]) -> SourceRecord:
+    def _task(self, id: str, content: Any, rest: dict[str, Any]) -> st.SourceRecord:
         """The task. What the harness says about how to work stands around it, and is not the user's."""
         issue = _ISSUE.search(content) if isinstance(content, str) else None
         if issue is None or not issue[1].strip():
-            return SourceRecord(id, (PromptStep(content),), rest=rest)
+            return st.SourceRecord(id, (st.PromptStep(content),), rest=rest)
         around = content[: issue.start(1)] + content[issue.end(1) :]
-        steps = (PromptStep(issue[1]), WordsStep("user", around, name="context"))
-        return SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
+        steps = (st.PromptStep(issue[1]), st.WordsStep("user", around, name="context"))
+        return st.SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
 
     def _is_observed(self, text: str) -> bool:
         """Whether a message is the observation of the step that was just taken in."""
@@ -210,11 +192,11 @@ class _RunReader:
 
     # The steps
 
-    def _alone(self) -> tuple[SourceRecord, int]:
+    def _alone(self) -> tuple[st.SourceRecord, int]:
         """A step whose answer is not in the history: it tells both."""
         number, step = self._next, self._steps[self._next]
         about = as_dict(step)
-        steps: list[Step] = []
+        steps: list[st.Step] = []
         if about and text_in(about, "action").strip():
             steps += self._reply(f"t{number}", about, text_in(about, "response"), text_in(about, "action"))
         elif text_in(about, "response"):
@@ -223,15 +205,15 @@ class _RunReader:
         rest = record.rest
         return msgspec.structs.replace(record, steps=(*steps, *record.steps), rest=rest), len(str(step))
 
-    def _with_ask(self, step: Any) -> SourceRecord:
+    def _with_ask(self, step: Any) -> st.SourceRecord:
         """The step of the action that was just asked for."""
         id = f"t{self._next}"
         self._next += 1
         if not isinstance(step, dict):
-            return SourceRecord(id, rest=step, broken=f"step {id[1:]} is not an object")
+            return st.SourceRecord(id, rest=step, broken=f"step {id[1:]} is not an object")
         state = step.get("state")
         state = as_dict(json_or_text(state) if isinstance(state, str) else state)
-        steps: tuple[Step, ...] = ()
+        steps: tuple[st.Step, ...] = ()
         if self._ask is not None:
             steps = (self._observed(self._ask, text_in(step, "observation"), step, state),)
         rest = {
@@ -239,7 +221,7 @@ class _RunReader:
             for k, v in step.items()
             if not steps or not self._is_told(k, v)
         }
-        return SourceRecord(id, steps, rest=rest)
+        return st.SourceRecord(id, steps, rest=rest)
 
     def _is_told(self, key: str, value: Any) -> bool:
         """Whether the reply and its answer hold a field of a step. Sometimes it differs from the history's words."""
@@ -257,7 +239,7 @@ class _RunReader:
             self._places = {msgspec.json.encode(item): number for number, item in reversed(list(enumerate(history)))}
         return [self._places.get(msgspec.json.encode(message), message) for message in messages]
 
-    def _reply(self, id: str, item: dict[str, Any], text: str, action: str) -> list[Step]:
+    def _reply(self, id: str, item: dict[str, Any], text: str, action: str) -> list[st.Step]:
         asks = asks_of(item, id)[:1]
         if asks:
             asks = [msgspec.structs.replace(asks[0], id=f"{id}.0")]
@@ -265,28 +247,27 @@ class _RunReader:
             tool = action.split()[0]
             tool = tool if tool in _TOOLS else "bash"
             given = {"command": action.strip("\n")}
-            asks = [AskStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
+            asks = [st.AskStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
         self._ask = asks[0] if asks else None
         self._action, self._said = action, text
-        return [ReplyStep(id, blocks_of(text, asks)), *asks]
+        return [st.ReplyStep(id, blocks_of(text, asks)), *asks]
 
-    def _observed(self, ask: AskStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> AnswerStep:
+    def _observed(self, ask: st.AskStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> st.AnswerStep:
         self._ask = None
         outcome = _outcome(ask, text)
         files = self._files.changes(ask, self._action, text, state) if outcome == "succeeded" else ()
-        return AnswerStep(
+        return st.AnswerStep(
             ask.id,
             text,
             outcome,
-            error="" if outcome == "succeeded" else text[:ERROR_MAX],
+            error="" if outcome == "succeeded" else text[: st.ERROR_MAX],
             files=files,
             cost=Cost(duration_us=duration(step.get("execution_time"))),
-            by="harness" if outcome == "denied" else "",
         )
 
     # The end
 
-    def _ending(self) -> Iterator[Step]:
+    def _ending(self) -> Iterator[st.Step]:
         info = as_dict(self._run.get("info"))
         status = text_in(info, "exit_status")
         if not status:
@@ -296,13 +277,13 @@ class _RunReader:
         usage = Usage(input=as_count(sent), output=as_count(got))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
-            yield SpentStep("", usage, cost)
+            yield st.SpentStep("", usage, cost)
         is_done = status.startswith("submitted")
-        yield TurnDoneStep("completed" if is_done else "failed", "" if is_done else status[:ERROR_MAX])
-        yield FinishStep(status[:100])
+        yield st.TurnDoneStep("completed" if is_done else "failed", "" if is_done else status[: st.ERROR_MAX])
+        yield st.FinishStep(status[:100])
 
 
-def _outcome(ask: AskStep, text: str) -> Outcome:
+def _outcome(ask: st.AskStep, text: str) -> st.Outcome:
     if _TIMED_OUT.search(text[:2000]):
         return "timed_out"
     if _BLOCKED.search(text[:2000]):

@@ -47,7 +47,6 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
         error="" if outcome == "succeeded" else text[:ERROR_MAX],
         files=_files(details, folder) if outcome == "succeeded" else (),
         cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
-        by="user" if outcome == "denied" else "",
         child=f"{origin}/agent-{agent}" if is_id(agent) else "",
     )
 

@@ -17,27 +17,13 @@ from typing import Any
 
 import msgspec
 
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
 from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    LabelsStep,
-    PromptStep,
-    ReplyStep,
-    RewindStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.importers.writer.imported_records import COMMON
 from wakelog.model.json_fields import as_list, dicts_in
 from wakelog.model.usage import Usage, usage_of
@@ -45,12 +31,13 @@ from wakelog.model.values import Value
 
 NAME = "claude-code"
 TITLE = "Claude Code"
+places = below_home(".claude/projects/**/*.jsonl")
 _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
 _SAID = frozenset({"role", "model", "type", "content"})
-_SAYING = frozenset({PromptStep, ReplyStep, AnswerStep})
+_SAYING = frozenset({st.PromptStep, st.ReplyStep, st.AnswerStep})
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -64,11 +51,6 @@ _BUILT_IN = re.compile(
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
 )
 INTERRUPTED = "[Request interrupted by user"
-
-
-def places(home: Path) -> Iterator[Path]:
-    """Where its transcripts are."""
-    yield from sorted((home / ".claude" / "projects").glob("**/*.jsonl"))
 
 
 def recognises(found: Sample) -> bool:
@@ -85,9 +67,8 @@ def recognises(found: Sample) -> bool:
     return False
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     first: dict[str, Any] = {}
-    goal = ""
     for number, line in enumerate(json_lines(path)):
         value = line.value or {}
         for key in ("sessionId", "agentId", "cwd", "gitBranch", "version"):
@@ -99,20 +80,20 @@ def transcripts(path: Path) -> Iterator[Transcript]:
             break
     session = first["sessionId"] if is_id(first.get("sessionId")) else path.stem
     agent = _AGENT_FILE.search(path.stem)
-    labels = {label: first[key] for key, label in _LABELS.items() if first.get(key)}
+    labels = {label: first.get(key, "") for key, label in _LABELS.items()}
     if agent and (first.get("isSidechain") or first.get("agentId")):
-        head = TranscriptHead(f"{session}/agent-{agent[1]}", NAME, goal, labels, parent=session)
+        head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=session)
     else:
         # A session that goes on in a new file repeats the old one's ids there: the file's own name tells them apart.
         own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
-        head = TranscriptHead(own, NAME, goal, labels)
-    yield Transcript(head, lambda: EntryReader(head).records(path))
+        head = st.TranscriptHead(own, NAME, labels=labels)
+    yield st.Transcript(head, lambda: EntryReader(head).records(path))
 
 
 class EntryReader:
     """Reads the records of one transcript, in order."""
 
-    def __init__(self, head: TranscriptHead) -> None:
+    def __init__(self, head: st.TranscriptHead) -> None:
         self._origin = head.parent or head.origin
         self._is_agent = bool(head.parent)
         self._ids = RecordIds()
@@ -133,11 +114,11 @@ class EntryReader:
         self._children: dict[str, str] = {}
         """and the side chains that began with those words, by call."""
 
-    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         for line in json_lines(path):
             yield (broken_record(line, self._ids) if line.broken else self.record(line)), len(line.raw)
 
-    def record(self, line: JsonLine) -> SourceRecord:
+    def record(self, line: JsonLine) -> st.SourceRecord:
         """One line more."""
         value: dict[str, Any] = line.value
         uuid = value.get("uuid")
@@ -152,7 +133,7 @@ class EntryReader:
             rest = line.text
         elif steps and value.get("type") in ("user", "assistant"):
             rest = _rest(value, steps)
-        return SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), rest, lane)
+        return st.SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), rest, lane)
 
     def _lane(self, value: dict[str, Any]) -> str:
         """The side chain that a line is in, told by its first line."""
@@ -170,7 +151,7 @@ class EntryReader:
         self._lanes[uuid] = lane
         return lane
 
-    def _remember(self, value: dict[str, Any], steps: list[Step]) -> None:
+    def _remember(self, value: dict[str, Any], steps: list[st.Step]) -> None:
         uuid = value.get("uuid")
         if not isinstance(uuid, str):
             return
@@ -182,8 +163,8 @@ class EntryReader:
             if not _SAYING.isdisjoint(map(type, steps)):
                 self._said = self._path[uuid]
 
-    def _steps(self, value: dict[str, Any], lane: str) -> list[Step]:
-        steps: list[Step] = []
+    def _steps(self, value: dict[str, Any], lane: str) -> list[st.Step]:
+        steps: list[st.Step] = []
         if not lane:
             self._see_labels(value, steps)
         match value.get("type"):
@@ -192,16 +173,16 @@ class EntryReader:
             case "assistant":
                 steps += self._assistant(value)
             case "system" if value.get("subtype") == "turn_duration":
-                steps.append(TurnDoneStep())
+                steps.append(st.TurnDoneStep())
             case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
-                steps.append(WordsStep("system", value["content"], name="command"))
+                steps.append(st.WordsStep("system", value["content"], name="command"))
             case "summary" if isinstance(value.get("summary"), str):
-                steps.append(LabelsStep({"title": value["summary"][:200]}))
+                steps.append(st.LabelsStep({"title": value["summary"][:200]}))
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
-                steps.append(WordsStep("user", value["content"], name="queued"))
+                steps.append(st.WordsStep("user", value["content"], name="queued"))
         return steps
 
-    def _see_labels(self, value: dict[str, Any], steps: list[Step]) -> None:
+    def _see_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
         told = [value.get(key) for key in _LABELS]
         if told == self._labels_told:
             return  # as in nearly every line
@@ -217,13 +198,13 @@ class EntryReader:
                     changed[label] = given
                 last[key] = given
         if changed:
-            steps.append(LabelsStep(changed))
+            steps.append(st.LabelsStep(changed))
 
-    def _user(self, value: dict[str, Any], lane: str) -> Iterator[Step]:
+    def _user(self, value: dict[str, Any], lane: str) -> Iterator[st.Step]:
         message = value.get("message")
         content = message.get("content") if isinstance(message, dict) else message
         if value.get("isCompactSummary"):
-            yield CompactionStep(content)
+            yield st.CompactionStep(content)
             return
         blocks = as_list(content)
         results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
@@ -239,32 +220,32 @@ class EntryReader:
         if not words or not (text.strip() or _has_more(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
-            yield WordsStep("user", words, name="interrupt")
-            yield TurnDoneStep("interrupted")
+            yield st.WordsStep("user", words, name="interrupt")
+            yield st.TurnDoneStep("interrupted")
         elif value.get("isMeta") or results:
-            yield WordsStep("user", words, name="meta", trust="unverified")
+            yield st.WordsStep("user", words, name="meta", trust="unverified")
         elif _ASIDE.match(text) or (_COMMAND.match(text) and _is_aside(text)):
-            yield WordsStep("user", words, name="command")
+            yield st.WordsStep("user", words, name="command")
         else:
             yield from self._prompt(value, words, lane)
 
-    def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[Step]:
+    def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[st.Step]:
         if not lane:
             yield from self._way_back(value)
         if isinstance(words, str) and _COMMAND.match(words):
             words = _typed(words)
-        yield PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
+        yield st.PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
 
-    def _way_back(self, value: dict[str, Any]) -> Iterator[Step]:
+    def _way_back(self, value: dict[str, Any]) -> Iterator[st.Step]:
         """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
         other lines name what they follow, is at the beginning again."""
         parent = value.get("parentUuid")
         if parent is None and "parentUuid" in value and self._said and self._has_parents:
-            yield RewindStep("")
+            yield st.RewindStep("")
             return
         back = self._ancestor(str(parent or ""))
         if back and self._path[back] < self._said:
-            yield RewindStep(back)
+            yield st.RewindStep(back)
 
     def _usage_of(self, told: Any) -> Usage:
         """Every line of an answer repeats what it used."""
@@ -278,7 +259,7 @@ class EntryReader:
             uuid = self._parents.get(uuid, "")
         return uuid
 
-    def _assistant(self, value: dict[str, Any]) -> Iterator[Step]:
+    def _assistant(self, value: dict[str, Any]) -> Iterator[st.Step]:
         message = value.get("message")
         if not isinstance(message, dict):
             return
@@ -288,11 +269,11 @@ class EntryReader:
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
-            yield WordsStep("assistant", _text(blocks), name="error")
+            yield st.WordsStep("assistant", _text(blocks), name="error")
             return
         kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
-        yield ReplyStep(
+        yield st.ReplyStep(
             id,
             kept,
             model=model,
@@ -305,7 +286,7 @@ class EntryReader:
                 tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
                 if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
                     self._tasks[given["prompt"]] = call
-                yield AskStep(call, tool, given, effect_of(tool, given), group=id)
+                yield st.AskStep(call, tool, given, effect_of(tool, given), group=id)
 
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
@@ -338,7 +319,7 @@ def _has_more(words: Any) -> bool:
     return isinstance(words, list) and any(not isinstance(b, dict) or b.get("type") != "text" for b in words)
 
 
-def _rest(value: dict[str, Any], steps: list[Step]) -> dict[str, Value]:
+def _rest(value: dict[str, Any], steps: list[st.Step]) -> dict[str, Value]:
     """What the steps do not hold of a line."""
     rest = {k: v for k, v in value.items() if k not in _HELD}
     rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
@@ -350,21 +331,21 @@ def _rest(value: dict[str, Any], steps: list[Step]) -> dict[str, Value]:
     elif message is not None:
         rest["message"] = message
     if "toolUseResult" in rest:
-        answers = [step for step in steps if isinstance(step, AnswerStep)]
+        answers = [step for step in steps if isinstance(step, st.AnswerStep)]
         rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
     return rest
 
 
-def _is_held(content: Any, steps: list[Step]) -> bool:
+def _is_held(content: Any, steps: list[st.Step]) -> bool:
     """Whether the steps hold a message's content as it was."""
     for step in steps:
         match step:
-            case ReplyStep():
+            case st.ReplyStep():
                 return isinstance(content, str) or _are_dicts(content)
-            case PromptStep() | WordsStep() | CompactionStep():
-                held = step.summary if isinstance(step, CompactionStep) else step.content
-                return held == content or any(isinstance(s, AnswerStep) for s in steps)
-    return any(isinstance(step, AnswerStep) for step in steps) and all(map(_is_result, content))
+            case st.PromptStep() | st.WordsStep() | st.CompactionStep():
+                held = step.summary if isinstance(step, st.CompactionStep) else step.content
+                return held == content or any(isinstance(s, st.AnswerStep) for s in steps)
+    return any(isinstance(step, st.AnswerStep) for step in steps) and all(map(_is_result, content))
 
 
 def _are_dicts(content: Any) -> bool:

@@ -64,7 +64,6 @@ def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False
         outcome,
         error="" if outcome == "succeeded" else text[:2000],
         files=_files(ask, folder) if outcome == "succeeded" else (),
-        by="user" if outcome == "denied" else "",
     )
 
 

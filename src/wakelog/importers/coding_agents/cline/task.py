@@ -20,23 +20,12 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import WakelogError
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, xml_call, xml_result
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, digest, document, stat_of
+from wakelog.importers.source.files import USER_DATA, Sample, below_home, digest, document, stat_of
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    LabelsStep,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    WordsStep,
-)
 from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -45,7 +34,10 @@ NAME = "cline"
 TITLE = "Cline"
 FILE, SEEN = "api_conversation_history.json", "ui_messages.json"
 _EDITORS = ("Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf")
-_DATA = (".config", "Library/Application Support", "AppData/Roaming")
+_IN_EDITOR = f"User/globalStorage/saoudrizwan.claude-dev/tasks/*/{FILE}"
+places = below_home(
+    *(f"{data}/{editor}/{_IN_EDITOR}" for data in USER_DATA for editor in _EDITORS), f".cline/data/tasks/*/{FILE}"
+)
 _ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
 _ASKED = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files")
@@ -53,23 +45,15 @@ _DONE = ("attempt_completion", "plan_mode_respond")
 """Calls that only tell the person something: the agent has stopped."""
 
 
-def places(home: Path) -> Iterator[Path]:
-    for data in _DATA:
-        for editor in _EDITORS:
-            tasks = home / data / editor / "User" / "globalStorage" / "saoudrizwan.claude-dev" / "tasks"
-            yield from sorted(tasks.glob(f"*/{FILE}"))
-    yield from sorted((home / ".cline" / "data" / "tasks").glob(f"*/{FILE}"))
-
-
 def recognises(found: Sample) -> bool:
     return found.path.name == FILE and found.start.lstrip()[:1] == b"["
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     seen = path.with_name(SEEN)
     stats = [stat_of(each) for each in (path, seen) if each.is_file()]
-    head = TranscriptHead(path.parent.name, NAME)
-    yield Transcript(head, partial(_records, path), (sum(s[0] for s in stats), max(s[1] for s in stats)))
+    head = st.TranscriptHead(path.parent.name, NAME)
+    yield st.Transcript(head, partial(_records, path), (sum(s[0] for s in stats), max(s[1] for s in stats)))
 
 
 class SeenRequest(msgspec.Struct, frozen=True):
@@ -81,7 +65,7 @@ class SeenRequest(msgspec.Struct, frozen=True):
     model: str = ""
 
 
-def _records(path: Path) -> Iterator[tuple[SourceRecord, int]]:
+def _records(path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _Reader(_requests(path.with_name(SEEN)))
     messages = document(path)
     for number, message in enumerate(as_list(messages)):
@@ -90,7 +74,7 @@ def _records(path: Path) -> Iterator[tuple[SourceRecord, int]]:
         if isinstance(message, dict):
             yield reader.record(id, number, message), len(raw)
         else:
-            yield SourceRecord(id, rest=message, broken=f"message {number} is not an object"), len(raw)
+            yield st.SourceRecord(id, rest=message, broken=f"message {number} is not an object"), len(raw)
 
 
 def _requests(path: Path) -> dict[int, SeenRequest]:
@@ -126,11 +110,11 @@ class _Reader:
         self._requests = requests
         self._call = ""
         """The call in XML that waits for its result,"""
-        self._asks: dict[str, AskStep] = {}
+        self._asks: dict[str, st.AskStep] = {}
         """and all that do."""
         self._folder = ""
 
-    def record(self, id: str, number: int, message: dict[str, Any]) -> SourceRecord:
+    def record(self, id: str, number: int, message: dict[str, Any]) -> st.SourceRecord:
         is_answer = message.get("role") == "assistant"
         request = self._requests.get(number if is_answer else number + 1)
         at = microseconds(message.get("ts")) or (request.at if request else 0)
@@ -142,33 +126,33 @@ class _Reader:
         elif message.get("role") == "user":
             steps = list(self._user(blocks))
         else:
-            return SourceRecord(id, (), at, message)
+            return st.SourceRecord(id, (), at, message)
         rest = {k: v for k, v in message.items() if k != "content"}
         environment = [e for b in blocks for e in _ENVIRONMENT.findall(text_in(b, "text"))]
         if environment:
             rest["environment"] = environment
-        return SourceRecord(id, tuple(steps), at, rest)
+        return st.SourceRecord(id, tuple(steps), at, rest)
 
     def _answer(
         self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
-    ) -> Iterator[Step]:
+    ) -> Iterator[st.Step]:
         about = as_dict(message.get("modelInfo"))
         kept: list[dict[str, Value]] = []
-        asks: list[AskStep] = []
+        asks: list[st.AskStep] = []
         for block in blocks:
             if block.get("type") == "tool_use":
                 tool, given = text_in(block, "name") or "unknown", block.get("input")
-                asks.append(AskStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
+                asks.append(st.AskStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
                 kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
                 continue
             kept.append(block)
             if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
                 tool, given = call
-                asks.append(AskStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
+                asks.append(st.AskStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
                 self._call = asks[-1].id
                 kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
         usage, cost = _used(message, request)
-        yield ReplyStep(
+        yield st.ReplyStep(
             id,
             kept,
             model=text_in(about, "modelId") or (request.model if request else ""),
@@ -179,13 +163,13 @@ class _Reader:
         for ask in asks:
             yield ask
             if ask.tool in _DONE:
-                yield AnswerStep(ask.id, None)
+                yield st.AnswerStep(ask.id, None)
             else:
                 self._asks[ask.id] = ask
         if asks and asks[-1].tool in _DONE:
             self._call = ""
 
-    def _user(self, blocks: list[dict[str, Any]]) -> Iterator[Step]:
+    def _user(self, blocks: list[dict[str, Any]]) -> Iterator[st.Step]:
         asked: list[str] = []
         other: list[dict[str, Value]] = []
         output: list[str] = []
@@ -207,7 +191,7 @@ class _Reader:
                 output.append(text)
         yield from self._rest_of(asked, output, other)
 
-    def _rest_of(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[Step]:
+    def _rest_of(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[st.Step]:
         """What is left of a message when the results of native calls are out: the result of a call in XML, notices of
         Cline, and what the person said."""
         ask = self._asks.get(self._call)
@@ -217,16 +201,16 @@ class _Reader:
             yield answer_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
             output = []
         for text in output:
-            yield WordsStep("user", text, name="meta", trust="unverified")
+            yield st.WordsStep("user", text, name="meta", trust="unverified")
         texts: list[dict[str, Value]] = [{"type": "text", "text": text} for text in asked]
         if texts or other:
             content: Value = asked[0] if len(asked) == 1 and not other else [*texts, *other]
-            yield PromptStep(content) if asked else WordsStep("user", content, name="meta", trust="unverified")
+            yield st.PromptStep(content) if asked else st.WordsStep("user", content, name="meta", trust="unverified")
 
-    def _see_folder(self, folder: str) -> Iterator[Step]:
+    def _see_folder(self, folder: str) -> Iterator[st.Step]:
         if folder != self._folder:
             self._folder = folder
-            yield LabelsStep({"project": folder})
+            yield st.LabelsStep({"project": folder})
 
 
 def _used(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:

@@ -99,7 +99,6 @@ def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
         outcome,
         error="" if outcome == "succeeded" else text[:ERROR_MAX],
         cost=Cost(duration_us=duration(seconds)),
-        by="user" if outcome == "denied" else "",
         child=_spawned(tool, text) if outcome == "succeeded" else "",
     )
     return answer, metadata

@@ -10,22 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
 from wakelog.importers.coding_agents.codex.usage import usage_of
 from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
-from wakelog.importers.steps import (
-    AnswerStep,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.usage import Usage
@@ -33,6 +23,7 @@ from wakelog.model.values import Value
 
 NAME = "codex-exec-json"
 TITLE = "Codex (exec --json)"
+places = below_home()
 PROMPT = "(the prompt is not in the output of codex exec --json)"
 _TYPES = frozenset(
     {
@@ -49,16 +40,11 @@ _CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_se
 _KINDS = {"add": "created", "delete": "deleted", "update": "modified"}
 
 
-def places(home: Path) -> Iterator[Path]:
-    """It is printed, and lies wherever it was sent to."""
-    yield from ()
-
-
 def recognises(found: Sample) -> bool:
     return any(isinstance(line, dict) and text_in(line, "type") in _TYPES for line in found.lines)
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     """A thread each: the output of several runs may stand in one file."""
     threads: dict[str, None] = {}
     thread = ""
@@ -70,10 +56,10 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         yield _transcript(path, name, takes_unnamed=name == names[0])
 
 
-def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> Transcript:
+def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> st.Transcript:
     # The thread has a rollout too, which is a session of its own.
-    head = TranscriptHead(f"exec/{thread or path.name.split('.')[0]}", "codex")
-    return Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
+    head = st.TranscriptHead(f"exec/{thread or path.name.split('.')[0]}", "codex")
+    return st.Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
 
 
 def _thread(line: JsonLine, before: str) -> str:
@@ -88,14 +74,14 @@ class _Reader:
         self._open: dict[str, str] = {}
         self._reply, self._is_new_reply = 0, True
 
-    def records(self, path: Path, *, takes_unnamed: bool) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, path: Path, *, takes_unnamed: bool) -> Iterator[tuple[st.SourceRecord, int]]:
         thread = ""
         for line in json_lines(path):
             thread = _thread(line, thread)
             if thread == self._thread or (not thread and takes_unnamed):
                 yield self._record(line), len(line.raw)
 
-    def _record(self, line: JsonLine) -> SourceRecord:
+    def _record(self, line: JsonLine) -> st.SourceRecord:
         if line.broken:
             return broken_record(line, self._ids)
         id = self._ids.unique(digest(line.raw))
@@ -105,32 +91,32 @@ class _Reader:
         if steps and isinstance(item, dict):
             held = ("text", "aggregated_output", "result")
             value = value | {"item": {k: v for k, v in item.items() if k not in held}}
-        return SourceRecord(id, steps, rest=value if steps else line.whole)
+        return st.SourceRecord(id, steps, rest=value if steps else line.whole)
 
-    def _steps(self, value: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, value: dict[str, Any]) -> Iterator[st.Step]:
         item = value.get("item")
         match value.get("type"):
             case "turn.started":
                 self._is_new_reply = True
-                yield PromptStep(PROMPT)
+                yield st.PromptStep(PROMPT)
             case "turn.completed":
                 yield self._say(usage=usage_of(value.get("usage")))
-                yield TurnDoneStep()
+                yield st.TurnDoneStep()
             case "turn.failed":
-                yield TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
+                yield st.TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
             case "error":
-                yield WordsStep("system", _message(value), name="error")
+                yield st.WordsStep("system", _message(value), name="error")
             case "item.started" if isinstance(item, dict) and text_in(item, "type") in _CALLS:
                 yield from self._ask(item)
             case "item.completed" if isinstance(item, dict):
                 yield from self._completed(item)
 
-    def _say(self, *blocks: dict[str, Value], usage: Usage | None = None) -> ReplyStep:
+    def _say(self, *blocks: dict[str, Value], usage: Usage | None = None) -> st.ReplyStep:
         if self._is_new_reply:
             self._reply, self._is_new_reply = self._reply + 1, False
-        return ReplyStep(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
+        return st.ReplyStep(f"reply-{self._reply}", list(blocks), usage=usage or Usage())
 
-    def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
+    def _completed(self, item: dict[str, Any]) -> Iterator[st.Step]:
         text = text_in(item, "text")
         match text_in(item, "type"):
             case "agent_message":
@@ -138,20 +124,20 @@ class _Reader:
             case "reasoning":
                 yield self._say({"type": "thinking", "thinking": text})
             case "error":
-                yield WordsStep("system", _message(item), name="error")
+                yield st.WordsStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
                 if text_in(item, "id") not in self._open:
                     yield from self._ask(item)
                 yield self._answer(item)
 
-    def _ask(self, item: dict[str, Any]) -> Iterator[Step]:
+    def _ask(self, item: dict[str, Any]) -> Iterator[st.Step]:
         known = text_in(item, "id")
         self._open[known] = id = self._call_ids.unique(known or "item")
         tool, given = _tool(item)
         yield self._say({"type": "tool_use", "id": id, "name": tool})
         yield ask_of(id, tool, given, f"reply-{self._reply}")
 
-    def _answer(self, item: dict[str, Any]) -> AnswerStep:
+    def _answer(self, item: dict[str, Any]) -> st.AnswerStep:
         id = self._open.pop(text_in(item, "id"))
         tool, _ = _tool(item)
         output = item.get("aggregated_output", item.get("result"))
@@ -161,7 +147,7 @@ class _Reader:
         files = tuple(_changes(item.get("changes"))) if answer.outcome == "succeeded" else ()
         self._is_new_reply = True
         error = answer.error or _message(item.get("error")) if answer.outcome != "succeeded" else ""
-        return AnswerStep(id, answer.output, answer.outcome, error, files, answer.cost, answer.by)
+        return st.AnswerStep(id, answer.output, answer.outcome, error, files, answer.cost)
 
 
 def _tool(item: dict[str, Any]) -> tuple[str, Value]:

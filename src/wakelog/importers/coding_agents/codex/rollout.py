@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import (
     answer_of,
     arguments_of,
@@ -34,20 +35,6 @@ from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    CompactionStep,
-    LabelsStep,
-    PromptStep,
-    ReplyStep,
-    RewindStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -79,7 +66,7 @@ def recognises(found: Sample) -> bool:
     return False
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     meta: dict[str, Any] = {}
     for line in json_lines(path):
         kind, payload = _unwrap(line.value or {})
@@ -97,9 +84,9 @@ def transcripts(path: Path) -> Iterator[Transcript]:
         "agent_version": text_in(meta, "cli_version"),
         "forked_from": forked,
     }
-    head = TranscriptHead(origin, "codex", labels={k: v for k, v in labels.items() if v}, parent=parent)
+    head = st.TranscriptHead(origin, "codex", labels=labels, parent=parent)
     is_mirrored = bool(meta.get("cli_version"))
-    yield Transcript(head, lambda: _Reader(origin, labels["project"], is_mirrored=is_mirrored).records(path))
+    yield st.Transcript(head, lambda: _Reader(origin, labels["project"], is_mirrored=is_mirrored).records(path))
 
 
 class _Reader:
@@ -124,11 +111,11 @@ class _Reader:
         self._metadata: Value = None
         self._replay = ReplayedHistory(origin)
 
-    def records(self, path: Path) -> Iterator[tuple[SourceRecord, int]]:
+    def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         for line in json_lines(path):
             yield (broken_record(line, self._ids) if line.broken else self._record(line)), len(line.raw)
 
-    def _record(self, line: JsonLine) -> SourceRecord:
+    def _record(self, line: JsonLine) -> st.SourceRecord:
         value: dict[str, Any] = line.value
         before, self._record_id = self._record_id, self._ids.unique(digest(line.raw))
         kind, payload = _unwrap(value)
@@ -136,11 +123,11 @@ class _Reader:
         if self._replay.covers(kind, payload, at):
             if payload.get("type") == "token_count":
                 self._tokens.count(payload.get("info"), is_replayed=True)
-            return SourceRecord(self._record_id, (), at, line.whole)
+            return st.SourceRecord(self._record_id, (), at, line.whole)
         steps = [*self._replay.note(), *self._steps(kind, payload)]
-        if any(isinstance(step, PromptStep) for step in steps):
+        if any(isinstance(step, st.PromptStep) for step in steps):
             self._before_prompts.append(before)
-        return SourceRecord(self._record_id, tuple(steps), at, self._rest(line, kind, payload, bool(steps)))
+        return st.SourceRecord(self._record_id, tuple(steps), at, self._rest(line, kind, payload, bool(steps)))
 
     def _rest(self, line: JsonLine, kind: str, payload: dict[str, Any], has_steps: bool) -> Value | msgspec.Raw:
         if kind == "turn_context":
@@ -154,7 +141,7 @@ class _Reader:
             rest["metadata"], self._metadata = self._metadata, None
         return {"type": kind, "payload": rest}
 
-    def _steps(self, kind: str, payload: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, kind: str, payload: dict[str, Any]) -> Iterator[st.Step]:
         match kind:
             case "response_item":
                 yield from self._item(payload)
@@ -169,17 +156,17 @@ class _Reader:
                     self._folder = folder
                     if not is_same:
                         self._project = folder
-                        yield LabelsStep({"project": folder})
+                        yield st.LabelsStep({"project": folder})
             case "compacted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True
-                yield CompactionStep(_summary(payload))
+                yield st.CompactionStep(_summary(payload))
             case "token_usage_record":
                 yield from self._used(self._tokens.record(payload.get("usage")))
 
     # What the model heard and said
 
-    def _item(self, item: dict[str, Any]) -> Iterator[Step]:
+    def _item(self, item: dict[str, Any]) -> Iterator[st.Step]:
         kind = text_in(item, "type") or ("message" if "role" in item else "")
         role = text_in(item, "role")
         if kind == "message" and role in _HEARD:
@@ -192,7 +179,7 @@ class _Reader:
                 self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
             yield self._say({"type": "text", "text": text})
         elif kind == "agent_message":
-            yield WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
+            yield st.WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (text_of(item.get("summary")), text_of(item.get("content"))) if t)
             yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
@@ -201,12 +188,12 @@ class _Reader:
         elif kind in _RESULTS:
             yield from self._result(item)
 
-    def _say(self, *blocks: dict[str, Value]) -> ReplyStep:
+    def _say(self, *blocks: dict[str, Value]) -> st.ReplyStep:
         if self._is_new_reply:
             self._reply, self._is_new_reply, self._usage = self._reply + 1, False, Usage()
-        return ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
+        return st.ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
 
-    def _call(self, kind: str, item: dict[str, Any]) -> Iterator[Step]:
+    def _call(self, kind: str, item: dict[str, Any]) -> Iterator[st.Step]:
         known = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
         tool = text_in(item, "name") or _CALLS[kind]
         space = text_in(item, "namespace")
@@ -215,16 +202,16 @@ class _Reader:
         if kind in _DONE_AT_ONCE:
             status = item.get("status")
             outcome: Any = "failed" if status == "failed" else "succeeded"
-            yield self._answer(known, AnswerStep("", item.get("result"), outcome))
+            yield self._answer(known, st.AnswerStep("", item.get("result"), outcome))
 
-    def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[Step]:
+    def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[st.Step]:
         id = self._call_ids.unique(known)
         yield self._say({"type": "tool_use", "id": id, "name": tool}) if not inside else self._say()
         folder = text_in(given, "workdir") if isinstance(given, dict) else ""
         self._calls[known] = id, tool, patch_of(tool, given), folder or self._folder
         yield ask_of(id, tool, given, f"reply-{self._reply}", inside)
 
-    def _result(self, item: dict[str, Any]) -> Iterator[Step]:
+    def _result(self, item: dict[str, Any]) -> Iterator[st.Step]:
         known = text_in(item, "call_id") or text_in(item, "id")
         tool = self._calls[known][1] if known in self._calls else "unknown"
         output = item.get("output", item.get("tools"))
@@ -232,15 +219,15 @@ class _Reader:
         self._is_new_reply = True
         yield self._answer(known, answer)
 
-    def _answer(self, known: str, answer: AnswerStep) -> AnswerStep:
+    def _answer(self, known: str, answer: st.AnswerStep) -> st.AnswerStep:
         id, _, patch, folder = self._calls.pop(known, (known or f"call-{self._record_id}", "", "", ""))
         self._answered.add(known)
         files = self._files.apply(patch, folder) if patch and answer.outcome == "succeeded" else ()
-        return AnswerStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.by, answer.child)
+        return st.AnswerStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.child)
 
     # What only the events know
 
-    def _event(self, event: dict[str, Any]) -> Iterator[Step]:
+    def _event(self, event: dict[str, Any]) -> Iterator[st.Step]:
         match event.get("type"):
             case "user_message":
                 images = event.get("images")
@@ -255,23 +242,23 @@ class _Reader:
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_the_rest()
-                yield TurnDoneStep()
+                yield st.TurnDoneStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True
-                yield TurnDoneStep("interrupted")
+                yield st.TurnDoneStep("interrupted")
             case "thread_rolled_back":
                 yield from self._roll_back(event.get("num_turns"))
             case "thread_name_updated" if isinstance(event.get("thread_name"), str):
-                yield LabelsStep({"title": event["thread_name"][:200]})
+                yield st.LabelsStep({"title": event["thread_name"][:200]})
             case "error" | "stream_error" if isinstance(event.get("message"), str):
-                yield WordsStep("system", event["message"], name="error")
+                yield st.WordsStep("system", event["message"], name="error")
             case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
                 self._details[text_in(event, "call_id")] = details_of(event)
             case "item_completed" if isinstance(event.get("item"), dict):
                 yield from self._completed(event["item"])
 
-    def _person(self, message: Any, images: list[Any]) -> Iterator[Step]:
+    def _person(self, message: Any, images: list[Any]) -> Iterator[st.Step]:
         yield from self._say_the_rest()
         content = [{"text": message}, *images] if images else message
         is_queued = bool(self._turn) and self._turn == self._prompted
@@ -279,20 +266,20 @@ class _Reader:
         self._prompted = self._turn
         self._is_new_reply = True
 
-    def _say_the_rest(self) -> Iterator[Step]:
+    def _say_the_rest(self) -> Iterator[st.Step]:
         """What was shown, and never came as an item."""
         for text in self._unsaid:
             yield self._say({"type": "text", "text": text})
         self._unsaid.clear()
 
-    def _used(self, usage: Usage) -> Iterator[Step]:
+    def _used(self, usage: Usage) -> Iterator[st.Step]:
         if usage.is_known:
             # A usage that is told before the answer's items counts for that answer, and is told with them again.
             self._say()
             self._usage = plus(self._usage, usage)
             yield self._say()
 
-    def _completed(self, item: dict[str, Any]) -> Iterator[Step]:
+    def _completed(self, item: dict[str, Any]) -> Iterator[st.Step]:
         known = text_in(item, "id")
         match str(item.get("type")):
             case "UserMessage":
@@ -311,14 +298,14 @@ class _Reader:
                 answer, _ = answer_of(known, item.get("aggregated_output"), details_of(item), "exec_command")
                 yield self._answer(known, answer)
 
-    def _roll_back(self, turns: Any) -> Iterator[Step]:
+    def _roll_back(self, turns: Any) -> Iterator[st.Step]:
         count = as_count(turns)
         if 0 < count < len(self._before_prompts):
             to = self._before_prompts[-count]
             del self._before_prompts[-count:]
-            yield RewindStep(to)
+            yield st.RewindStep(to)
         elif count:
-            yield WordsStep("system", "The user took back every turn so far.", name="rollback")
+            yield st.WordsStep("system", "The user took back every turn so far.", name="rollback")
 
 
 _CALLS = {

@@ -19,7 +19,7 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader, Named
 from wakelog.importers.common.broken_lines import broken_record
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, document, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, document, json_lines
 from wakelog.importers.source.moments import microseconds
 from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
 from wakelog.model.json_fields import as_list
@@ -27,14 +27,9 @@ from wakelog.model.values import Value
 
 NAME = "gemini-cli"
 TITLE = "Gemini CLI"
+places = below_home(*(f".gemini/tmp/*/chats/{name}" for name in ("session-*.json", "session-*.jsonl", "*/*.jsonl")))
 _GEMINI = re.compile(rb'"type"\s*:\s*"gemini"')
 _HELD = frozenset({"content", "displayContent", "thoughts", "toolCalls", "tokens", "model"})
-
-
-def places(home: Path) -> Iterator[Path]:
-    chats = home / ".gemini" / "tmp"
-    for pattern in ("*/chats/session-*.json", "*/chats/session-*.jsonl", "*/chats/*/*.jsonl"):
-        yield from sorted(chats.glob(pattern))
 
 
 def recognises(found: Sample) -> bool:
@@ -61,13 +56,8 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     session = header.get("sessionId") or header.get("id")
     origin = session if isinstance(session, str) and session else path.name.split(".")[0]
     is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
-    project = _project(path, header)
-    head = TranscriptHead(
-        origin,
-        NAME,
-        labels={"project": project} if project else {},
-        parent=path.parent.name if is_agent else "",
-    )
+    labels = {"project": _project(path, header)}
+    head = TranscriptHead(origin, NAME, labels=labels, parent=path.parent.name if is_agent else "")
     reader = partial(_LogReader, _children(path, origin))
     read = partial(_log_records, reader, path) if is_log else partial(_document_records, reader, header)
     yield Transcript(head, read)

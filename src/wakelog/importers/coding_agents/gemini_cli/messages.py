@@ -121,7 +121,6 @@ class MessageReader:
             outcome,
             error="" if outcome == "succeeded" else text[:ERROR_MAX],
             files=tuple(files),
-            by="user" if outcome == "denied" else "",
             child=agent if isinstance(agent, str) and agent in self._children else "",
         )
 

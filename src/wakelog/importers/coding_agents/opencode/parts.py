@@ -11,28 +11,16 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.opencode.files import changes_of
 from wakelog.importers.common.amounts import micros, tokens
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    LabelsStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    Step,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
-ERROR_MAX = 2000
-Named = tuple[str, Step]
+Named = tuple[str, st.Step]
 _DENIED = re.compile(
     r"rejected permission|user (?:rejected|denied|dismissed)|permission (?:was )?denied", re.IGNORECASE
 )
@@ -58,9 +46,9 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
                 own.append(_file(part))
     if own:
         is_text = all(b.get("type") == "text" for b in own)
-        yield f"{id}/prompt", PromptStep("\n".join(b["text"] for b in own) if is_text else own, id=id)
+        yield f"{id}/prompt", st.PromptStep("\n".join(b["text"] for b in own) if is_text else own, id=id)
     for number, note in enumerate(notes):
-        yield f"{id}/note/{number}", WordsStep("user", note, name="context", trust="unverified")
+        yield f"{id}/note/{number}", st.WordsStep("user", note, name="context", trust="unverified")
 
 
 class AnswerReader:
@@ -76,10 +64,10 @@ class AnswerReader:
         self._step = 0
         self._texts = 0
 
-    def _reply(self, *blocks: dict[str, Value]) -> ReplyStep:
+    def _reply(self, *blocks: dict[str, Value]) -> st.ReplyStep:
         usage, paid = self._steps[min(self._step, len(self._steps) - 1)]
         id = self._id if not self._step else f"{self._id}.{self._step + 1}"
-        return ReplyStep(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
+        return st.ReplyStep(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
 
     def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[Named], bool]]:
         """The steps of each part, and whether any were taken from it. What the model said and asked for in one go
@@ -94,9 +82,9 @@ class AnswerReader:
             elif first is None:
                 first = named if named else None
             else:
-                early = [n for n in named if not isinstance(n[1], AnswerStep)]
-                named[:] = [n for n in named if isinstance(n[1], AnswerStep)]
-                place = next((i for i, n in enumerate(first) if isinstance(n[1], AnswerStep)), len(first))
+                early = [n for n in named if not isinstance(n[1], st.AnswerStep)]
+                named[:] = [n for n in named if isinstance(n[1], st.AnswerStep)]
+                place = next((i for i, n in enumerate(first) if isinstance(n[1], st.AnswerStep)), len(first))
                 first[place:place] = early
         return found
 
@@ -111,7 +99,7 @@ class AnswerReader:
                 self._texts += 1
                 name = f"{self._id}/{kind}/{self._texts}"
                 if self._is_summary and kind == "text":
-                    yield name, CompactionStep(text)
+                    yield name, st.CompactionStep(text)
                 else:
                     is_text = kind == "text"
                     block = {"type": "text", "text": text} if is_text else {"type": "thinking", "thinking": text}
@@ -130,11 +118,11 @@ class AnswerReader:
             return
         reply = self._reply({"type": "tool_use", "id": call, "name": tool})
         yield f"mention/{call}", reply
-        yield f"ask/{call}", AskStep(call, tool, given, effect_of(tool, given), group=reply.id)
+        yield f"ask/{call}", st.AskStep(call, tool, given, effect_of(tool, given), group=reply.id)
         if status != "running":
             yield f"answer/{call}", self._answer(call, tool, given, state)
 
-    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> AnswerStep:
+    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.AnswerStep:
         output = _output(state)
         text = as_text(output)
         metadata, time = as_dict(state.get("metadata")), as_dict(state.get("time"))
@@ -143,14 +131,13 @@ class AnswerReader:
         child = metadata.get("sessionId") or metadata.get("sessionID")
         start, end = time.get("start"), time.get("end")
         took = end - start if isinstance(start, int | float) and isinstance(end, int | float) else 0
-        return AnswerStep(
+        return st.AnswerStep(
             call,
             output if output is not None else error or None,
             outcome,
-            error="" if outcome == "succeeded" else (error or text)[:ERROR_MAX],
+            error="" if outcome == "succeeded" else (error or text)[: st.ERROR_MAX],
             files=tuple(changes_of(tool, given, metadata, self._folder)) if outcome == "succeeded" else (),
             cost=Cost(duration_us=int(took * 1000)) if 0 < took < 1e12 else Cost(),
-            by="user" if outcome == "denied" else "",
             child=child if tool == "task" and isinstance(child, str) else "",
         )
 
@@ -163,14 +150,14 @@ class AnswerReader:
         if error:
             name = text_in(as_dict(error), "name") or text_in(as_dict(error), "type")
             if _STOPPED.search(name):
-                yield f"{self._id}/done", TurnDoneStep("interrupted")
+                yield f"{self._id}/done", st.TurnDoneStep("interrupted")
             else:
                 yield (
                     f"{self._id}/error",
-                    WordsStep("system", _error(error) or name or "the model failed", name="error"),
+                    st.WordsStep("system", _error(error) or name or "the model failed", name="error"),
                 )
         elif self._is_over and info.get("finish") in ("stop", "length") and not self._is_summary:
-            yield f"{self._id}/done", TurnDoneStep()
+            yield f"{self._id}/done", st.TurnDoneStep()
 
 
 def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
@@ -183,13 +170,13 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
             parts += [{"type": "file"} | f for f in files if isinstance(f, dict)] if isinstance(files, list) else []
             yield from user_steps(id, parts)
         case "synthetic" | "skill" if isinstance(text, str):
-            yield f"{id}/note/0", WordsStep("user", text, name="context", trust="unverified")
+            yield f"{id}/note/0", st.WordsStep("user", text, name="context", trust="unverified")
         case "system" if isinstance(text, str):
-            yield f"{id}/note/0", WordsStep("system", text, name="context")
+            yield f"{id}/note/0", st.WordsStep("system", text, name="context")
         case "shell" if row.get("status") != "running":
             shown = text_in(as_dict(row.get("output")), "output") or text_in(row, "output")
             words = f"!{text_in(row, 'command')}\n{shown}".strip()
-            yield f"{id}/shell", WordsStep("user", words, name="command", trust="unverified")
+            yield f"{id}/shell", st.WordsStep("user", words, name="command", trust="unverified")
         case "assistant":
             content = row.get("content")
             parts = dicts_in(content)
@@ -198,14 +185,14 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
                 yield from named
             yield from reader.end(row | {"finish": None})
         case "compaction" if row.get("status") == "completed" and isinstance(row.get("summary"), str):
-            yield f"{id}/summary", CompactionStep(row["summary"])
+            yield f"{id}/summary", st.CompactionStep(row["summary"])
         case "model-switched":
             model = text_in(as_dict(row.get("model")), "id")
             if model:
-                yield f"{id}/model", LabelsStep({"model": model})
+                yield f"{id}/model", st.LabelsStep({"model": model})
         case "idle":
             outcomes: dict[Any, Any] = {"succeeded": "completed", "failed": "failed", "interrupted": "interrupted"}
-            yield f"{id}/done", TurnDoneStep(outcomes.get(text_in(row, "outcome"), "completed"))
+            yield f"{id}/done", st.TurnDoneStep(outcomes.get(text_in(row, "outcome"), "completed"))
 
 
 def _with_times(part: dict[str, Any]) -> dict[str, Any]:
@@ -241,7 +228,7 @@ def _output(state: dict[str, Any]) -> Value:
     return "\n".join(texts) if len(texts) == len(content) else content
 
 
-def _outcome(tool: str, text: str, error: str, status: Any, metadata: dict[str, Any]) -> Outcome:
+def _outcome(tool: str, text: str, error: str, status: Any, metadata: dict[str, Any]) -> st.Outcome:
     if status == "error":
         if _DENIED.search(error[:400]):
             return "denied"

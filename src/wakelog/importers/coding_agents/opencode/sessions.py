@@ -59,12 +59,8 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     for session in sessions_in(path):
         info = session.info
         labels = {"project": text_in(info, "directory"), "agent_version": text_in(info, "version")}
-        head = TranscriptHead(
-            session.id,
-            NAME,
-            labels={k: v for k, v in labels.items() if v},
-            parent=text_in(info, "parentID") or text_in(info, "parent_id"),
-        )
+        parent = text_in(info, "parentID") or text_in(info, "parent_id")
+        head = TranscriptHead(session.id, NAME, labels=labels, parent=parent)
         yield Transcript(head, partial(_records, session), session.stat)
 
 
@@ -128,9 +124,9 @@ def _created(data: dict[str, Any]) -> int:
 def _without(data: dict[str, Any]) -> dict[str, Any]:
     """A part without what its steps hold."""
     rest = {k: v for k, v in data.items() if k != "text"}
-    for key, inner in (("state", ("input", "output", "content", "error")),):
-        if isinstance(rest.get(key), dict):
-            rest[key] = {k: v for k, v in rest[key].items() if k not in inner}
+    if isinstance(rest.get("state"), dict):
+        held = ("input", "output", "content", "error")
+        rest["state"] = {k: v for k, v in rest["state"].items() if k not in held}
     if isinstance(rest.get("content"), list):
         rest["content"] = [_without(p) if isinstance(p, dict) else p for p in rest["content"]]
     return rest

@@ -127,13 +127,8 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
-    try:
-        with opened_database(path) as db:
-            found = list(_listed(db, path))
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it OpenCode's, and complete?"
-        ) from exc
+    with opened_database(path) as db:
+        found = list(_listed(db, path))
     yield from found
 
 
@@ -164,11 +159,8 @@ def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
 
 
 def _database_messages(path: Path, session: str, *, is_whole: bool) -> Iterator[StoredMessage]:
-    try:
-        with opened_database(path) as db:
-            yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(f"{path} cannot be read as a database: {exc}", kind="bad-transcript") from exc
+    with opened_database(path) as db:
+        yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
 
 
 def _whole_rows(db: sqlite3.Connection, session: str) -> Iterator[StoredMessage]:

@@ -16,42 +16,31 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.importers.coding_agents.openhands.events_v1 import EventReader
+from wakelog.importers import steps as st
+from wakelog.importers.coding_agents.openhands.events_v1 import EventReader, changed_file
 from wakelog.importers.common.chat import json_or_text, text_of
-from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
-from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SourceRecord,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
+from wakelog.importers.source.files import (
+    RecordIds,
+    Sample,
+    below_home,
+    digest,
+    document,
+    is_document,
+    json_lines,
+    storable,
 )
-from wakelog.model.events import FileChanged
+from wakelog.importers.source.moments import microseconds
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import usage_of
 
 NAME = "openhands"
 TITLE = "OpenHands"
+places = below_home(".openhands/**/events.jsonl", ".openhands/**/trajectory*.json")
 _ASIDE = frozenset({"null", "change_agent_state", "agent_state_changed", "", "recall", "system"})
 _TOOLS = {"run": "execute_bash", "edit": "str_replace_editor", "run_ipython": "execute_ipython_cell"}
 _EFFECTS = {"execute_bash": "bash", "execute_ipython_cell": "bash"}
 _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"ConversationStateUpdateEvent"')
-ERROR_MAX = 2000
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from sorted((home / ".openhands").glob("**/events.jsonl"))
-    yield from sorted((home / ".openhands").glob("**/trajectory*.json"))
 
 
 def recognises(found: Sample) -> bool:
@@ -62,7 +51,7 @@ def recognises(found: Sample) -> bool:
     return found.has(b'"observation"') or found.has(b'"action"', b'"args"')
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     lines = list(json_lines(path))
     given = document(path) if len(lines) == 1 or is_document(lines) else None
     if isinstance(given, dict) and "kind" not in given:
@@ -76,32 +65,32 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     )
     events = [(storable(event) if not why else event, why, size) for event, why, size in events]
     head = _head(path, [event for event, _, _ in events if isinstance(event, dict)])
-    yield Transcript(head, lambda: _records(events))
+    yield st.Transcript(head, lambda: _records(events))
 
 
-def _head(path: Path, events: list[dict[str, Any]]) -> TranscriptHead:
+def _head(path: Path, events: list[dict[str, Any]]) -> st.TranscriptHead:
     """A conversation is named after its folder; the first event's time and id tell it from others."""
     first = events[0] if events else {}
     told = f"{first.get('id')} {first.get('timestamp')} {digest(msgspec.json.encode(first))}"
     name = path.parent.name if path.stem in ("events", "trajectory") else path.stem
     version = next((text_in(e, "version") for e in events[:50] if e.get("version")), "")
-    labels = {"agent_version": version} if version else {}
-    return TranscriptHead(f"{name}-{digest(told.encode(errors='replace'), 8)}", NAME, labels=labels, name=name)
+    origin = f"{name}-{digest(told.encode(errors='replace'), 8)}"
+    return st.TranscriptHead(origin, NAME, labels={"agent_version": version}, name=name)
 
 
-def _records(events: list[tuple[Any, str, int]]) -> Iterator[tuple[SourceRecord, int]]:
+def _records(events: list[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceRecord, int]]:
     ids = RecordIds()
     v0, v1 = _ArrayReader(), EventReader()
     for number, (event, why, size) in enumerate(events):
         if not isinstance(event, dict):
             id = ids.unique(digest(msgspec.json.encode(event) if not isinstance(event, bytes) else event))
-            yield SourceRecord(id, rest=event, broken=why or f"event {number} is not an object"), size
+            yield st.SourceRecord(id, rest=event, broken=why or f"event {number} is not an object"), size
             continue
         told = event.get("id")
         id = ids.unique(str(told) if isinstance(told, str | int) else digest(msgspec.json.encode(event)))
         reader = v1 if isinstance(event.get("kind"), str) else v0
         steps, rest = reader.read(id, event)
-        yield SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), rest), size
+        yield st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), rest), size
 
 
 class _ArrayReader:
@@ -113,7 +102,7 @@ class _ArrayReader:
         self._replies: set[str] = set()
         self._is_begun = False
 
-    def read(self, id: str, event: dict[str, Any]) -> tuple[list[Step], Any]:
+    def read(self, id: str, event: dict[str, Any]) -> tuple[list[st.Step], Any]:
         steps = list(self._steps(id, event))
         if not steps:
             return [], event
@@ -131,24 +120,24 @@ class _ArrayReader:
         if metadata:
             # The answer of the model is in the reply, and what else is told of it with the first event of it.
             response = as_dict(metadata.get("model_response"))
-            is_first = any(isinstance(step, ReplyStep) for step in steps)
+            is_first = any(isinstance(step, st.ReplyStep) for step in steps)
             about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
             rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
-    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         args, source = as_dict(event.get("args")), event.get("source")
         action, observation = event.get("action"), event.get("observation")
         if isinstance(action, str):
             match action:
                 case "message" if source == "user":
                     self._is_begun = True
-                    yield PromptStep(args.get("content", event.get("message")), id=id)
+                    yield st.PromptStep(args.get("content", event.get("message")), id=id)
                 case "message":
                     text = text_in(args, "content") or text_in(event, "message")
-                    yield ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
+                    yield st.ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
                 case "system":
-                    yield WordsStep("system", args.get("content"), name="instructions")
+                    yield st.WordsStep("system", args.get("content"), name="instructions")
                 case "finish" | "reject":
                     yield from self._finish(id, event, args)
                 case _ if action in _ASIDE:
@@ -159,13 +148,13 @@ class _ArrayReader:
             if observation in ("agent_state_changed", "null", ""):
                 yield from _state(as_dict(event.get("extras")))
             elif observation == "condense":
-                yield CompactionStep(event.get("content"))
+                yield st.CompactionStep(event.get("content"))
             elif observation == "recall":
-                yield WordsStep("user", event.get("content"), name="context", trust="unverified")
+                yield st.WordsStep("user", event.get("content"), name="context", trust="unverified")
             else:
                 yield from self._answered(event, observation)
 
-    def _asked(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[Step]:
+    def _asked(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[st.Step]:
         metadata = as_dict(event.get("tool_call_metadata"))
         tool = text_in(metadata, "function_name") or _TOOLS.get(action, action)
         call = text_in(metadata, "tool_call_id") or f"call-{id}"
@@ -180,29 +169,28 @@ class _ArrayReader:
             yield _reply(reply, response, text_in(args, "thought"), [(call, tool)])
         if event.get("source") == "user":
             tool = f"user:{tool}"
-        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any], observation: str) -> Iterator[Step]:
+    def _answered(self, event: dict[str, Any], observation: str) -> Iterator[st.Step]:
         metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
         call = text_in(metadata, "tool_call_id") or self._calls.get(_key(event.get("cause")), "")
         content = event.get("content")
         if not call:
             if text_of(content).strip():
-                yield WordsStep("user", content, name=observation[:60], trust="unverified")
+                yield st.WordsStep("user", content, name=observation[:60], trust="unverified")
             return
         outcome = _outcome(event, observation, extras)
-        files = _files(extras) if outcome == "succeeded" else ()
+        files = changed_file(extras) if outcome == "succeeded" else ()
         shown = extras.get("formatted_output_and_error") if files else None
-        yield AnswerStep(
+        yield st.AnswerStep(
             call,
             shown if isinstance(shown, str) and shown else content,
             outcome,
-            error="" if outcome == "succeeded" else text_of(content)[-ERROR_MAX:],
+            error="" if outcome == "succeeded" else text_of(content)[-st.ERROR_MAX :],
             files=files,
-            by="user" if outcome == "denied" else "",
         )
 
-    def _finish(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[Step]:
+    def _finish(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[st.Step]:
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
         reply = text_in(response, "id") or f"e{id}"
@@ -210,7 +198,7 @@ class _ArrayReader:
         if reply not in self._replies:
             self._replies.add(reply)
             yield msgspec.structs.replace(_reply(reply, response, text, []), is_last=True)
-        yield TurnDoneStep("completed" if event.get("action") == "finish" else "failed")
+        yield st.TurnDoneStep("completed" if event.get("action") == "finish" else "failed")
 
 
 def _key(value: Any) -> Any:
@@ -226,7 +214,7 @@ def _given(response: dict[str, Any], call: str) -> Any:
     return None
 
 
-def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> ReplyStep:
+def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> st.ReplyStep:
     choice = as_dict(next(iter(as_list(response.get("choices"))), None))
     said = as_dict(choice.get("message"))
     text = text_of(said.get("content")) or thought
@@ -236,7 +224,7 @@ def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[st
     ] or calls
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     blocks += [{"type": "tool_use", "id": call, "name": tool} for call, tool in asked]
-    return ReplyStep(
+    return st.ReplyStep(
         id,
         blocks,
         model=text_in(response, "model"),
@@ -251,20 +239,20 @@ def _usage(told: dict[str, Any]) -> dict[str, Any]:
     return told | {"prompt_tokens_details": details | {"cache_write_tokens": told.get("cache_creation_input_tokens")}}
 
 
-def _state(about: dict[str, Any]) -> Iterator[Step]:
+def _state(about: dict[str, Any]) -> Iterator[st.Step]:
     """What the agent's state became. Only where it says that a turn is over is it more than what the rest says."""
     match about.get("agent_state"):
         case "finished":
-            yield TurnDoneStep()
+            yield st.TurnDoneStep()
         case "error":
-            yield TurnDoneStep("failed", text_in(about, "reason")[:ERROR_MAX] or "error")
+            yield st.TurnDoneStep("failed", text_in(about, "reason")[: st.ERROR_MAX] or "error")
         case "stopped":
-            yield TurnDoneStep("interrupted")
+            yield st.TurnDoneStep("interrupted")
         case "rejected":
-            yield TurnDoneStep("failed", "rejected")
+            yield st.TurnDoneStep("failed", "rejected")
 
 
-def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> Outcome:
+def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> st.Outcome:
     if observation == "user_rejected":
         return "denied"
     if observation == "error" or (event.get("success") is False and observation != "run"):
@@ -276,12 +264,3 @@ def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) ->
     if text_of(event.get("content")).startswith("ERROR:"):
         return "failed"
     return "succeeded"
-
-
-def _files(extras: dict[str, Any]) -> tuple[FileChanged, ...]:
-    path, after, before = text_in(extras, "path"), extras.get("new_content"), extras.get("old_content")
-    if not path or not isinstance(after, str):
-        return ()
-    is_new = extras.get("prev_exist") is False
-    before = before if isinstance(before, str) and not is_new else None
-    return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)

@@ -9,23 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.chat import json_or_text, text_of
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    CompactionStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    SpentStep,
-    Step,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
@@ -39,11 +28,10 @@ _EFFECTS = {
 }
 _LOOKS = frozenset({"view", "undo_edit"})
 _STATUS = {
-    "finished": TurnDoneStep(),
-    "error": TurnDoneStep("failed", "error"),
-    "stuck": TurnDoneStep("failed", "stuck"),
+    "finished": st.TurnDoneStep(),
+    "error": st.TurnDoneStep("failed", "error"),
+    "stuck": st.TurnDoneStep("failed", "stuck"),
 }
-ERROR_MAX = 2000
 
 
 class EventReader:
@@ -55,7 +43,7 @@ class EventReader:
         self._state = ForeignState()
         self._sum = (Usage(), 0)
 
-    def read(self, id: str, event: dict[str, Any]) -> tuple[list[Step], Any]:
+    def read(self, id: str, event: dict[str, Any]) -> tuple[list[st.Step], Any]:
         steps = list(self._steps(id, event))
         if not steps:
             return [], event
@@ -76,7 +64,7 @@ class EventReader:
             }
         return steps, rest
 
-    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         match event.get("kind"):
             case "ActionEvent":
                 yield from self._asked(id, event)
@@ -85,17 +73,19 @@ class EventReader:
             case "MessageEvent":
                 yield from self._said(id, event)
             case "SystemPromptEvent":
-                yield WordsStep("system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions")
+                yield st.WordsStep(
+                    "system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions"
+                )
             case "ConversationStateUpdateEvent":
                 yield from self._updated(event)
             case "Condensation" | "CondensationSummaryEvent" if text_in(event, "summary"):
-                yield CompactionStep(event["summary"])
+                yield st.CompactionStep(event["summary"])
             case "PauseEvent":
-                yield TurnDoneStep("interrupted")
+                yield st.TurnDoneStep("interrupted")
             case "ConversationErrorEvent":
-                yield TurnDoneStep("failed", (text_in(event, "detail") or text_in(event, "code"))[:ERROR_MAX])
+                yield st.TurnDoneStep("failed", (text_in(event, "detail") or text_in(event, "code"))[: st.ERROR_MAX])
 
-    def _asked(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _asked(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         tool = text_in(event, "tool_name") or "unknown"
         call = text_in(event, "tool_call_id") or f"call-{id}"
         reply = text_in(event, "llm_response_id") or f"e-{id}"
@@ -106,61 +96,59 @@ class EventReader:
         # The calls of one answer come as events of their own; the first has what was thought and said.
         if reply not in self._replies:
             self._replies.add(reply)
-            yield ReplyStep(reply, _blocks(event, call, tool))
-        yield AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+            yield st.ReplyStep(reply, _blocks(event, call, tool))
+        yield st.AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any]) -> AnswerStep:
+    def _answered(self, event: dict[str, Any]) -> st.AnswerStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
         seen = as_dict(event.get("observation"))
         output = _output(event, seen)
         text = text_of(output)
         outcome = _outcome(event, seen)
-        return AnswerStep(
+        return st.AnswerStep(
             call,
             output,
             outcome,
-            error="" if outcome == "succeeded" else text[-ERROR_MAX:],
-            files=_files(seen) if outcome == "succeeded" else (),
-            by="user" if outcome == "denied" else "",
+            error="" if outcome == "succeeded" else text[-st.ERROR_MAX :],
+            files=changed_file(seen) if outcome == "succeeded" and seen.get("command") not in _LOOKS else (),
         )
 
-    def _said(self, id: str, event: dict[str, Any]) -> Iterator[Step]:
+    def _said(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         message = as_dict(event.get("llm_message"))
         content = message.get("content")
         blocks: Value = content if isinstance(content, str) else text_of(content)
         if event.get("source") == "user":
-            yield PromptStep(blocks, id=id)
+            yield st.PromptStep(blocks, id=id)
             if extended := text_of(event.get("extended_content")):
-                yield WordsStep("user", extended, name="context", trust="unverified")
+                yield st.WordsStep("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
-            yield ReplyStep(
+            yield st.ReplyStep(
                 text_in(event, "llm_response_id") or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
             )
         else:
-            yield WordsStep("user", blocks, name="meta", trust="unverified")
+            yield st.WordsStep("user", blocks, name="meta", trust="unverified")
 
-    def _updated(self, event: dict[str, Any]) -> Iterator[Step]:
+    def _updated(self, event: dict[str, Any]) -> Iterator[st.Step]:
         key, value = text_in(event, "key"), event.get("value")
         if key == "full_state" and isinstance(value, dict):
             for name, part in value.items():
-                if (delta := self._state.put(name, part)) is not None:
-                    yield delta
+                yield from self._state.put(name, part)
             yield from self._paid(value.get("stats"))
             return
-        if key and (delta := self._state.put(key, value)) is not None:
-            yield delta
+        if key:
+            yield from self._state.put(key, value)
         if key == "stats":
             yield from self._paid(value)
         if key in ("execution_status", "agent_status") and isinstance(value, str) and value in _STATUS:
             yield _STATUS[value]
 
-    def _paid(self, stats: Any) -> Iterator[Step]:
+    def _paid(self, stats: Any) -> Iterator[st.Step]:
         """What was used since it was last told: the state has sums only."""
         (used, cost), (before, paid) = _spent(stats), self._sum
         new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
         if new.is_known or cost > paid:
             self._sum = (used, max(cost, paid))
-            yield SpentStep("", new, max(0, cost - paid))
+            yield st.SpentStep("", new, max(0, cost - paid))
 
 
 def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:
@@ -185,7 +173,7 @@ def _output(event: dict[str, Any], seen: dict[str, Any]) -> Value:
     return seen.get("content", seen.get("output"))
 
 
-def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
+def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> st.Outcome:
     if event.get("kind") == "UserRejectObservation":
         return "denied"
     if seen.get("timeout") is True:
@@ -197,9 +185,10 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> Outcome:
     return "failed" if is_error or event.get("kind") == "AgentErrorEvent" else "succeeded"
 
 
-def _files(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
+def changed_file(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
+    """The file that an observation tells was edited, in either version's words."""
     path, after, before = text_in(seen, "path"), seen.get("new_content"), seen.get("old_content")
-    if not path or not isinstance(after, str) or seen.get("command") in _LOOKS:
+    if not path or not isinstance(after, str):
         return ()
     is_new = seen.get("prev_exist") is False
     before = before if isinstance(before, str) and not is_new else None

@@ -5,19 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from wakelog.importers import steps as st
 from wakelog.importers.common.chat import json_or_text
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    MissingStep,
-    Outcome,
-    PromptStep,
-    ReplyStep,
-    Step,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -27,7 +17,6 @@ _CHATS = frozenset({"chat", "generate_content", "text_completion"})
 _FAILED = (2, "STATUS_CODE_ERROR")
 _NOTHING: list[dict[str, Value]] = [{"type": "text", "text": ""}]
 """What is known of an answer whose words were not recorded."""
-ERROR_MAX = 2000
 
 
 def operation_of(about: dict[str, Any], name: str) -> str:
@@ -64,7 +53,7 @@ class SpanReader:
         self._is_noted = False
         self._is_open = False
 
-    def steps(self, number: int) -> Iterator[Step]:
+    def steps(self, number: int) -> Iterator[st.Step]:
         span = self._spans[number]
         operation = span["operation"]
         inside = next((a for a in self._agents(span)[:-1] if a != span.get("spanId")), "")
@@ -95,7 +84,7 @@ class SpanReader:
 
     # Agents
 
-    def _agent(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+    def _agent(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
         about = span["attributes"]
         given = _messages(about.get("gen_ai.input.messages"))
         agents = self._agents(span)
@@ -104,11 +93,11 @@ class SpanReader:
             name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
-            yield AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
+            yield st.AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
             return
         if span["late"] and any(not s["late"] and agents[0] in self._agents(s) for s in self._spans):
             # What it did was told before it: the turn is there, and now it is known how it ended.
-            yield TurnDoneStep("failed" if _failure(span) else "completed", _failure(span))
+            yield st.TurnDoneStep("failed" if _failure(span) else "completed", _failure(span))
             return
         yield from self._instructed(about)
         self._is_open = False
@@ -121,30 +110,30 @@ class SpanReader:
                 return _messages(span["attributes"].get("gen_ai.input.messages"))
         return []
 
-    def _over(self, span: dict[str, Any]) -> Iterator[Step]:
+    def _over(self, span: dict[str, Any]) -> Iterator[st.Step]:
         id, failure = text_in(span, "spanId"), _failure(span)
         if id in self._asked:
             self._asked.discard(id)
             answer = _messages(span["attributes"].get("gen_ai.output.messages"))
             output = _text(answer[-1]) if answer else None
-            yield AnswerStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
+            yield st.AnswerStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
         elif len(self._agents(span)) == 1:
             yield from self._begun()
-            yield TurnDoneStep("failed" if failure else "completed", failure)
+            yield st.TurnDoneStep("failed" if failure else "completed", failure)
             self._is_open = False
 
-    def _begun(self) -> Iterator[Step]:
+    def _begun(self) -> Iterator[st.Step]:
         """A turn whose words were not recorded."""
         if not self._is_told and not self._is_noted:
             self._is_noted = True
-            yield MissingStep("what was said: these spans hold no messages")
+            yield st.MissingStep("what was said: these spans hold no messages")
         if not self._is_open:
             self._is_open = True
-            yield PromptStep("")
+            yield st.PromptStep("")
 
     # Answers of models
 
-    def _chat(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+    def _chat(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
         about = span["attributes"]
         given = _messages(about.get("gen_ai.input.messages"))
         id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
@@ -152,7 +141,7 @@ class SpanReader:
             call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
-                yield AnswerStep(call, part.get("response", part.get("result")))
+                yield st.AnswerStep(call, part.get("response", part.get("result")))
         if not inside:
             yield from self._instructed(about)
             yield from self._prompted(given)
@@ -163,13 +152,13 @@ class SpanReader:
         for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
             call, tool = text_in(part, "id") or f"{id}.{number}", text_in(part, "name") or "unknown"
             asked = json_or_text(part.get("arguments"))
-            asks.append(AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
+            asks.append(st.AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
             self._asked.add(call)
         if failure and not said:
-            yield WordsStep("assistant", failure, name="error")
+            yield st.WordsStep("assistant", failure, name="error")
             return
         stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
-        yield ReplyStep(
+        yield st.ReplyStep(
             id,
             [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
             model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
@@ -179,14 +168,14 @@ class SpanReader:
         )
         yield from asks
 
-    def _instructed(self, about: dict[str, Any]) -> Iterator[Step]:
+    def _instructed(self, about: dict[str, Any]) -> Iterator[st.Step]:
         parts = _messages(about.get("gen_ai.system_instructions"))
         text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
         if text and text not in self._asked:
             self._asked.add(text)
-            yield WordsStep("system", text, name="instructions")
+            yield st.WordsStep("system", text, name="instructions")
 
-    def _prompted(self, given: list[dict[str, Any]]) -> Iterator[Step]:
+    def _prompted(self, given: list[dict[str, Any]]) -> Iterator[st.Step]:
         """The user's words that were not there at the last call: each is shown the whole conversation again."""
         users = [m for m in given if m.get("role") == "user"]
         if not users or (self._is_open and len(users) <= self._users):
@@ -194,11 +183,11 @@ class SpanReader:
             return
         self._users = len(users)
         self._is_open = True
-        yield PromptStep(_text(users[-1]))
+        yield st.PromptStep(_text(users[-1]))
 
     # Calls
 
-    def _tool(self, span: dict[str, Any], inside: str) -> Iterator[Step]:
+    def _tool(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
         about = span["attributes"]
         call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
         tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
@@ -207,13 +196,15 @@ class SpanReader:
             return
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
-            yield AskStep(call, tool, given, effect_of(tool, given), inside=inside)
+            yield st.AskStep(call, tool, given, effect_of(tool, given), inside=inside)
         self._asked.discard(call)
         failure = _failure(span)
-        outcome: Outcome = "failed" if failure else "succeeded"
+        outcome: st.Outcome = "failed" if failure else "succeeded"
         if failure and "timeout" in text_in(about, "error.type").lower():
             outcome = "timed_out"
-        yield AnswerStep(call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span))
+        yield st.AnswerStep(
+            call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span)
+        )
 
 
 def _messages(given: Any) -> list[dict[str, Any]]:
@@ -262,7 +253,7 @@ def _failure(span: dict[str, Any]) -> str:
     kind = as_text(span["attributes"].get("error.type"))
     if status.get("code") not in _FAILED and not kind:
         return ""
-    return (text_in(status, "message") or kind or "error")[:ERROR_MAX]
+    return (text_in(status, "message") or kind or "error")[: st.ERROR_MAX]
 
 
 def _took(span: dict[str, Any]) -> Cost:

@@ -16,20 +16,26 @@ import msgspec
 
 from wakelog.importers.common.chat import json_or_text
 from wakelog.importers.event_streams.otel.span_reader import SpanReader, operation_of
-from wakelog.importers.source.files import RecordIds, Sample, digest, document, is_document, json_lines, storable
+from wakelog.importers.source.files import (
+    RecordIds,
+    Sample,
+    below_home,
+    digest,
+    document,
+    is_document,
+    json_lines,
+    storable,
+)
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
+places = below_home()
 MARK, OWNER = "imported", "owner"
 """In a file that spans are added to as they come: how many of its lines were read before, and into which session."""
 _GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
-
-
-def places(home: Path) -> Iterator[Path]:
-    yield from ()
 
 
 def recognises(found: Sample) -> bool:

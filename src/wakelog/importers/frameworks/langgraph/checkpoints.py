@@ -8,38 +8,24 @@ what tasks wrote, are kept as they are. Neither LangGraph nor any class of the g
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wakelog.errors import InvalidInputError
+from wakelog.importers import steps as st
 from wakelog.importers.frameworks.langgraph.messages import has_next, input_of, is_public, message_kind, reply_of
 from wakelog.importers.frameworks.langgraph.values import from_msgpack, typed
-from wakelog.importers.source.files import Sample
+from wakelog.importers.source.files import Sample, below_home
 from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
 from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import (
-    AnswerStep,
-    AskStep,
-    PromptStep,
-    ReplyStep,
-    RewindStep,
-    SourceRecord,
-    StateDeltaStep,
-    Step,
-    Transcript,
-    TranscriptHead,
-    TurnDoneStep,
-    WordsStep,
-)
 from wakelog.model.json_fields import as_dict, as_list
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 
 NAME = "langgraph"
 TITLE = "LangGraph"
+places = below_home()
 
 _CHECKPOINTS = (
     "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints"
@@ -51,31 +37,22 @@ _WRITES = (
 )
 
 
-def places(home: Path) -> Iterator[Path]:
-    return iter(())  # wherever the program put it
-
-
 def recognises(found: Sample) -> bool:
     return found.start.startswith(MAGIC) and {"checkpoints", "writes"} <= tables(found.path)
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
+def transcripts(path: Path) -> Iterator[st.Transcript]:
     threads = [row[0] for row in _rows(path, "SELECT DISTINCT thread_id FROM checkpoints ORDER BY thread_id")]
     for thread in threads:
-        yield Transcript(TranscriptHead(str(thread), NAME, name=str(thread)), partial(_records, path, thread))
+        yield st.Transcript(st.TranscriptHead(str(thread), NAME, name=str(thread)), partial(_records, path, thread))
 
 
 def _rows(path: Path, statement: str, *given: object) -> Iterator[Any]:
-    try:
-        with opened_database(path) as db:
-            yield from db.execute(statement, given)
-    except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database of LangGraph's checkpointer: {exc}", kind="bad-transcript"
-        ) from exc
+    with opened_database(path) as db:
+        yield from db.execute(statement, given)
 
 
-def _records(path: Path, thread: str) -> Iterator[tuple[SourceRecord, int]]:
+def _records(path: Path, thread: str) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = CheckpointReader()
     writes: dict[tuple[str, str], list[Value]] = {}
     for ns, id, task, idx, channel, kind, data in _rows(path, _WRITES, thread):
@@ -119,28 +96,28 @@ class CheckpointReader:
 
     def read(
         self, ns: str, id: str, parent: str, checkpoint: Value, metadata: dict[str, Any], wrote: list[Value]
-    ) -> SourceRecord:
+    ) -> st.SourceRecord:
         name = f"{ns}/{id}" if ns else id
         if not isinstance(checkpoint, dict) or not isinstance(checkpoint.get("channel_values"), dict):
             rest = {"checkpoint": checkpoint, "metadata": metadata, "writes": wrote}
-            return SourceRecord(name, rest=rest, broken=f"checkpoint {id} cannot be read without its serializer")
+            return st.SourceRecord(name, rest=rest, broken=f"checkpoint {id} cannot be read without its serializer")
         at = microseconds(checkpoint.get("ts"))
         if ns:
-            return SourceRecord(name, at=at, rest={"checkpoint": checkpoint, "metadata": metadata, "writes": wrote})
+            return st.SourceRecord(name, at=at, rest={"checkpoint": checkpoint, "metadata": metadata, "writes": wrote})
         values = checkpoint["channel_values"]
         rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
         rest |= {"parent": parent, "metadata": metadata, "writes": wrote}
         rest["hidden"] = {key: value for key, value in values.items() if not is_public(key)}
         steps = tuple(self._steps(id, parent, checkpoint, values, str(metadata.get("source", ""))))
         self._last = id
-        return SourceRecord(name, steps, at, rest)
+        return st.SourceRecord(name, steps, at, rest)
 
     def _steps(
         self, id: str, parent: str, checkpoint: dict[str, Any], values: dict[str, Value], source: str
-    ) -> Iterator[Step]:
+    ) -> Iterator[st.Step]:
         before = self._values.get(parent, {})
         if self._last and parent and parent != self._last and parent in self._values:
-            yield RewindStep(parent)
+            yield st.RewindStep(parent)
             self._is_open = False
         public = {key: value for key, value in values.items() if is_public(key)}
         self._values[id] = public
@@ -154,35 +131,35 @@ class CheckpointReader:
         for item in new:
             yield from self._told(item)
         if changed := diff(before, public):
-            yield StateDeltaStep(changed)
+            yield st.StateDeltaStep(changed)
         updated = checkpoint.get("updated_channels")
         if source == "loop" and not has_next(values, as_list(updated)):
             self._is_open = False
-            yield TurnDoneStep()
+            yield st.TurnDoneStep()
 
-    def _begin(self, id: str, asked: Value) -> Iterator[Step]:
+    def _begin(self, id: str, asked: Value) -> Iterator[st.Step]:
         self._is_open, self._asked = True, asked
-        yield PromptStep(asked, id)
+        yield st.PromptStep(asked, id)
 
-    def _told(self, item: dict[str, Value]) -> Iterator[Step]:
+    def _told(self, item: dict[str, Value]) -> Iterator[st.Step]:
         kind = message_kind(item)
         if kind in ("human", "user"):
             if self._asked is not None and self._asked == item["content"]:
                 self._asked = None
             else:
-                yield WordsStep("user", item["content"])
+                yield st.WordsStep("user", item["content"])
         elif kind in ("ai", "assistant"):
             said = reply_of(item)
             group = said.id or f"reply-{len(self._values)}"
-            yield ReplyStep(group, said.content, said.model, said.usage, stop_reason=said.stop_reason)
+            yield st.ReplyStep(group, said.content, said.model, said.usage, stop_reason=said.stop_reason)
             for call in said.calls:
-                yield AskStep(call["id"], call["name"], call.get("args"), group=group)
+                yield st.AskStep(call["id"], call["name"], call.get("args"), group=group)
         elif kind == "tool" and type(item.get("tool_call_id")) is str:
             failed = item.get("status") == "error"
             error = item["content"] if failed and type(item["content"]) is str else ""
-            yield AnswerStep(item["tool_call_id"], item["content"], "failed" if failed else "succeeded", error)
+            yield st.AnswerStep(item["tool_call_id"], item["content"], "failed" if failed else "succeeded", error)
         else:
-            yield WordsStep(kind, item["content"])
+            yield st.WordsStep(kind, item["content"])
 
 
 def _new_messages(before: dict[str, Value], after: dict[str, Value]) -> Iterator[dict[str, Value]]:
