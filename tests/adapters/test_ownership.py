@@ -28,7 +28,7 @@ def test_a_session_of_another_framework_is_refused_to_writers_and_readers(store:
     mine = HeldLogs(store, "mine")
     before = store.resume("chat").head
     for use in (
-        lambda: mine.open("chat", lambda: opened("chat")),
+        lambda: mine.open("chat", {}),
         lambda: mine.find("chat"),
         lambda: mine.delete("chat"),
     ):
@@ -42,7 +42,7 @@ def test_a_session_made_by_hand_is_refused_and_unchanged(store: Store) -> None:
     session.append(UserMessage("mine"))
     before = session.head
     with pytest.raises(InvalidInputError, match="session 'chat' has a history of its own") as refused:
-        HeldLogs(store, "mine").open("chat", lambda: opened("chat"))
+        HeldLogs(store, "mine").open("chat", {})
     assert refused.value.kind == "foreign-session"
     assert session.head == before
 
@@ -51,7 +51,7 @@ def test_a_session_in_which_nothing_happened_is_taken_by_the_first(store: Store)
     session = store.session("chat", labels={"team": "a"})
     assert HeldLogs(store, "mine").find("chat") is not None
     assert session.head.seq == 1  # a reader leaves it as it is
-    held = HeldLogs(store, "mine").open("chat", lambda: opened("chat"))
+    held = HeldLogs(store, "mine").open("chat", {})
     held.log.append(UserMessage("mine"))
     assert session.log.part("labels") == {"team": "a", "framework": "mine"}
     assert HeldLogs(store, "mine").find("chat") is not None

@@ -51,7 +51,6 @@ def run(
         tokens=0,
         usd_micros=0,
         model="",
-        first_input="",
         steps=steps,
     )
 

@@ -10,7 +10,6 @@ are the session's data, stored by what changed. The id of its context is a label
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -29,13 +28,12 @@ from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.shaped_items import ShapedItems, items_of
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.values import Value, check_value
 from wakelog.runtime.bridge import in_thread
 from wakelog.state.diff import diff
-from wakelog.store import Store
 
 frameworks.warn_outside("a2a-sdk", oldest="1.3.0", newest="1.3.0")
 
@@ -47,15 +45,15 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
 
     def __init__(
         self,
-        store: Store | str | os.PathLike[str] | None = None,
+        store: Place = None,
         *,
         owner_resolver: Callable[[Any], str] = resolve_user_scope,
     ) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`. `owner_resolver` is the SDK's: it tells whose
         tasks a call may see."""
-        self.store, self._is_own = store_at(store)
         self._owner = owner_resolver
-        self._logs = HeldLogs(self.store, FORMAT)
+        self._logs = HeldLogs(store, FORMAT)
+        self.store = self._logs.store
 
     @staticmethod
     def name_of(owner: str, task_id: str) -> str:
@@ -82,14 +80,12 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _save(self, owner: str, id: str, told: dict[str, Value]) -> None:
         name = self.name_of(owner, id)
-        labels = {"framework": FORMAT, "a2a.owner": owner, "a2a.task": id, "a2a.context": told.get("contextId", "")}
-        labels = {label: value for label, value in labels.items() if value}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        labels = {"a2a.owner": owner, "a2a.task": id, "a2a.context": told.get("contextId", "")}
+        held = self._logs.open(name, labels)
         history = told.pop("history", [])
         items = self._items(held, name)
         shared = _shared(items.items(), history)
@@ -134,12 +130,8 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
 
 def _shared(known: list[KeptItem], history: list[Any]) -> int:
     """How many messages both begin with."""
-    count = 0
-    for item, message in zip(known, history, strict=False):
-        if item.value != message:
-            break
-        count += 1
-    return count
+    pairs = enumerate(zip(known, history, strict=False))
+    return next((n for n, (item, message) in pairs if item.value != message), min(len(known), len(history)))
 
 
 def shaped(message: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ except ImportError as exc:
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.errors import InvalidInputError
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -55,22 +55,29 @@ _PRUNED = "x.crewai.checkpoints_pruned"
 _decode = msgspec.json.Decoder().decode
 
 
-class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the state of flows in a store."""
+class _InStore(BaseModel):
+    """What CrewAI configures by fields, and keeps in a store."""
 
-    persistence_type: str = "WakelogFlowPersistence"
     url: str = ""
     """The url of the store as for `wakelog.open`; empty: the default one."""
-    _store: Store = PrivateAttr()
     _logs: HeldLogs = PrivateAttr()
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None, /, **kwargs: Any) -> None:
+    def __init__(self, store: Place = None, /, **kwargs: Any) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         if store is not None and not isinstance(store, Store):
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
-        self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
-        self._logs = HeldLogs(self._store, FLOWS)
+        self._logs = HeldLogs(store if isinstance(store, Store) else self.url or None, FLOWS)
+
+    @property
+    def _store(self) -> Store:
+        return self._logs.store
+
+
+class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  # Any where it is not installed
+    """Keeps the state of flows in a store."""
+
+    persistence_type: str = "WakelogFlowPersistence"
 
     @staticmethod
     def name_of(flow_uuid: str) -> str:
@@ -140,9 +147,7 @@ class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any wher
         asked: ev.InputRequested | None = None,
         kept: ev.ItemsKept | None = None,
     ) -> None:
-        name = self.name_of(flow_uuid)
-        labels = {"framework": "crewai", "crewai.flow": flow_uuid}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        held = self._logs.open(self.name_of(flow_uuid), {"crewai.flow": flow_uuid})
 
         def attempt() -> None:
             seq, now = held.log.now()
@@ -161,33 +166,19 @@ class WakelogFlowPersistence(FlowPersistence):  # type: ignore[misc]  # Any wher
         retry_on_moved_head(held.log.id, "to save the state of a flow", attempt)
 
 
-class WakelogCheckpointProvider(JsonProvider):  # type: ignore[misc]  # Any where it is not installed
+class WakelogCheckpointProvider(_InStore, JsonProvider):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the checkpoints of crews and flows in a store: each is a place in the session
     `crewai-checkpoint/<location>`, and only what changed since the one before is stored.
 
     It is derived from CrewAI's own provider because `CheckpointConfig` takes no other. CrewAI restores from files of
     its own only: `to_file` writes one."""
 
-    url: str = ""
-    _store: Store = PrivateAttr()
-    _logs: HeldLogs = PrivateAttr()
-
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None, /, **kwargs: Any) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
-        if store is not None and not isinstance(store, Store):
-            kwargs["url"] = os.fspath(store)
-        super().__init__(**kwargs)
-        self._store = store if isinstance(store, Store) else store_at(self.url or None)[0]
-        self._logs = HeldLogs(self._store, FLOWS)
-
     def checkpoint(self, data: str, location: str, *, parent_id: str | None = None, branch: str = "main") -> str:
         state = _decode(data)
         if not isinstance(state, dict):
             raise InvalidInputError("a checkpoint is a JSON object", kind="not-a-value")
-        name = compound_name(CHECKPOINTS, location)
         stored = check_value(to_stored(state), "checkpoint")
-        labels = {"framework": "crewai", "crewai.location": location}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        held = self._logs.open(compound_name(CHECKPOINTS, location), {"crewai.location": location})
         id = f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}_{uuid.uuid4().hex[:8]}"
         rest = msgspec.json.encode({"parent": parent_id, "branch": branch}).decode()
 

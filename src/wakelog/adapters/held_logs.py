@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from wakelog.adapters.ownership import is_foreign, refuse_foreign
+from wakelog.adapters.stores import Place, store_at
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
@@ -20,7 +21,6 @@ from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.diff import diff
-from wakelog.store import Store
 
 KEPT = 512
 
@@ -38,8 +38,8 @@ class HeldLogs:
     """Opens logs of one framework by name, and keeps them. A session of that name that is not the framework's is
     refused (ownership.py)."""
 
-    def __init__(self, store: Store, framework: str) -> None:
-        self._store = store
+    def __init__(self, place: Place, framework: str) -> None:
+        self.store, self._is_own = store_at(place)
         self._framework = framework
         self._kept: OrderedDict[str, HeldLog] = OrderedDict()
         self._lock = threading.Lock()
@@ -50,10 +50,10 @@ class HeldLogs:
         anybody, and one of somebody else is none."""
         if (held := self._at_hand(name, is_sure=is_written)) is not None:
             return held
-        if not self._store.is_open(name):
+        if not self.store.is_open(name):
             return None
         try:
-            log = self._store.resume(name).log
+            log = self.store.resume(name).log
             if is_listed and is_foreign(log, self._framework):
                 return None
             refuse_foreign(log, self._framework, is_written=is_written)
@@ -73,17 +73,19 @@ class HeldLogs:
 
     def create(self, name: str, opened: ev.SessionOpened) -> HeldLog:
         """A new log. ConflictError where there is one of that name."""
-        store = self._store
+        store = self.store
         log = Log.create(store.engine, store.reserve(name), opened, clock=store.clock, redact=store.redact)
         return self._keep(name, log)
 
-    def open(self, name: str, opened: Callable[[], ev.SessionOpened]) -> HeldLog:
-        """The log of that name, which is created where there is none."""
+    def open(self, name: str, labels: Mapping[str, str], **fields: Any) -> HeldLog:
+        """The log of that name, which is created where there is none: with the labels that say something, and these
+        fields of the event that opens it."""
         while True:
             if (held := self._at_hand(name, is_sure=False) or self.find(name, is_written=True)) is not None:
                 return held
+            told = {"framework": self._framework, **{label: value for label, value in labels.items() if value}}
             try:
-                return self.create(name, opened())
+                return self.create(name, ev.SessionOpened(name=name, labels=told, **fields))
             except ConflictError:
                 continue  # another process created it meanwhile
 
@@ -98,8 +100,13 @@ class HeldLogs:
         if held is None:
             return False
         self.drop(name)
-        self._store.delete(Session(held.log, name=name), why=why)
+        self.store.delete(Session(held.log, name=name), why=why)
         return True
+
+    def close(self) -> None:
+        """Closes the store, if it was opened here."""
+        if self._is_own:
+            self.store.close()
 
     def _is_there(self, held: HeldLog) -> bool:
         try:

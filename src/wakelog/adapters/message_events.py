@@ -52,10 +52,9 @@ class MessagePlan:
 
     def __init__(
         self,
+        parts: Mapping[str, Any],
         *,
-        is_open: bool,
         has_reply: bool,
-        pending: Mapping[str, Mapping[str, Value]],
         ask_of: Callable[[str], AskStep | None],
         reply: ReplyFacts | None = None,
         calls: Mapping[str, CallFacts] | None = None,
@@ -63,14 +62,14 @@ class MessagePlan:
         stays_open: bool = False,
         later: Collection[str] = (),
     ) -> None:
-        """`later` are calls whose results come in the same commit."""
+        """`parts` are `turn` and `pending_actions` of the state. `later` are calls whose results come in the same
+        commit."""
         self._later = later
-        self._is_open = is_open
+        self._is_open = parts["turn"]["status"] == "open"
         self._has_reply = has_reply
-        self._pending = {a: (str(p["effect"]), str(p["tool"])) for a, p in pending.items() if p["status"] in _OPEN}
-        self._uncertain = {
-            a: (str(p["effect"]), str(p["tool"])) for a, p in pending.items() if p["status"] == "uncertain"
-        }
+        known = [(a, p["status"], (str(p["effect"]), str(p["tool"]))) for a, p in parts["pending_actions"].items()]
+        self._pending = {action: what for action, status, what in known if status in _OPEN}
+        self._uncertain = {action: what for action, status, what in known if status == "uncertain"}
         self._ask_of = ask_of
         self._reply = reply or ReplyFacts()
         self._calls = calls or {}

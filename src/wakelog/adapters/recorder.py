@@ -19,7 +19,6 @@ import msgspec
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem, checked
 from wakelog.adapters.message_events import CallFacts, MessagePlan, ReadMessage, ReplyFacts, read_message
 from wakelog.errors import ConflictError, InvalidInputError
-from wakelog.importers.steps import AskStep
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Cost, Effect
@@ -167,10 +166,9 @@ class Recorder:
         stays_open: bool,
     ) -> list[PlannedItem]:
         return MessagePlan(
-            is_open=parts["turn"]["status"] == "open",
+            parts,
             has_reply=self._last_role() in ("assistant", "tool"),
-            pending=parts["pending_actions"],
-            ask_of=self._ask_of,
+            ask_of=lambda call: self.log.ask_of(call, lambda value: read_message(value, self._effects).asks),
             reply=reply,
             calls=calls,
             turn_id=turn_id,
@@ -186,15 +184,6 @@ class Recorder:
             role = read_message(self.log.items[-1].value).role
             self._spoke = self.log.items[-1].raw, role
         return role
-
-    def _ask_of(self, call: str) -> AskStep | None:
-        """The call of an id that is no longer pending, from the messages in view."""
-        for item in reversed(self.log.items):
-            if call.encode() in item.raw:
-                for ask in read_message(item.value, self._effects).asks:
-                    if ask.id == call:
-                        return ask
-        return None
 
     def _digest(self, item: KeptItem) -> bytes:
         if item.raw not in self._digests:
@@ -213,8 +202,7 @@ class Recorder:
             if not is_answer(value) or ("usage" not in value and value.get("object") is None):
                 out.append(value)
                 continue
-            found = _messages_of(value)
-            out += found
+            out += _messages_of(value)
             facts = self.facts(
                 str(value.get("model") or model),
                 usage_of(value),

@@ -12,7 +12,6 @@ from typing import Any
 from wakelog.adapters.held_logs import HeldLog
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReadMessage, ReplyFacts, read_message
-from wakelog.importers.steps import AskStep
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -43,11 +42,7 @@ class ShapedItems:
         return self.log.refresh()
 
     def add(
-        self,
-        choose: Callable[[list[KeptItem]], Sequence[tuple[Any, str]]],
-        *,
-        reply: ReplyFacts | None = None,
-        stays_open: bool = False,
+        self, choose: Callable[[list[KeptItem]], Sequence[tuple[Any, str]]], *, reply: ReplyFacts | None = None
     ) -> None:
         """Adds messages, each with its id, in one commit. `choose` is told what is there, and is asked again when
         another writer came first."""
@@ -55,12 +50,10 @@ class ShapedItems:
         def plan(parts: dict[str, Any]) -> list[PlannedItem]:
             chosen = list(choose(list(self.log.items)))
             planned = MessagePlan(
-                is_open=parts["turn"]["status"] == "open",
+                parts,
                 has_reply=bool(self.log.items) and self._read(self.log.items[-1].value).role in ("assistant", "tool"),
-                pending=parts["pending_actions"],
-                ask_of=self._ask_of,
+                ask_of=lambda call: self.log.ask_of(call, lambda value: self._read(value).asks),
                 reply=reply,
-                stays_open=stays_open,
             ).plan([self._read(value) for value, _ in chosen])
             for item, (value, id) in zip(planned, chosen, strict=True):
                 item.value, item.id = value, id
@@ -70,11 +63,3 @@ class ShapedItems:
 
     def _read(self, value: Any) -> ReadMessage:
         return read_message(self._shape(value))
-
-    def _ask_of(self, call: str) -> AskStep | None:
-        for item in reversed(self.log.items):
-            if call.encode() in item.raw:
-                for ask in self._read(item.value).asks:
-                    if ask.id == call:
-                        return ask
-        return None

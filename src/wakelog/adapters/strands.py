@@ -10,8 +10,7 @@ own, `strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, call
 
 from __future__ import annotations
 
-import os
-from typing import Any, Literal
+from typing import Any
 
 from wakelog.adapters import frameworks
 from wakelog.model.json_fields import as_dict
@@ -31,7 +30,7 @@ from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.errors import ConflictError
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -41,26 +40,21 @@ from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value, check_value
 from wakelog.state.diff import diff
-from wakelog.store import Store
 
 frameworks.warn_outside("strands-agents", oldest="1.50.0", newest="1.62.0")
 
 FORMAT = "strands"
 _UPDATED = "x.strands.message_updated"
-_ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
-    "completed": "completed",
-    "failed": "failed",
-    "interrupted": "interrupted",
-}
+_ENDS = ("completed", "failed", "interrupted")
 
 
 class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the sessions of Strands in a store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, store: Place = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, FORMAT)
+        self._logs = HeldLogs(store, FORMAT)
+        self.store = self._logs.store
         self._costs = ReplyCosts(self.store)
 
     @staticmethod
@@ -75,8 +69,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
 
     def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            self.store.close()
+        self._logs.close()
 
     # Sessions
 
@@ -114,13 +107,13 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         told = _stored(session_agent.to_dict(), "agent")
         name = self.name_of(session_id, session_agent.agent_id)
         parent = self._logs.find(self.name_of(session_id))
-        labels = {"framework": FORMAT, "strands.session": session_id, "strands.agent": session_agent.agent_id}
+        agent = session_agent.agent_id
+        labels = {"strands.session": session_id, "strands.agent": agent}
         spawner = f"{parent.log.id}@{parent.log.head().seq}" if parent is not None else ""
-        opened = ev.SessionOpened(name=name, agent=session_agent.agent_id, labels=labels, data=told, spawner=spawner)
         is_new = self._logs.find(name) is None
-        held = self._logs.open(name, lambda: opened)
+        held = self._logs.open(name, labels, agent=agent, data=told, spawner=spawner)
         if is_new and parent is not None:
-            spawned = ev.SubagentSpawned(session=held.log.id, task=session_agent.agent_id)
+            spawned = ev.SubagentSpawned(session=held.log.id, task=agent)
             parent.log.append(EventDraft(spawned, actor="runtime"))
         self._set(held, told)
 
@@ -260,7 +253,8 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
                 is_open = True
             drafts.append(EventDraft(ev.StatePatched(patch=patch, why=f"{multi_agent.id} is {status}")))
             if is_open and status in _ENDS:
-                drafts.append(EventDraft(ev.TurnEnded(outcome=_ENDS[status]), actor="runtime"))
+                ended = ev.TurnEnded(outcome=status)  # type: ignore[arg-type]  # one of these
+                drafts.append(EventDraft(ended, actor="runtime"))
             held.log.append(*drafts, expect=seq)
 
         retry_on_moved_head(held.log.id, "to store a multi-agent state", attempt)
@@ -277,7 +271,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
 class WakelogSessionManager(RepositorySessionManager):  # type: ignore[misc]  # Any where it is not installed
     """A session manager whose sessions are in a store."""
 
-    def __init__(self, session_id: str, store: Store | str | os.PathLike[str] | None = None, **kwargs: Any) -> None:
+    def __init__(self, session_id: str, store: Place = None, **kwargs: Any) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
         super().__init__(session_id=session_id, session_repository=WakelogSessionRepository(store), **kwargs)
 
@@ -303,8 +297,7 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
             "is_error": result.get("status") == "error",
         }
     if isinstance(thought := block.get("reasoningContent"), dict):
-        told = thought.get("reasoningText")
-        told = as_dict(told)
+        told = as_dict(thought.get("reasoningText"))
         return {"type": "thinking", "thinking": told.get("text") or "", "signature": told.get("signature") or ""}
     if "json" in block:
         return {"type": "json", "json": block["json"]}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 
 import msgspec
 
@@ -34,16 +35,7 @@ _HINT = re.compile(r"\d\d:\d\d|-[0-9a-fA-F]{4}-|s_[0-9A-Z]{26}|[_-][A-Za-z0-9]{1
 
 def steady(value: Value) -> Value:
     """The value with what is different every time replaced by a word for what it is; itself when there is none."""
-    kind = type(value)
-    if kind is str:
-        return _steady_text(value)
-    if kind is dict:
-        if "$payload" in value:
-            return {"$payload": value["$payload"]}
-        return {_steady_text(key): steady(item) for key, item in value.items()}
-    if kind is list or kind is tuple:
-        return [steady(item) for item in value]
-    return value
+    return _walked(value, _steady_text)
 
 
 def _steady_text(text: str) -> str:
@@ -56,13 +48,19 @@ def _steady_text(text: str) -> str:
 
 def exact(value: Value) -> Value:
     """The value with payloads named by their content alone, wherever they are kept."""
+    return _walked(value, str)
+
+
+def _walked(value: Value, text: Callable[[str], str]) -> Value:
     kind = type(value)
+    if kind is str:
+        return text(value)
     if kind is dict:
         if "$payload" in value:
             return {"$payload": value["$payload"]}
-        return {key: exact(item) for key, item in value.items()}
+        return {text(key): _walked(item, text) for key, item in value.items()}
     if kind is list or kind is tuple:
-        return [exact(item) for item in value]
+        return [_walked(item, text) for item in value]
     return value
 
 

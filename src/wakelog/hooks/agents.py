@@ -30,8 +30,6 @@ class HookedAgent(msgspec.Struct, frozen=True):
 
     name: str
     title: str
-    short: str
-    """The beginning of the names of its sessions."""
     events: tuple[str, ...]
     timeout: int
     home: str
@@ -102,24 +100,10 @@ AGENTS = {
         HookedAgent(
             "claude-code",
             "Claude Code",
-            "claude",
             (
-                "SessionStart",
-                "UserPromptSubmit",
-                "PreToolUse",
-                "PostToolUse",
-                "PostToolUseFailure",
-                "PermissionRequest",
-                "PermissionDenied",
-                "Notification",
-                "SubagentStart",
-                "SubagentStop",
-                "PreCompact",
-                "PostCompact",
-                "InstructionsLoaded",
-                "ConfigChange",
-                "Stop",
-                "StopFailure",
+                *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure"),
+                *("PermissionRequest", "PermissionDenied", "Notification", "SubagentStart", "SubagentStop"),
+                *("PreCompact", "PostCompact", "InstructionsLoaded", "ConfigChange", "Stop", "StopFailure"),
                 "SessionEnd",
             ),
             5,
@@ -132,19 +116,9 @@ AGENTS = {
         HookedAgent(
             "codex",
             "Codex",
-            "codex",
             (
-                "SessionStart",
-                "UserPromptSubmit",
-                "PreToolUse",
-                "PostToolUse",
-                "PermissionRequest",
-                "PreCompact",
-                "PostCompact",
-                "SubagentStart",
-                "SubagentStop",
-                "Stop",
-                "SessionEnd",
+                *("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PermissionRequest", "PreCompact"),
+                *("PostCompact", "SubagentStart", "SubagentStop", "Stop", "SessionEnd"),
             ),
             5,
             ".codex",
@@ -157,7 +131,6 @@ AGENTS = {
         HookedAgent(
             "gemini",
             "Gemini CLI",
-            "gemini",
             ("SessionStart", "BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "Notification", "SessionEnd"),
             5000,
             ".gemini",

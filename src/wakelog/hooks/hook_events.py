@@ -126,29 +126,22 @@ class HookedSession:
     # The session
 
     def _start(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        new: dict[str, str | None] = {
-            name: value
-            for name, value in (("model", text_in(data, "model")), ("project", text_in(data, "cwd")))
-            if value and self._labels.get(name) != value and not (self._has_transcript and name in self._labels)
-        }
+        told = {"model": text_in(data, "model"), "project": text_in(data, "cwd")}
+        self._label({k: v for k, v in told.items() if not (self._has_transcript and k in self._labels)})
+
+    def _label(self, told: dict[str, str]) -> None:
+        new = {k: v for k, v in told.items() if v and self._labels.get(k) != v}
         if new:
-            self._labels |= {k: v for k, v in new.items() if v}
-            self._put(ev.LabelsSet(labels=new), actor="runtime")
+            self._labels |= new
+            self._put(ev.LabelsSet(labels={**new}), actor="runtime")
 
     def _git_seen(self, data: dict[str, Any], record: SpooledRecord) -> None:
         """Where the agent works now. The commit is the one that the session began with. A transcript that tells the
         branch with every line has told it already, and perhaps a later one."""
-        new: dict[str, str | None] = {}
-        for name in ("repo", "branch", "commit"):
-            is_told = name in self._labels and (
-                name == "commit" or (name == "branch" and self._has_transcript and self._agent in _TELL_BRANCH)
-            )
-            value = text_in(data, name)
-            if value and not is_told and self._labels.get(name) != value:
-                new[name] = value
-        if new:
-            self._labels |= {k: v for k, v in new.items() if v}
-            self._put(ev.LabelsSet(labels=new), actor="runtime")
+        is_branch_told = self._has_transcript and self._agent in _TELL_BRANCH
+        kept = ("commit", "branch") if is_branch_told else ("commit",)
+        names = [n for n in ("repo", "branch", "commit") if n not in kept or n not in self._labels]
+        self._label({name: text_in(data, name) for name in names})
 
     def _finish(self, data: dict[str, Any], record: SpooledRecord) -> None:
         if self._is_closed:

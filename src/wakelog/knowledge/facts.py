@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.index.connection import Connection, as_rows
+from wakelog.index.connection import Connection, as_key, as_rows
 from wakelog.knowledge.lines import SOURCES_MAX, KnownLine, in_one_line, source, trust_of
 from wakelog.model.ids import Seq, SessionId
 
@@ -148,7 +148,7 @@ def fact_events(
     """All that was recorded of a key, or of all keys, as far as it counts."""
     values: dict[str, Any] = {"project": project, "limit": SESSIONS_MAX if key is not None else KEYS_MAX}
     found = (
-        db.execute(_TOUCHED, {**values, "key": _key(key)}) if key is not None else db.execute(_KEYS, values)
+        db.execute(_TOUCHED, {**values, "key": as_key(key)}) if key is not None else db.execute(_KEYS, values)
     ).fetchall()
     touched = sorted({(session, name) for session, name in found if key is None or name == key})
     if not touched:
@@ -216,12 +216,6 @@ def _line(project: str, key: str, fact: HeldFact, *, conflicts: bool) -> KnownLi
 def _shown_value(value: str) -> str:
     plain = msgspec.json.decode(value)
     return plain if isinstance(plain, str) else value
-
-
-def _key(key: str | None) -> str:
-    from wakelog.index.connection import as_key
-
-    return as_key(key or "")
 
 
 def _seen_at(db: Connection, rows: Sequence[Any], known_at: int) -> list[Any]:

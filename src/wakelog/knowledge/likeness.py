@@ -209,10 +209,7 @@ def _inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tuple[str
     out: dict[int, list[tuple[str, int]]] = {}
     rows: Any = db.execute(_INPUTS, {"sessions": as_rows((row[0],) for row in sessions)}).fetchall()
     for session, _, said, distrust in rows:
-        if session in out:
-            out[session].append((said, distrust))
-        else:
-            out[session] = [(said, distrust)]
+        out.setdefault(session, []).append((said, distrust))
     return out
 
 

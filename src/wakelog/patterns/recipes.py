@@ -20,7 +20,7 @@ from wakelog.index.connection import Connection, as_key
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.patterns.statistics import wilson
-from wakelog.patterns.traces import TracedStep, steps_of
+from wakelog.patterns.traces import TracedStep, by_turn, steps_of
 
 WINDOW = 15
 """Within so many calls an error must have ended."""
@@ -175,10 +175,7 @@ class RecipeBook:
         self._between: Counter[str] = Counter()
 
     def take(self, session: SessionId, name: str, root: str, project: str, steps: Iterable[TracedStep]) -> None:
-        turns: dict[tuple[int, int], list[TracedStep]] = {}
-        for step in steps:
-            turns.setdefault((step.turn, step.attempt), []).append(step)
-        for turn in turns.values():
+        for turn in by_turn(steps):
             if not any(step.signature for step in turn):
                 continue
             for failed, ended, between, distrust in episodes(turn):

@@ -1,7 +1,7 @@
 """The few statistics that claims rest on, in plain Python: exact where tables are small.
 
-`wilson` bounds a rate, `fisher` compares two rates without strata, `cochran_mantel_haenszel` within strata, `permuted`
-the same for small strata, and `benjamini_hochberg` says which of many findings to keep.
+`wilson` bounds a rate, `cochran_mantel_haenszel` compares two rates within strata, `permuted` does the same for small
+strata, and `benjamini_hochberg` says which of many findings to keep.
 """
 
 from __future__ import annotations
@@ -27,25 +27,6 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
     return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
 
 
-def fisher(table: Counts) -> float:
-    """The two-sided probability of a table at least as uneven, with its sums fixed."""
-    a, b, c, d = table
-    row, column, total = a + b, a + c, a + b + c + d
-    if not total:
-        return 1.0
-
-    def chance(x: int) -> float:
-        return _log_choose(row, x) + _log_choose(total - row, column - x) - _log_choose(total, column)
-
-    seen = chance(a)
-    low, high = max(0, column - (total - row)), min(row, column)
-    return min(1.0, sum(math.exp(p) for x in range(low, high + 1) if (p := chance(x)) <= seen + 1e-9))
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-
 def common_odds(strata: Sequence[Counts]) -> float:
     """The odds ratio that strata have in common (Mantel–Haenszel); half a case is added where a sum is zero."""
     up = sum(a * d / n for a, b, c, d in strata if (n := a + b + c + d))
@@ -56,16 +37,10 @@ def common_odds(strata: Sequence[Counts]) -> float:
 
 
 def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float:
-    """The two-sided probability that a pattern and success have nothing to do with each other in any stratum. Strata in
-    which one of both never varies say nothing, and are passed over."""
-    excess = variance = 0.0
-    for a, b, c, d in strata:
-        total = a + b + c + d
-        row, column = a + b, a + c
-        if total < 2 or row in (0, total) or column in (0, total):
-            continue
-        excess += a - row * column / total
-        variance += row * (total - row) * column * (total - column) / (total * total * (total - 1))
+    """The two-sided probability that a pattern and success have nothing to do with each other in any stratum. A stratum
+    in which one of both never varies says nothing, and adds nothing."""
+    variance = telling_size(strata)
+    excess = sum(a - (a + b) * (a + c) / total for a, b, c, d in strata if (total := a + b + c + d))
     if variance <= 0:
         return 1.0
     # Half a case is taken off, because counts go in whole steps.

@@ -19,8 +19,7 @@ PAGE = 50
 
 _SESSIONS = """
 select s.no, s.id, s.name, s.root, s.project, s.agent, s.status, s.outcome, s.goal, s.labels, s.first_at, s.last_at,
-    s.tokens, s.usd_micros, (select max(c.model) from wl_cost c where c.session = s.no),
-    (select t.input from wl_turn t where t.session = s.no and t.input <> '' order by t.turn, t.attempt limit 1)
+    s.tokens, s.usd_micros, (select max(c.model) from wl_cost c where c.session = s.no)
 from wl_session s where s.hidden = 0 and (:project is null or s.project = :project)
     and s.last_at >= :since and s.first_at <= :until
 """
@@ -72,15 +71,18 @@ class TracedSession(msgspec.Struct, frozen=True):
     tokens: int
     usd_micros: int
     model: str
-    first_input: str
     steps: tuple[TracedStep, ...] = ()
 
     def turns(self) -> Iterator[list[TracedStep]]:
-        """The steps, turn by turn and attempt by attempt."""
-        turns: dict[tuple[int, int], list[TracedStep]] = {}
-        for step in self.steps:
-            turns.setdefault((step.turn, step.attempt), []).append(step)
-        return iter(turns.values())
+        return by_turn(self.steps)
+
+
+def by_turn(steps: Iterable[TracedStep]) -> Iterator[list[TracedStep]]:
+    """Steps, turn by turn and attempt by attempt."""
+    turns: dict[tuple[int, int], list[TracedStep]] = {}
+    for step in steps:
+        turns.setdefault((step.turn, step.attempt), []).append(step)
+    return iter(turns.values())
 
 
 def traced_sessions(
@@ -103,7 +105,7 @@ def traced_sessions(
 def _session(row: Sequence[Any], steps: list[TracedStep]) -> TracedSession:
     labels = msgspec.json.decode(row[9], type=dict[str, str])
     model = row[14] or labels.get("model", "")
-    fields: list[Any] = [*row[:9], labels, *row[10:14], model, row[15] or "", tuple(steps)]
+    fields: list[Any] = [*row[:9], labels, *row[10:14], model, tuple(steps)]
     return TracedSession(*fields)
 
 

@@ -196,62 +196,29 @@ class Matcher:
             return self._row(made)
 
     def _row(self, made: ReplayedCall) -> ReplayRow:
-        step = made.step or made.instead
-        kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
-        if made.verdict == "moved" and made.next is not None:
-            return self._moved(made, made.next, kind)
-        if step is None:
-            step = made.next
-            number = step.number if step else self._end_of(made.place) + 1
+        step, verdict, differs, note = made.step or made.instead, made.verdict, made.differs, made.note
+        text = call_text(made.tool, made.input)
+        if verdict == "moved" and made.next is not None:
+            if made.step is not None:
+                note = f"recorded as step {made.step.number} (e{made.step.seq})"
+            step, was = made.next, self.text(made.next)
+        elif step is None:
+            step, verdict, differs = made.next, "new", ()
             was = self.text(step) if step else ""
-            seq = step.seq if step else 0
-            text = call_text(made.tool, made.input)
-            return ReplayRow(
-                kind, number, made.turn, seq, "new", made.tool, was, text, (), made.how, made.event, made.note
-            )
-        verdict, differs = made.verdict, made.differs
-        recorded = self._input(step)
-        if made.step is None:
-            verdict, differs = "different", self._differs(made, step, recorded)
-        text = call_text(made.tool, made.input, recorded)
-        was = call_text(step.tool, recorded, made.input)
+        else:
+            recorded = self._input(step)
+            if made.step is None:
+                verdict, differs = "different", self._differs(made, step, recorded)
+            text = call_text(made.tool, made.input, recorded)
+            was = call_text(step.tool, recorded, made.input)
+        kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
+        number, seq = (step.number, step.seq) if step else (self._end_of(made.place) + 1, 0)
         return ReplayRow(
-            kind,
-            step.number,
-            made.turn,
-            step.seq,
-            verdict,
-            made.tool,
-            was,
-            text,
-            differs,
-            made.how,
-            made.event,
-            made.note,
+            kind, number, made.turn, seq, verdict, made.tool, was, text, differs, made.how, made.event, note
         )
 
     def _end_of(self, place: int) -> int:
         return max((s.number for s in self.recording.steps if s.place <= place), default=0)
-
-    def _moved(self, made: ReplayedCall, early: RecordedCall, kind: Literal["tool", "model"]) -> ReplayRow:
-        text, note = call_text(made.tool, made.input), made.note
-        if made.step is not None:
-            note = f"recorded as step {made.step.number} (e{made.step.seq})"
-        was = self.text(early)
-        return ReplayRow(
-            kind,
-            early.number,
-            made.turn,
-            early.seq,
-            "moved",
-            made.tool,
-            was,
-            text,
-            made.differs,
-            made.how,
-            made.event,
-            note,
-        )
 
     def _differs(self, made: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
         names = differing(recorded, made.input)

@@ -268,13 +268,14 @@ def _looked_up(reference: Reference, values: Mapping[str, Value], results: Mappi
     node = values[ITEM] if is_item else results[reference.step]
     for token in tokens_of(reference.pointer):
         if (node := child_of(node, token)) is MISSING:
-            raise InvalidInputError(
-                f"{'the item' if is_item else f'the result of step {reference.step}'} has nothing at"
-                f" {reference.pointer}",
-                kind="reference-not-found",
-                hint="check the call's result, and change the reference in the plan",
-            )
+            where = "the item" if is_item else f"the result of step {reference.step}"
+            raise _leads_nowhere(f"{where} has nothing at {reference.pointer}")
     return node
+
+
+def _leads_nowhere(what: str) -> InvalidInputError:
+    hint = "check the call's result, and change the reference in the plan"
+    return InvalidInputError(what, kind="reference-not-found", hint=hint)
 
 
 def lines_of(text: str) -> list[str]:
@@ -285,11 +286,7 @@ def lines_of(text: str) -> list[str]:
 def _line_of(reference: Reference, text: str) -> str:
     lines = lines_of(text)
     if reference.line > len(lines):
-        raise InvalidInputError(
-            f"the text at {reference.use} has no line {reference.line}",
-            kind="reference-not-found",
-            hint="check the call's result, and change the reference in the plan",
-        )
+        raise _leads_nowhere(f"the text at {reference.use} has no line {reference.line}")
     return lines[reference.line - 1]
 
 
@@ -299,11 +296,7 @@ def _cut_out(reference: Reference, text: str) -> str:
     _, found, rest = text.partition(before) if before else ("", True, text)
     part, ended, _ = rest.partition(after) if after else (rest, True, "")
     if not found or not ended:
-        raise InvalidInputError(
-            f"the text at {reference.use} has nothing between {before!r} and {after!r}",
-            kind="reference-not-found",
-            hint="check the call's result, and change the reference in the plan",
-        )
+        raise _leads_nowhere(f"the text at {reference.use} has nothing between {before!r} and {after!r}")
     return part
 
 

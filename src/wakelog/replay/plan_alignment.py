@@ -23,7 +23,7 @@ import msgspec
 from wakelog.errors import NotAllowedError
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.replay.plan import ITEM, Parameter, Plan, PlanStep, PlanTurn, as_reference, check, references
+from wakelog.replay.plan import FORMS, ITEM, Parameter, Plan, PlanStep, PlanTurn, as_reference, check, references
 
 LEAST = 3
 """So many recordings are needed, each of another fork tree."""
@@ -254,7 +254,7 @@ def _within(template: Value, change: object) -> Value:
 
 
 def _looks_special(value: Value) -> bool:
-    return type(value) is dict and any(form in value for form in ("$use", "$text", "$value"))
+    return type(value) is dict and any(form in value for form in FORMS)
 
 
 def _either(names: Sequence[tuple[str, ...]]) -> str:

@@ -5,6 +5,7 @@ where it was when the same plan is run again on the same inputs."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
@@ -142,9 +143,9 @@ class _Run:
         self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
         raise _StopError(self.stopped)
 
-    def note(self) -> None:
+    def note(self, steps: list[PlanStep]) -> None:
         """Records in the turn which plan it follows, so that its runs can be counted."""
-        if self.plan.id:
+        if self.plan.id and steps[0].turn:
             self.session.append(ev.ResourceTouched(resource=f"plan:{self.plan.id}"))
 
     def report(self) -> PlanProgress:
@@ -159,16 +160,11 @@ def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tool
         raise InvalidInputError(
             f"{', '.join(slow)} is a coroutine function", kind="async-tool", hint="await plan.arun(…)"
         )
-    try:
+    with contextlib.suppress(_StopError):
         for given, steps in run.turns():
-            if steps[0].turn:
-                with session.turn(user=given):
-                    run.note()
-                    _walk(run, steps)
-            else:
+            with session.turn(user=given) if steps[0].turn else contextlib.nullcontext():
+                run.note(steps)
                 _walk(run, steps)
-    except _StopError:
-        pass
     return run.report()
 
 
@@ -186,16 +182,11 @@ def _walk(run: _Run, steps: list[PlanStep]) -> None:
 async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
     """The same, awaited."""
     run = _Run(plan, session, inputs, tools)
-    try:
+    with contextlib.suppress(_StopError):
         for given, steps in run.turns():
-            if steps[0].turn:
-                async with session.turn(user=given):
-                    run.note()
-                    await _walk_async(run, steps)
-            else:
+            async with session.turn(user=given) if steps[0].turn else contextlib.nullcontext():
+                run.note(steps)
                 await _walk_async(run, steps)
-    except _StopError:
-        pass
     return run.report()
 
 

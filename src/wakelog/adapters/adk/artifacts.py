@@ -7,7 +7,6 @@ sessions of a user share (`user:` in front of the name). A version is one event,
 from __future__ import annotations
 
 import base64
-import os
 from typing import Any
 
 import msgspec
@@ -17,12 +16,12 @@ from google.adk.errors.input_validation_error import InputValidationError
 from google.adk.platform import time as adk_time
 from google.genai import types
 
-from wakelog.adapters.adk.event_drafts import FORMAT, micros
+from wakelog.adapters.adk.event_drafts import FORMAT, LABELS, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLogs
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -32,7 +31,6 @@ from wakelog.model.payloads import Payload
 from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
 from wakelog.session import Session
-from wakelog.store import Store
 
 ARTIFACTS = "adk-artifacts"
 _SAVED, _DELETED = "x.adk.artifact", "x.adk.artifact_deleted"
@@ -53,10 +51,10 @@ class SavedVersion(msgspec.Struct, frozen=True):
 class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the artifacts of ADK in a store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, store: Place = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, FORMAT)
+        self._logs = HeldLogs(store, FORMAT)
+        self.store = self._logs.store
 
     async def save_artifact(
         self,
@@ -122,8 +120,7 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _save(
         self, scope: Scope, filename: str, part: types.Part, metadata: dict[str, Any], session_id: str | None
@@ -131,8 +128,7 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
         mime = _mime_of(part, (scope[0], scope[1], session_id))
         name = compound_name(ARTIFACTS, *scope)
         content, shell = _taken_apart(part)
-        labels = {"framework": FORMAT, **dict(zip(("adk.app", "adk.user", "adk.session"), scope, strict=False))}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=scope[0], labels=labels))
+        held = self._logs.open(name, dict(zip(LABELS, scope, strict=False)), agent=scope[0])
         now = adk_time.get_time()
 
         def attempt() -> int:

@@ -26,6 +26,7 @@ from wakelog.model.values import Value
 
 FORMAT = "adk"
 """Of the `items.kept` that hold what is left of an event of ADK."""
+LABELS = ("adk.app", "adk.user", "adk.session")
 Parts = list[dict[str, Any]]
 
 

@@ -6,7 +6,6 @@ however often its session is added. A memory that is deleted is erased, and does
 
 from __future__ import annotations
 
-import os
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,14 +25,13 @@ from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
 from wakelog.runtime.bridge import in_thread
 from wakelog.session import Session
-from wakelog.store import Store
 from wakelog.timeline.messages import content_of
 
 MEMORIES = "adk-memory"
@@ -63,10 +61,10 @@ class _Known(msgspec.Struct):
 class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the memory of ADK in a store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, store: Place = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, FORMAT)
+        self._logs = HeldLogs(store, FORMAT)
+        self.store = self._logs.store
 
     async def add_session_to_memory(self, session: AdkSession) -> None:
         await in_thread(self._add, session.app_name, session.user_id, list(session.events), session.id, {})
@@ -112,8 +110,7 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _add(self, app: str, user: str, events: list[Event], session: str, metadata: dict[str, Any]) -> None:
         told = [
@@ -125,9 +122,7 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
 
     def _keep(self, app: str, user: str, told: Iterable[_Told], session: str) -> None:
         name = compound_name(MEMORIES, app, user)
-        labels = {"framework": FORMAT, "adk.app": app, "adk.user": user}
-        labels = {label: value for label, value in labels.items() if value}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))
+        held = self._logs.open(name, {"adk.app": app, "adk.user": user}, agent=app)
 
         def attempt() -> None:
             seq = held.log.look()[0]

@@ -8,7 +8,6 @@ does it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,13 +20,13 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 from wakelog.adapters.adk.errors import AlreadyExistsError, SessionNotFoundError, StaleSessionError
-from wakelog.adapters.adk.event_drafts import FORMAT, EventDrafts, SessionPlace, micros
+from wakelog.adapters.adk.event_drafts import FORMAT, LABELS, EventDrafts, SessionPlace, micros
 from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_events, rest_of
 from wakelog.adapters.adk.state_values import ScopedState
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored
 from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
@@ -36,21 +35,19 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
-from wakelog.store import Store
 
 SESSIONS, STATES = "adk", "adk-state"
 RECENT = 64
 """Among so many events an event is looked for that a caller may be sending again."""
-_LABELS = ("adk.app", "adk.user", "adk.session")
 
 
 class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the sessions of ADK in a store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, store: Place = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, FORMAT)
+        self._logs = HeldLogs(store, FORMAT)
+        self.store = self._logs.store
         self._costs = ReplyCosts(self.store)
 
     # Ids
@@ -111,8 +108,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     async def __aenter__(self) -> WakelogSessionService:
         return self
@@ -130,7 +126,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         opened = ev.SessionOpened(
             name=name,
             agent=app,
-            labels={"framework": FORMAT, **{label: id for label, id in zip(_LABELS, ids, strict=True) if id}},
+            labels={"framework": FORMAT, **{label: id for label, id in zip(LABELS, ids, strict=True) if id}},
             data=state.first(),
             occurred_at=micros(now),
         )
@@ -177,7 +173,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
                 and (held := self._logs.find(head.name, is_listed=True)) is not None
             ):
                 labels = held.log.part("labels")
-                ids = (labels.get(_LABELS[0], ""), labels.get(_LABELS[1], ""), labels.get(_LABELS[2], ""))
+                ids = (labels.get(LABELS[0], ""), labels.get(LABELS[1], ""), labels.get(LABELS[2], ""))
             if ids is not None and ids[0] == app and (user is None or ids[1] == user):
                 yield ids, head
 
@@ -268,7 +264,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         if before and (to := self._start_of(held, before)):
             state = log.state(to)
             data = {key: state["data"][key] for key in change.session if key in state["data"]}
-            drafts = EventDrafts(event, change, _at(place, data), self._costs).make()
+            drafts = EventDrafts(event, change, msgspec.structs.replace(place, data=data), self._costs).make()
             return log.rewind(to, why="rewound by ADK", expect=seq, then=drafts)
         return log.append(*EventDrafts(event, change, place, self._costs).make(), expect=seq)
 
@@ -328,8 +324,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             if not part:
                 continue
             name = compound_name(STATES, *scope)
-            labels = {"framework": FORMAT, **dict(zip(_LABELS, scope, strict=False))}
-            held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=app, labels=labels))  # noqa: B023
+            held = self._logs.open(name, dict(zip(LABELS, scope, strict=False)), agent=app)
             merge_data(held.log, part, commit_id=commit)
 
 
@@ -340,8 +335,3 @@ def _marker(held: HeldLog, newest: NewestEvent) -> str:
 def _updated(held: HeldLog, newest: NewestEvent) -> float:
     """The time of the newest event, else when the session was created."""
     return newest.timestamp if newest.id else held.log.entry(1).happened_at / 1e6
-
-
-def _at(place: SessionPlace, data: dict[str, Value]) -> SessionPlace:
-    """The same place, where the data was another."""
-    return SessionPlace(place.ids, place.has_turn, place.invocation, place.was_final, place.pending, data)

@@ -7,7 +7,6 @@ a turn. A request that waits for a person is a pending question.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -18,7 +17,7 @@ from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
 from wakelog.adapters.agent_framework.checkpoint_values import CheckpointValues
 from wakelog.adapters.compound_names import compound_name, ids_of
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -27,7 +26,6 @@ from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
 from wakelog.state.diff import diff
 from wakelog.state.fold import Fold
-from wakelog.store import Store
 from wakelog.timeline.messages import content_of
 
 WORKFLOWS, FORMAT = "agent-framework-workflow", "agent-framework-checkpoint"
@@ -48,15 +46,15 @@ class WakelogCheckpointStorage:
 
     def __init__(
         self,
-        store: Store | str | os.PathLike[str] | None = None,
+        store: Place = None,
         *,
         allowed_checkpoint_types: Iterable[str] | None = None,
     ) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`. With `allowed_checkpoint_types`, as
         `module:name`, only these classes and the framework's own are stored and read; without, every class that the
         program has loaded."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, "agent-framework")
+        self._logs = HeldLogs(store, "agent-framework")
+        self.store = self._logs.store
         self._values = CheckpointValues(
             None if allowed_checkpoint_types is None else frozenset(allowed_checkpoint_types)
         )
@@ -86,8 +84,7 @@ class WakelogCheckpointStorage:
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _save(self, checkpoint: WorkflowCheckpoint) -> str:
         told = checkpoint.to_dict()
@@ -98,15 +95,16 @@ class WakelogCheckpointStorage:
         }
         rest = msgspec.json.encode(self._values.encode(told, "checkpoint")).decode()
         name = self.name_of(checkpoint.workflow_name)
-        labels = {"framework": "agent-framework", "workflow": checkpoint.workflow_name}
-        labels = {label: value for label, value in labels.items() if value}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, agent=checkpoint.workflow_name, labels=labels))
+        workflow = checkpoint.workflow_name
+        held = self._logs.open(name, {"workflow": workflow}, agent=workflow)
 
         def attempt() -> None:
             seq, parts, before = held.log.look("turn", "pending_actions", data=_PARTS)
             drafts = list(_drafts(checkpoint, data, before, parts))
             kept = ev.ItemsKept(format=FORMAT, counts=(len(drafts),), rest=rest, ids=(checkpoint.checkpoint_id,))
-            held.log.append(*drafts, EventDraft(kept, actor="runtime"), *_ending(checkpoint, parts), expect=seq)
+            # A run rests when no message is under way.
+            ended = [] if any(checkpoint.messages.values()) else [EventDraft(ev.TurnEnded(), actor="runtime")]
+            held.log.append(*drafts, EventDraft(kept, actor="runtime"), *ended, expect=seq)
 
         retry_on_moved_head(held.log.id, "to save a checkpoint", attempt)
         return str(checkpoint.checkpoint_id)
@@ -210,12 +208,6 @@ def _drafts(
         yield EventDraft(ev.InputAnswered(request=request, answer=None), actor="user")
     if patch := diff(before, {**before, **data}, "/data"):
         yield EventDraft(ev.StatePatched(patch=patch, why=f"superstep {checkpoint.iteration_count}"))
-
-
-def _ending(checkpoint: WorkflowCheckpoint, parts: dict[str, Any]) -> Iterator[EventDraft]:
-    """A run rests when no message is under way."""
-    if not any(checkpoint.messages.values()):
-        yield EventDraft(ev.TurnEnded(), actor="runtime")
 
 
 def _prompt(event: Any) -> str:

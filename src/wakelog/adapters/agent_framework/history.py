@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextvars
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -16,14 +15,12 @@ from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLogs
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.importers.writer.reply_costs import ReplyCosts
-from wakelog.model import events as ev
 from wakelog.model.json_fields import count_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import check_value
 from wakelog.runtime.bridge import in_thread
-from wakelog.store import Store
 
 HISTORIES, FORMAT = "agent-framework", "agent-framework"
 NO_SESSION = "default"
@@ -37,7 +34,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
 
     def __init__(
         self,
-        store: Store | str | os.PathLike[str] | None = None,
+        store: Place = None,
         *,
         source_id: str = DEFAULT_SOURCE_ID,
         load_messages: bool = True,
@@ -57,8 +54,8 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
             store_outputs=store_outputs,
         )
         self.skip_excluded = skip_excluded
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, "agent-framework")
+        self._logs = HeldLogs(store, "agent-framework")
+        self.store = self._logs.store
         self._costs = ReplyCosts(self.store)
 
     @staticmethod
@@ -100,8 +97,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _read(self, session_id: str | None) -> list[Message]:
         name = self.name_of(session_id)
@@ -124,8 +120,7 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         items.add(choose, reply=self._facts(response))
 
     def _items(self, name: str, session_id: str = "") -> ShapedItems:
-        labels = {"framework": "agent-framework", "agent-framework.session": session_id}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        held = self._logs.open(name, {"agent-framework.session": session_id})
         return items_of(held, self.store, name, FORMAT, shaped)
 
     def _facts(self, response: Any) -> ReplyFacts | None:

@@ -5,7 +5,6 @@ Only what changed since the snapshot before is stored, so every earlier one can 
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from agent_framework import AgentSession, SessionStore
@@ -13,13 +12,12 @@ from agent_framework import AgentSession, SessionStore
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored, to_stored
 from wakelog.adapters.held_logs import HeldLogs
-from wakelog.adapters.stores import store_at
+from wakelog.adapters.stores import Place
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.values import Value, check_value
 from wakelog.runtime.bridge import in_thread
 from wakelog.state.diff import diff
-from wakelog.store import Store
 
 SNAPSHOTS = "agent-framework-session"
 
@@ -27,10 +25,10 @@ SNAPSHOTS = "agent-framework-session"
 class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where it is not installed
     """Keeps snapshots of agent sessions in a store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, store: Place = None) -> None:
         """`store` is a store, or the url of one as for `wakelog.open`."""
-        self.store, self._is_own = store_at(store)
-        self._logs = HeldLogs(self.store, "agent-framework")
+        self._logs = HeldLogs(store, "agent-framework")
+        self.store = self._logs.store
 
     @staticmethod
     def name_of(session_id: str) -> str:
@@ -51,8 +49,7 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
 
     async def close(self) -> None:
         """Closes the store, if it was opened here."""
-        if self._is_own:
-            await in_thread(self.store.close)
+        await in_thread(self._logs.close)
 
     def _get(self, session_id: str) -> AgentSession | None:
         held = self._logs.find(self.name_of(session_id))
@@ -60,9 +57,7 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
         return AgentSession.from_dict(data) if data else None
 
     def _set(self, session_id: str, data: dict[str, Value]) -> None:
-        name = self.name_of(session_id)
-        labels = {"framework": "agent-framework", "agent-framework.session": session_id}
-        held = self._logs.open(name, lambda: ev.SessionOpened(name=name, labels=labels))
+        held = self._logs.open(self.name_of(session_id), {"agent-framework.session": session_id})
 
         def attempt() -> None:
             seq, state = held.log.now()

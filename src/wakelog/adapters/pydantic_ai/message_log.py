@@ -40,11 +40,6 @@ class MessageLog(ItemLog):
         is_reply = after is not None and after.value["message"]["kind"] == "response"
         has_results = after is not None and any(m.answers for m in read_parts(after.value["message"], self._effects))
         planned: list[PlannedItem] = []
-        is_open, has_reply, pending = (
-            parts["turn"]["status"] == "open",
-            is_reply or has_results,
-            parts["pending_actions"],
-        )
         answered = {
             answer.id
             for _, item in given
@@ -52,7 +47,11 @@ class MessageLog(ItemLog):
             for answer, _ in m.answers
         }
         plan = MessagePlan(
-            is_open=is_open, has_reply=has_reply, pending=pending, ask_of=self._ask_of, stays_open=True, later=answered
+            parts,
+            has_reply=is_reply or has_results,
+            ask_of=lambda call: self.ask_of(call, self._asks),
+            stays_open=True,
+            later=answered,
         )
         for id, item in given:
             message = item["message"]
@@ -70,11 +69,5 @@ class MessageLog(ItemLog):
         id, stop = message.get("provider_response_id"), message.get("finish_reason")
         return ReplyFacts(str(id or ""), model, cost, str(stop or ""))
 
-    def _ask_of(self, call: str) -> AskStep | None:
-        for item in reversed(self.items):
-            if call.encode() in item.raw:
-                for message in read_parts(item.value["message"], self._effects):
-                    for ask in message.asks:
-                        if ask.id == call:
-                            return ask
-        return None
+    def _asks(self, item: dict[str, Any]) -> list[AskStep]:
+        return [ask for message in read_parts(item["message"], self._effects) for ask in message.asks]

@@ -14,11 +14,9 @@ from typing import Any
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, micros, tokens
-from wakelog.importers.common.broken_lines import broken_record
-from wakelog.importers.common.file_changes import diff_counts, file_change, replaced
-from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
 from wakelog.importers.source.moments import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
@@ -62,12 +60,9 @@ class _Reader:
         self._files = FollowedFiles()
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
-        for line in json_lines(path):
-            yield self._record(line), len(line.raw)
+        return line_records(json_lines(path), self._ids, self._record)
 
     def _record(self, line: JsonLine) -> st.SourceRecord:
-        if line.broken:
-            return broken_record(line, self._ids)
         value: dict[str, Any] = line.value
         own = text_in(value, "id") if value.get("type") != "session" else ""
         id = self._ids.unique(own or digest(line.raw))

@@ -11,6 +11,8 @@ from wakelog.model.events import FileChanged
 
 UNKNOWN = "not in the transcript"
 CONTENT_MAX = 8 << 20
+FOLLOWED_MAX = 16 << 20
+"""So many characters are followed; the contents of further files count as not known."""
 
 
 def file_change(
@@ -87,6 +89,24 @@ def replaced(text: str, old: str, new: str, *, all: bool = False) -> str | None:
 def is_inside(path: str, folder: str) -> bool:
     """Whether a path is a folder, or something in it."""
     return bool(folder) and (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
+
+
+class FollowedFiles:
+    """Files whose contents are known from a transcript, because the agent wrote them whole."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, str] = {}
+        self._size = 0
+
+    def text(self, path: str) -> str | None:
+        return self._texts.get(path)
+
+    def follow(self, path: str, text: str | None) -> None:
+        """From here on a file is this; None when that is no longer known, or there is no file."""
+        self._size -= len(self._texts.pop(path, ""))
+        if text is not None and self._size + len(text) <= FOLLOWED_MAX:
+            self._texts[path] = text
+            self._size += len(text)
 
 
 def _relative(path: str, folder: str) -> str:

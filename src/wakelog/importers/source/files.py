@@ -11,7 +11,7 @@ import codecs
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,6 +19,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
 from wakelog.importers.source.compressed_files import uncompressed
+from wakelog.importers.steps import SourceRecord
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
@@ -191,6 +192,20 @@ def document(path: Path) -> Any:
 def digest(raw: bytes, length: int = 12) -> str:
     """A short name for a record that has none: the same bytes have the same one."""
     return hashlib.sha256(raw).hexdigest()[:length]
+
+
+def line_records(
+    lines: Iterable[JsonLine], ids: RecordIds, read: Callable[[JsonLine], SourceRecord]
+) -> Iterator[tuple[SourceRecord, int]]:
+    """The record of each line, with its size. One that cannot be read, or not yet, since the last one may be half
+    written, is kept as it is: nothing of a file is lost."""
+    for line in lines:
+        if line.broken:
+            id = ids.unique(digest(line.raw))
+            record = SourceRecord(id, rest=line.text, broken=line.broken, is_partial=line.is_partial)
+        else:
+            record = read(line)
+        yield record, len(line.raw)
 
 
 class RecordIds:

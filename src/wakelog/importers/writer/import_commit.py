@@ -87,7 +87,13 @@ class ImportCommit:
         return msgspec.structs.replace(about, ids=tuple(ids), counts=tuple(counts), rest=rest_text(rests), steps=steps)
 
     def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
-        return _append(log, drafts, before, *own)
+        """Writes events right after `before`; ConflictError when somebody else did meanwhile."""
+        last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own), expect=before).seq
+        if last - before == len(drafts) + len(own):
+            return list(range(before + 1, before + 1 + len(drafts)))
+        # The log has put events of its own between them, where it masked a secret.
+        seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in LOG_OWN]
+        return seqs[len(seqs) - len(drafts) :]
 
     def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
@@ -112,18 +118,8 @@ class ImportCommit:
                     raise
                 seqs.append(log.head().seq)
         if self.closing is not None:
-            _append(log, [], log.head().seq, self.closing)
+            self._store(log, [], log.head().seq, self.closing)
         return seqs
-
-
-def _append(log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
-    """Writes events right after `before`; ConflictError when somebody else did meanwhile."""
-    last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own), expect=before).seq
-    if last - before == len(drafts) + len(own):
-        return list(range(before + 1, before + 1 + len(drafts)))
-    # The log has put events of its own between them, where it masked a secret.
-    seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in LOG_OWN]
-    return seqs[len(seqs) - len(drafts) :]
 
 
 def _is_curable(exc: WakelogError) -> bool:

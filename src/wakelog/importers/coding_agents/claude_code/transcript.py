@@ -19,10 +19,9 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
-from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
 from wakelog.importers.source.moments import microseconds
 from wakelog.importers.writer.imported_records import COMMON
 from wakelog.model.json_fields import as_list, dicts_in
@@ -115,8 +114,7 @@ class EntryReader:
         """and the side chains that began with those words, by call."""
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
-        for line in json_lines(path):
-            yield (broken_record(line, self._ids) if line.broken else self.record(line)), len(line.raw)
+        return line_records(json_lines(path), self._ids, self.record)
 
     def record(self, line: JsonLine) -> st.SourceRecord:
         """One line more."""

@@ -13,9 +13,8 @@ from typing import Any
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
 from wakelog.importers.coding_agents.codex.usage import usage_of
-from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.usage import Usage
@@ -46,12 +45,7 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     """A thread each: the output of several runs may stand in one file."""
-    threads: dict[str, None] = {}
-    thread = ""
-    for line in json_lines(path):
-        thread = _thread(line, thread)
-        threads[thread] = None
-    names = [name for name in threads if name] or [""]
+    names = [name for name in dict.fromkeys(thread for _, thread in _with_threads(path)) if name] or [""]
     for name in names:
         yield _transcript(path, name, takes_unnamed=name == names[0])
 
@@ -62,9 +56,13 @@ def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> st.Transcrip
     return st.Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
 
 
-def _thread(line: JsonLine, before: str) -> str:
-    value = line.value or {}
-    return text_in(value, "thread_id") or before if value.get("type") == "thread.started" else before
+def _with_threads(path: Path) -> Iterator[tuple[JsonLine, str]]:
+    thread = ""
+    for line in json_lines(path):
+        value = line.value or {}
+        if value.get("type") == "thread.started":
+            thread = text_in(value, "thread_id") or thread
+        yield line, thread
 
 
 class _Reader:
@@ -75,15 +73,11 @@ class _Reader:
         self._reply, self._is_new_reply = 0, True
 
     def records(self, path: Path, *, takes_unnamed: bool) -> Iterator[tuple[st.SourceRecord, int]]:
-        thread = ""
-        for line in json_lines(path):
-            thread = _thread(line, thread)
-            if thread == self._thread or (not thread and takes_unnamed):
-                yield self._record(line), len(line.raw)
+        wanted = (self._thread, "") if takes_unnamed else (self._thread,)
+        own = (line for line, thread in _with_threads(path) if thread in wanted)
+        return line_records(own, self._ids, self._record)
 
     def _record(self, line: JsonLine) -> st.SourceRecord:
-        if line.broken:
-            return broken_record(line, self._ids)
         id = self._ids.unique(digest(line.raw))
         value: dict[str, Any] = line.value
         steps = tuple(self._steps(value))

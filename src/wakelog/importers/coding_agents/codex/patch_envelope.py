@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.importers.common.file_changes import FollowedFiles, file_change
 from wakelog.model.events import FileChanged
 
 _SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")

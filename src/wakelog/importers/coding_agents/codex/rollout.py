@@ -31,9 +31,8 @@ from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
 from wakelog.importers.coding_agents.codex.usage import TokenCount, plus
-from wakelog.importers.common.broken_lines import broken_record
 from wakelog.importers.common.file_changes import is_inside
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
 from wakelog.importers.source.moments import microseconds
 from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
@@ -112,8 +111,7 @@ class _Reader:
         self._replay = ReplayedHistory(origin)
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
-        for line in json_lines(path):
-            yield (broken_record(line, self._ids) if line.broken else self._record(line)), len(line.raw)
+        return line_records(json_lines(path), self._ids, self._record)
 
     def _record(self, line: JsonLine) -> st.SourceRecord:
         value: dict[str, Any] = line.value

@@ -6,13 +6,16 @@ write a `token_usage_record` for each answer. What counts is how much more eithe
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import add, sub
 from typing import Any
 
 from wakelog.importers.common.amounts import tokens
 from wakelog.model.usage import Usage
 
 _FIELDS = ("input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens")
-Counts = tuple[int, int, int, int]
+Counts = tuple[int, ...]
+"""One for each of the fields."""
 _NONE: Counts = (0, 0, 0, 0)
 
 
@@ -30,26 +33,26 @@ class TokenCount:
             return Usage()
         total, last = _counts(info.get("total_token_usage")), _counts(info.get("last_token_usage"))
         if total is None:
-            total = _plus(self._last, last or _NONE)
-        more = _minus(total, self._last)
+            total = _each(add, self._last, last or _NONE)
+        more = _each(sub, total, self._last)
         if any(n < 0 for n in more):
             # The sum began anew: this answer is the first of it.
             more = last or total
         self._last = total
         if is_replayed:
             return Usage()
-        self._counted = _plus(self._counted, more)
+        self._counted = _each(add, self._counted, more)
         return self._tell()
 
     def record(self, usage: Any) -> Usage:
         """What is new in a `token_usage_record`."""
-        self._recorded = _plus(self._recorded, _counts(usage) or _NONE)
+        self._recorded = _each(add, self._recorded, _counts(usage) or _NONE)
         return self._tell()
 
     def _tell(self) -> Usage:
-        known = _most(self._counted, self._recorded)
-        new = _minus(known, self._told)
-        self._told = _most(known, self._told)
+        known = _each(max, self._counted, self._recorded)
+        new = _each(sub, known, self._told)
+        self._told = _each(max, known, self._told)
         return usage_of_counts(new)
 
 
@@ -73,20 +76,8 @@ def plus(a: Usage, b: Usage) -> Usage:
 
 
 def _counts(told: Any) -> Counts | None:
-    if not isinstance(told, dict):
-        return None
-    found = [told.get(name) for name in _FIELDS]
-    heard, cached, said, thought = (tokens(n) for n in found)
-    return heard, cached, said, thought
+    return tuple(tokens(told.get(name)) for name in _FIELDS) if isinstance(told, dict) else None
 
 
-def _plus(a: Counts, b: Counts) -> Counts:
-    return a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3]
-
-
-def _minus(a: Counts, b: Counts) -> Counts:
-    return a[0] - b[0], a[1] - b[1], a[2] - b[2], a[3] - b[3]
-
-
-def _most(a: Counts, b: Counts) -> Counts:
-    return max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]), max(a[3], b[3])
+def _each(join: Callable[[int, int], int], a: Counts, b: Counts) -> Counts:
+    return tuple(map(join, a, b))

@@ -18,8 +18,16 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader, Named
-from wakelog.importers.common.broken_lines import broken_record
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, document, json_lines
+from wakelog.importers.source.files import (
+    JsonLine,
+    RecordIds,
+    Sample,
+    below_home,
+    digest,
+    document,
+    json_lines,
+    line_records,
+)
 from wakelog.importers.source.moments import microseconds
 from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
 from wakelog.model.json_fields import as_list
@@ -65,8 +73,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 def _log_records(reader: Callable[[], _LogReader], path: Path) -> Iterator[tuple[SourceRecord, int]]:
     read = reader()
-    for line in json_lines(path):
-        yield read.record(line), len(line.raw)
+    return line_records(json_lines(path), read.ids, read.record)
 
 
 def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
@@ -87,24 +94,22 @@ def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) 
 class _LogReader:
     def __init__(self, children: frozenset[str]) -> None:
         self._messages = MessageReader(children)
-        self._ids = RecordIds()
+        self.ids = RecordIds()
         self._order: dict[str, str] = {}
         """Messages that are in view, in order, with the record that each was last in."""
 
     def id_of(self, value: Any) -> str:
-        return self._ids.unique(digest(msgspec.json.encode(value)))
+        return self.ids.unique(digest(msgspec.json.encode(value)))
 
     def record(self, line: JsonLine) -> SourceRecord:
-        if line.broken:
-            return broken_record(line, self._ids)
         value: dict[str, Any] = line.value
         if isinstance(value.get("id"), str) and "$set" not in value:
             return self.message(value)
         if "sessionId" in value:
             return SourceRecord(
-                self._ids.unique("header"), tuple(_told(value)), microseconds(value.get("startTime")), value
+                self.ids.unique("header"), tuple(_told(value)), microseconds(value.get("startTime")), value
             )
-        id = self._ids.unique(digest(line.raw))
+        id = self.ids.unique(digest(line.raw))
         if isinstance(value.get("$rewindTo"), str):
             return SourceRecord(id, tuple(self._rewind(value["$rewindTo"])), rest=value)
         if isinstance(value.get("$set"), dict):
@@ -117,7 +122,7 @@ class _LogReader:
         own = given if isinstance(given, str) and given else digest(msgspec.json.encode(message))
         named = self._messages.steps(own, message)
         version = f"{own}.{digest(repr([n for n, _ in named]).encode(), 6)}" if is_rewritten else own
-        record = _record(self._ids.unique(version), named, message)
+        record = _record(self.ids.unique(version), named, message)
         self._order[own] = record.id
         return record
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers.common.amounts import edited_lines, tokens
-from wakelog.importers.common.file_changes import diff_counts, file_change, replaced
-from wakelog.importers.common.followed_files import FollowedFiles
+from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
 from wakelog.importers.common.tools import effect_of, is_shell
 from wakelog.importers.steps import AnswerStep, AskStep, CompactionStep, Outcome, PromptStep, ReplyStep, Step, WordsStep
 from wakelog.model.events import FileChanged
