@@ -10,10 +10,22 @@ import pytest
 
 import wakelog
 from tests.engines.on_postgres import ON_POSTGRES, postgres_url
+from wakelog.files.capture import Capture, Picture
+from wakelog.log import Log
+from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 
 Shell = Callable[[str], str]
+
+
+def record_changes(log: Log, capture: Capture, picture: Picture, *, action: str = "") -> list[ev.FileChanged]:
+    """Appends what has changed since a picture, as one commit."""
+    changes = capture.changes(picture, action=action)
+    if changes:
+        log.append(*(EventDraft(change, actor="tool") for change in changes))
+    return changes
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.files.conftest import Agent, Shell
+from tests.files.conftest import Agent, Shell, record_changes
 from wakelog.errors import NotFoundError
-from wakelog.files.capture import Capture, project_folder, record_changes
+from wakelog.files.capture import Capture, project_folder
 from wakelog.session import Session
 
 

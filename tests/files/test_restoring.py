@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import wakelog
-from tests.files.conftest import Agent, Shell, git_state, run, tree
+from tests.files.conftest import Agent, Shell, git_state, record_changes, run, tree
 from tests.files.repository import needs_git
 from tests.seeds import examples
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
-from wakelog.files.capture import Capture, record_changes
+from wakelog.files.capture import Capture
 from wakelog.files.restore import restore
 from wakelog.files.restore_plan import RestorePlan, plan_restore
 from wakelog.files.tree_writer import OpenRoot, locate

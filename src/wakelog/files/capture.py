@@ -27,9 +27,7 @@ from wakelog.files.contents import Contents
 from wakelog.files.file_stamps import is_settled
 from wakelog.files.line_diff import counts
 from wakelog.files.manifest import MAX_FILE_BYTES, OVER_LIMIT, ManifestEntry, Root, Scanner, covered_by
-from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 
 MAX_TOTAL_BYTES = 256_000_000
@@ -218,14 +216,6 @@ class Capture:
 
     def _content(self, seen: ManifestEntry | None) -> bytes | None:
         return self._contents.get(seen.hash) if seen is not None and not seen.missing else None
-
-
-def record_changes(log: Log, capture: Capture, picture: Picture, *, action: str = "") -> list[ev.FileChanged]:
-    """Appends what has changed since a picture, as one commit. For those who run their calls themselves."""
-    changes = capture.changes(picture, action=action)
-    if changes:
-        log.append(*(EventDraft(change, actor="tool") for change in changes))
-    return changes
 
 
 def project_folder(start: str | os.PathLike[str] | None = None) -> str:

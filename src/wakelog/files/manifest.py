@@ -223,21 +223,11 @@ class Scanner:
     def _add_path(
         self, path: str, name: str, known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]
     ) -> None:
+        """One file, if it is there."""
         try:
-            self._add(path, os.lstat(path), name, known, out)
+            found = os.lstat(path)
         except OSError:
-            return  # not there
-
-    # One file
-
-    def _add(
-        self,
-        path: str,
-        found: os.stat_result,
-        name: str,
-        known: Mapping[str, ManifestEntry],
-        out: dict[str, ManifestEntry],
-    ) -> None:
+            return
         stamp = stamp_of(found)
         old = known.get(name)
         if old is not None and old.stamp == stamp and old.settled and (old.missing or old.hash in self._contents):

@@ -19,13 +19,13 @@ from wakelog.hooks.shell_changes import changes_between
 from wakelog.hooks.spool_files import SpooledRecord
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
+from wakelog.importers.writer.call_events import UNVERIFIED
 from wakelog.model import events as ev
 from wakelog.model.json_fields import text_in
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.runtime.values import summarise
 
-UNVERIFIED = ("read", "external")
 HELD_US = 6 * 3600 * 1_000_000
 """How long the beginning of a call waits for its end."""
 SETTLE_US = 3 * 1_000_000
@@ -225,7 +225,6 @@ class HookedSession:
             self._record(data, record, output, error, cost)
             return
         pending = self._pending.pop(action)
-        trust = "unverified" if pending.get("effect") in UNVERIFIED else "trusted"
         event: ev.Event
         if data.get("is_interrupt") is True:
             event = ev.ActionUncertain(action=action, error=error, why="somebody stopped it")
@@ -234,7 +233,7 @@ class HookedSession:
         else:
             summary = summarise(output)
             event = ev.ActionSucceeded(action=action, output=output, output_summary=summary, cost=cost)
-        self._put(event, actor="tool", trust=trust, source=str(pending.get("tool", "")) if trust != "trusted" else "")
+        self._put_of_tool(event, str(pending.get("effect")), str(pending.get("tool", "")))
 
     def _asked(self, data: dict[str, Any]) -> str | None:
         """The pending call that an answer is for: by its id, or for agents without one by tool and input."""
@@ -261,8 +260,13 @@ class HookedSession:
             error=error,
             cost=cost,
         )
-        trust = "unverified" if effect in UNVERIFIED else "trusted"
-        self._put(event, actor="tool", trust=trust, source=tool if trust != "trusted" else "")
+        self._put_of_tool(event, effect, tool)
+
+    def _put_of_tool(self, event: ev.Event, effect: str, tool: str) -> None:
+        """What a tool brought from outside is not to be trusted."""
+        is_outside = effect in UNVERIFIED
+        trust = "unverified" if is_outside else "trusted"
+        self._put(event, actor="tool", trust=trust, source=tool if is_outside else "")
 
     # People
 

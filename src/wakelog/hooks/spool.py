@@ -72,8 +72,7 @@ def run_hook(args: Sequence[str]) -> None:
             text, flags = text[:KEEP_MAX], "cut"
         if text.strip():
             append(agent, text, flags)
-            _append_files(agent, text)
-            _append_place(agent, text)
+            _append_beside(agent, text)
     except BaseException as exc:  # an interrupt too: whoever interrupts the agent does not mean its hook
         note_gap(agent, exc)
         return
@@ -86,28 +85,19 @@ def run_hook(args: Sequence[str]) -> None:
             return
 
 
-def _append_files(agent: str, text: bytes) -> None:
-    """Around a shell command: the files that it names, as they are now."""
-    if not any(name in text for name in SHELLS) or not any(name in text for name in CALLS):
-        return
-    from wakelog.hooks.shell_files import files_around
-
+def _append_beside(agent: str, text: bytes) -> None:
+    """What nobody knows later. Around a shell command: the files that it names, as they are now. When a session or a
+    turn begins: which repository, branch and commit the agent works on."""
+    found = b""
     try:
-        found = files_around(text)
-    except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
-        return
-    if found:
-        append(agent, found)
+        if any(name in text for name in SHELLS) and any(name in text for name in CALLS):
+            from wakelog.hooks.shell_files import files_around
 
+            found = files_around(text)
+        if not found and any(name in text for name in BEGINNINGS):
+            from wakelog.hooks.git_place import place_of
 
-def _append_place(agent: str, text: bytes) -> None:
-    """When a session or a turn begins: which repository, branch and commit the agent works on. Later nobody knows."""
-    if not any(name in text for name in BEGINNINGS):
-        return
-    from wakelog.hooks.git_place import place_of
-
-    try:
-        found = place_of(text)
+            found = place_of(text)
     except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
         return
     if found:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -28,7 +28,7 @@ from wakelog.patterns.statistics import (
     permuted,
     telling_size,
 )
-from wakelog.patterns.traces import TracedSession
+from wakelog.patterns.traces import TracedSession, TracedStep
 
 LONGEST = 5
 LEAST_ROOTS = 3
@@ -230,10 +230,15 @@ def _effect(strata: Sequence[Counts], chance: float) -> ChainEffect:
 
 def first_places(session: TracedSession, steps: Sequence[str]) -> tuple[SessionId, int, int] | None:
     """Session, event and turn where a chain first stands in a session; None where it does not."""
-    for turn in session.turns():
-        collapsed = [step for at, step in enumerate(turn) if not at or turn[at - 1].label != step.label]
-        labels = [step.label for step in collapsed]
-        for at in range(len(labels) - len(steps) + 1):
-            if labels[at : at + len(steps)] == list(steps):
-                return session.id, collapsed[at].asked, collapsed[at].turn
-    return None
+    found = next((run for turn in session.turns() for run in matches(turn, steps)), None)
+    return (session.id, found[0].asked, found[0].turn) if found else None
+
+
+def matches(turn: Sequence[TracedStep], steps: Sequence[str]) -> Iterator[list[TracedStep]]:
+    """The calls of each place in a turn where a chain stands; runs of one step count once."""
+    starts = [at for at, step in enumerate(turn) if not at or turn[at - 1].label != step.label]
+    labels = [turn[at].label for at in starts]
+    for place in range(len(starts) - len(steps) + 1):
+        if labels[place : place + len(steps)] == list(steps):
+            end = starts[place + len(steps)] if place + len(steps) < len(starts) else len(turn)
+            yield list(turn[starts[place] : end])

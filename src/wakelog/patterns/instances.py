@@ -9,8 +9,9 @@ import msgspec
 
 from wakelog.index.connection import Connection, as_key
 from wakelog.model.ids import Seq, SessionId
+from wakelog.patterns.chains import matches
 from wakelog.patterns.outcomes import success_of
-from wakelog.patterns.traces import TracedStep, traced_sessions
+from wakelog.patterns.traces import traced_sessions
 
 INSTANCES_MAX = 20
 UNTRUSTED = 2
@@ -60,7 +61,7 @@ def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -
     for session in traced_sessions(db, project):
         good = success_of(session) is not False
         for turn in session.turns():
-            for first, last, run in _matches(turn, steps):
+            for run in matches(turn, steps):
                 outcome: Any = db.execute(_TURN, (session.no, turn[0].turn, turn[0].attempt)).fetchone()
                 worked = all(step.outcome == "succeeded" for step in run)
                 found = ChainInstance(
@@ -68,8 +69,8 @@ def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -
                     session.root,
                     turn[0].turn,
                     turn[0].attempt,
-                    first,
-                    last,
+                    min(step.asked for step in run),
+                    max(step.seq for step in run),
                     run[-1].at,
                     good and worked and outcome is not None and outcome[0] == "completed",
                     max(step.distrust for step in run) >= UNTRUSTED,
@@ -82,19 +83,6 @@ def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -
 
 def _rank(instance: ChainInstance) -> tuple[bool, bool, int]:
     return instance.has_succeeded, not instance.is_untrusted, instance.at
-
-
-def _matches(turn: Sequence[TracedStep], steps: Sequence[str]) -> list[tuple[Seq, Seq, list[TracedStep]]]:
-    """First and last event and the calls of each place in a turn where a chain stands; runs of one step count once."""
-    starts = [at for at, step in enumerate(turn) if not at or turn[at - 1].label != step.label]
-    labels = [turn[at].label for at in starts]
-    out = []
-    for place in range(len(starts) - len(steps) + 1):
-        if labels[place : place + len(steps)] == list(steps):
-            end = starts[place + len(steps)] if place + len(steps) < len(starts) else len(turn)
-            run = list(turn[starts[place] : end])
-            out.append((min(step.asked for step in run), max(step.seq for step in run), run))
-    return out
 
 
 def plan_runs(db: Connection, plan: str) -> PlanRuns:

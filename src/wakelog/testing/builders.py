@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.log.seal import SealStep, Tip, seal
+from wakelog.log.seal import Sealed, SealStep, Tip, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id, root_id
 from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint, Record
@@ -62,36 +62,21 @@ class CommitWriter:
 
     def seal(self, *events: ev.Event, commit_id: str = "", guard: int | None = None, snapshot: bool = False) -> Commit:
         """The next commit; the writer moves on as if it had been stored."""
-        self._now += 1000
         fork, self._fork = self._fork, None
-        steps = [SealStep(EventDraft(event)) for event in events]
-        sealed = seal(
-            self._tip,
-            self.session,
-            steps,
-            now=self._now,
-            commit_id=commit_id,
-            guard=guard,
-            fork=fork,
-            force_snapshot=snapshot,
-        )
+        sealed = self._sealed(events, commit_id=commit_id, guard=guard, fork=fork, force_snapshot=snapshot)
         self.commits.append(sealed.commit)
         self._places[self.seq] = (self.hash, copy(self._tip.fold.doc))
         return sealed.commit
 
     def rival(self, *events: ev.Event, commit_id: str = "", guard: int | None = None) -> Commit:
         """A commit for the same place as the next one: what another writer with the same knowledge would send."""
-        self._now += 1000
-        sealed = seal(
-            self._tip,
-            self.session,
-            [SealStep(EventDraft(e)) for e in events],
-            now=self._now,
-            commit_id=commit_id,
-            guard=guard,
-        )
+        sealed = self._sealed(events, commit_id=commit_id, guard=guard)
         sealed.undo()
         return sealed.commit
+
+    def _sealed(self, events: tuple[ev.Event, ...], **how: Any) -> Sealed:
+        self._now += 1000
+        return seal(self._tip, self.session, [SealStep(EventDraft(event)) for event in events], now=self._now, **how)
 
     def forked(self, at: Seq | None = None, session: SessionId | None = None) -> CommitWriter:
         """A writer for a fork that leaves at the end of a commit; its first commit is still to be sealed."""

@@ -234,7 +234,7 @@ class FaultyDisk(apsw.VFS):
         self.before = before
         self.lies = lies
         self.operations = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._files: dict[str, list[_Inode | None]] = {}
         """Name → what it has stood for since its folder was last synced, the present last. None: no such file."""
         super().__init__(name, "")
@@ -244,7 +244,7 @@ class FaultyDisk(apsw.VFS):
         the same moment always tells the same."""
         rng = random.Random(seed)
         image.mkdir(parents=True, exist_ok=True)
-        with self._lock:
+        with self.lock:
             for name in sorted(self._files):
                 inode = rng.choice(self._files[name])
                 if inode is not None and Path(name).parent == folder:
@@ -254,7 +254,7 @@ class FaultyDisk(apsw.VFS):
         if name is None:
             return apsw.VFSFile("", name, flags)  # a temporary file: gone with the process
         path = name if isinstance(name, str) else name.filename()
-        with self._lock:
+        with self.lock:
             existed = os.path.exists(path)
             asked_for = flags[0]
             file = _File(self, path, name, flags)
@@ -266,7 +266,7 @@ class FaultyDisk(apsw.VFS):
         return file
 
     def xDelete(self, filename: str, syncdir: bool) -> None:
-        with self._lock:
+        with self.lock:
             self.about_to("delete", filename)
             super().xDelete(filename, syncdir)
             if filename in self._files:
@@ -289,10 +289,6 @@ class FaultyDisk(apsw.VFS):
         inode = self._files[path][-1]
         assert inode is not None
         return inode
-
-    @property
-    def lock(self) -> threading.RLock:
-        return self._lock
 
 
 _TAKES_FOLDER_ALONG = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL

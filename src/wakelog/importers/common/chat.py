@@ -10,7 +10,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
 from wakelog.importers.steps import AskStep
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import as_dict, as_list, text_in
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 from wakelog.model.values import Value
 
 _decode = msgspec.json.Decoder().decode
@@ -22,6 +22,13 @@ def text_of(content: object) -> str:
         return content
     texts = (b if isinstance(b, str) else text_in(as_dict(b), "text") for b in as_list(content))
     return "\n".join(t for t in texts if t)
+
+
+def blocks_text(content: object) -> str:
+    """The texts in a message's content, each on lines of its own, also empty ones."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(b["text"] for b in dicts_in(content) if isinstance(b.get("text"), str))
 
 
 def json_or_text(given: object) -> Value:

@@ -19,6 +19,7 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
+from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
@@ -214,7 +215,7 @@ class EntryReader:
                 answer = msgspec.structs.replace(answer, child=self._children[answer.id])
             yield answer
         words: Any = [b for b in blocks if not _is_result(b)] if results else content
-        text = words if isinstance(words, str) else _text(words)
+        text = blocks_text(words)
         if not words or not (text.strip() or _has_more(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
@@ -267,7 +268,7 @@ class EntryReader:
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
-            yield st.WordsStep("assistant", _text(blocks), name="error")
+            yield st.WordsStep("assistant", blocks_text(blocks), name="error")
             return
         kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
@@ -300,12 +301,6 @@ def _typed(text: str) -> str:
 def _is_aside(text: str) -> bool:
     """A command of the program itself, which no model sees: it asks the agent for nothing, whatever is given to it."""
     return bool(_BUILT_IN.search(text))
-
-
-def _text(blocks: Any) -> str:
-    if not isinstance(blocks, list):
-        return ""
-    return "\n".join(b["text"] for b in blocks if isinstance(b, dict) and isinstance(b.get("text"), str))
 
 
 def _is_result(block: Any) -> bool:

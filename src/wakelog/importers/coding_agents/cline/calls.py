@@ -50,7 +50,7 @@ def outcome_of(text: str) -> Outcome:
 
 
 def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False) -> AnswerStep:
-    text = content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))
+    text = plain_text(content)
     start = _RESULT.match(text)
     if start is not None and start[1] == ask.tool:
         text = text[start.end() :]
@@ -65,6 +65,10 @@ def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False
         error="" if outcome == "succeeded" else text[:2000],
         files=_files(ask, folder) if outcome == "succeeded" else (),
     )
+
+
+def plain_text(content: Any) -> str:
+    return content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))
 
 
 def _files(ask: AskStep, folder: str) -> tuple[FileChanged, ...]:

@@ -21,7 +21,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, xml_call, xml_result
+from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, plain_text, xml_call, xml_result
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import USER_DATA, Sample, below_home, digest, document, stat_of
@@ -177,7 +177,7 @@ class _Reader:
             if block.get("type") == "tool_result":
                 if (ask := self._asks.pop(text_in(block, "tool_use_id"), None)) is not None:
                     yield answer_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
-                asked += [words for _, words in _ASKED.findall(_plain(block.get("content")))]
+                asked += [words for _, words in _ASKED.findall(plain_text(block.get("content")))]
                 continue
             text = text_in(block, "text")
             if block.get("type") != "text":
@@ -222,7 +222,3 @@ def _used(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, 
         input=count_in(tokens, "prompt"), cache_read=count_in(tokens, "cached"), output=count_in(tokens, "completion")
     )
     return usage, micros(told.get("cost"))
-
-
-def _plain(content: Any) -> str:
-    return content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))

@@ -12,6 +12,7 @@ from typing import Any
 
 from wakelog.importers.coding_agents.codex.patch_envelope import BEGIN
 from wakelog.importers.common.amounts import duration
+from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.tools import effect_of, is_shell, shell_command
 from wakelog.importers.source.files import decoded
 from wakelog.importers.steps import AnswerStep, AskStep, Outcome
@@ -85,7 +86,7 @@ def _shell_words(given: Value) -> str:
 def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[AnswerStep, Value]:
     """What a result says, with what the events beside it said (`details`); and what of it the answer does not hold."""
     plain, metadata = _unwrap(output)
-    text = plain if isinstance(plain, str) else text_of(plain)
+    text = blocks_text(plain)
     code = _exit_code(text, metadata, details)
     outcome = _outcome(text, code, output, details, tool)
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
@@ -182,14 +183,6 @@ def _block(block: Any) -> Any:
         media, _, data = url[5:].partition(";base64,")
         return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
     return block
-
-
-def text_of(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    return "\n".join(b["text"] for b in content if isinstance(b, dict) and isinstance(b.get("text"), str))
 
 
 def _spawned(tool: str, text: str) -> str:

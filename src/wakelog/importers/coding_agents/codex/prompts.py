@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.importers.coding_agents.codex.calls import plain_content, text_of
+from wakelog.importers.coding_agents.codex.calls import plain_content
+from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.steps import PromptStep, Step, WordsStep
 from wakelog.model.values import Value
 
@@ -38,27 +39,27 @@ class PromptQueue:
         plain = plain_content(content)
         if self._is_mirrored:
             self._waiting.append((role, plain))
-        elif role == "user" and not is_context(text_of(plain)):
-            if text_of(plain) != self._last or not self._last:
+        elif role == "user" and not is_context(blocks_text(plain)):
+            if blocks_text(plain) != self._last or not self._last:
                 yield from self._prompt(plain, "", is_queued=False)
         else:
-            yield context_of(role, plain)
+            yield conblocks_text(role, plain)
 
     def confirm(self, content: Any, turn: str, *, is_queued: bool) -> Iterator[Step]:
         """The event that says: this is what the person wrote."""
         self._has_heard = True
         plain = plain_content(content)
-        place = self._place_of(text_of(plain))
+        place = self._place_of(blocks_text(plain))
         if place >= 0:
             plain = self._waiting.pop(place)[1]
-        if place >= 0 or not self._last or text_of(plain) != self._last:
+        if place >= 0 or not self._last or blocks_text(plain) != self._last:
             yield from self._prompt(plain, turn, is_queued=is_queued)
         yield from self._contexts()
 
     def _place_of(self, text: str) -> int:
         """The message that has the words of an event; where none has, the last that does not look like context, since
         an event may leave out what an editor added; -1 where there is none."""
-        texts = [(i, text_of(content)) for i, (role, content) in enumerate(self._waiting) if role == "user"]
+        texts = [(i, blocks_text(content)) for i, (role, content) in enumerate(self._waiting) if role == "user"]
         same = max((i for i, each in texts if each.strip() == text.strip()), default=-1)
         return same if same >= 0 else max((i for i, each in texts if not is_context(each)), default=-1)
 
@@ -75,11 +76,11 @@ class PromptQueue:
 
     def _contexts(self) -> Iterator[Step]:
         for role, content in self._waiting:
-            yield context_of(role, content)
+            yield conblocks_text(role, content)
         self._waiting.clear()
 
     def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
-        self._last = text_of(content)
+        self._last = blocks_text(content)
         setup, words = _split_request(content)
         yield WordsStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
         # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
@@ -91,7 +92,7 @@ def is_context(text: str) -> bool:
     return bool(_CONTEXT.match(text))
 
 
-def context_of(role: str, content: Any) -> WordsStep:
+def conblocks_text(role: str, content: Any) -> WordsStep:
     return WordsStep(
         "user" if role == "user" else "system",
         content,

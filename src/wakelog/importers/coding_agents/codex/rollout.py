@@ -25,12 +25,12 @@ from wakelog.importers.coding_agents.codex.calls import (
     details_of,
     patch_of,
     plain_content,
-    text_of,
 )
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
 from wakelog.importers.coding_agents.codex.usage import TokenCount, plus
+from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
 from wakelog.importers.source.moments import microseconds
@@ -172,14 +172,14 @@ class _Reader:
             return
         yield from self._prompts.settle(self._turn)
         if kind == "message":
-            text = text_of(item.get("content"))
+            text = blocks_text(item.get("content"))
             if self._unsaid:
                 self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
             yield self._say({"type": "text", "text": text})
         elif kind == "agent_message":
             yield st.WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
-            thought = "\n\n".join(t for t in (text_of(item.get("summary")), text_of(item.get("content"))) if t)
+            thought = "\n\n".join(t for t in (blocks_text(item.get("summary")), blocks_text(item.get("content"))) if t)
             yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
         elif kind in _CALLS:
             yield from self._call(kind, item)
@@ -284,7 +284,7 @@ class _Reader:
                 content = item.get("content")
                 blocks = as_list(content)
                 yield from self._person(
-                    text_of(blocks), [b for b in blocks if isinstance(b, dict) and "image_url" in b]
+                    blocks_text(blocks), [b for b in blocks if isinstance(b, dict) and "image_url" in b]
                 )
             case "CommandExecution" | "McpToolCall" | "FileChange" if known in self._calls:
                 self._details[known] = details_of(item)
@@ -344,5 +344,5 @@ def _summary(payload: dict[str, Any]) -> Value:
     if isinstance(payload.get("message"), str) and payload["message"].strip():
         return payload["message"]
     history = payload.get("replacement_history")
-    texts = [text_of(i.get("content")) for i in history if isinstance(i, dict)] if isinstance(history, list) else []
+    texts = [blocks_text(i.get("content")) for i in history if isinstance(i, dict)] if isinstance(history, list) else []
     return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")
