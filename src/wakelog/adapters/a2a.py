@@ -85,7 +85,7 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
     def _save(self, owner: str, id: str, told: dict[str, Value]) -> None:
         name = self.name_of(owner, id)
         labels = {"a2a.owner": owner, "a2a.task": id, "a2a.context": told.get("contextId", "")}
-        held = self._logs.open(name, labels)
+        held = self._logs.open(name, {label: value for label, value in labels.items() if value})
         history = told.pop("history", [])
         items = self._items(held, name)
         shared = _shared(items.items(), history)
@@ -130,8 +130,12 @@ class WakelogTaskStore(TaskStore):  # type: ignore[misc]  # Any where it is not 
 
 def _shared(known: list[KeptItem], history: list[Any]) -> int:
     """How many messages both begin with."""
-    pairs = enumerate(zip(known, history, strict=False))
-    return next((n for n, (item, message) in pairs if item.value != message), min(len(known), len(history)))
+    count = 0
+    for item, message in zip(known, history, strict=False):
+        if item.value != message:
+            break
+        count += 1
+    return count
 
 
 def shaped(message: dict[str, Any]) -> dict[str, Any]:

@@ -78,12 +78,12 @@ class HeldLogs:
         return self._keep(name, log)
 
     def open(self, name: str, labels: Mapping[str, str], **fields: Any) -> HeldLog:
-        """The log of that name, which is created where there is none: with the labels that say something, and these
-        fields of the event that opens it."""
+        """The log of that name, which is created where there is none: with these labels, and fields of the event that
+        opens it."""
         while True:
             if (held := self._at_hand(name, is_sure=False) or self.find(name, is_written=True)) is not None:
                 return held
-            told = {"framework": self._framework, **{label: value for label, value in labels.items() if value}}
+            told = {"framework": self._framework, **labels}
             try:
                 return self.create(name, ev.SessionOpened(name=name, labels=told, **fields))
             except ConflictError:

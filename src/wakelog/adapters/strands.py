@@ -10,7 +10,7 @@ own, `strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, call
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from wakelog.adapters import frameworks
 from wakelog.model.json_fields import as_dict
@@ -45,7 +45,11 @@ frameworks.warn_outside("strands-agents", oldest="1.50.0", newest="1.62.0")
 
 FORMAT = "strands"
 _UPDATED = "x.strands.message_updated"
-_ENDS = ("completed", "failed", "interrupted")
+_ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
+    "completed": "completed",
+    "failed": "failed",
+    "interrupted": "interrupted",
+}
 
 
 class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any where it is not installed
@@ -253,8 +257,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
                 is_open = True
             drafts.append(EventDraft(ev.StatePatched(patch=patch, why=f"{multi_agent.id} is {status}")))
             if is_open and status in _ENDS:
-                ended = ev.TurnEnded(outcome=status)  # type: ignore[arg-type]  # one of these
-                drafts.append(EventDraft(ended, actor="runtime"))
+                drafts.append(EventDraft(ev.TurnEnded(outcome=_ENDS[status]), actor="runtime"))
             held.log.append(*drafts, expect=seq)
 
         retry_on_moved_head(held.log.id, "to store a multi-agent state", attempt)

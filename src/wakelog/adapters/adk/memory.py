@@ -20,7 +20,7 @@ from google.adk.platform import uuid as adk_uuid
 from google.adk.sessions.session import Session as AdkSession
 from google.genai import types
 
-from wakelog.adapters.adk.event_drafts import FORMAT, as_said, micros
+from wakelog.adapters.adk.event_drafts import FORMAT, LABELS, as_said, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
@@ -122,7 +122,8 @@ class WakelogMemoryService(BaseMemoryService):  # type: ignore[misc]  # Any wher
 
     def _keep(self, app: str, user: str, told: Iterable[_Told], session: str) -> None:
         name = compound_name(MEMORIES, app, user)
-        held = self._logs.open(name, {"adk.app": app, "adk.user": user}, agent=app)
+        labels = {label: id for label, id in zip(LABELS, (app, user), strict=False) if id}
+        held = self._logs.open(name, labels, agent=app)
 
         def attempt() -> None:
             seq = held.log.look()[0]

@@ -94,9 +94,8 @@ class WakelogCheckpointStorage:
             "requests": self._values.encode(told.pop("pending_request_info_events"), "pending_request_info_events"),
         }
         rest = msgspec.json.encode(self._values.encode(told, "checkpoint")).decode()
-        name = self.name_of(checkpoint.workflow_name)
         workflow = checkpoint.workflow_name
-        held = self._logs.open(name, {"workflow": workflow}, agent=workflow)
+        held = self._logs.open(self.name_of(workflow), {"workflow": workflow} if workflow else {}, agent=workflow)
 
         def attempt() -> None:
             seq, parts, before = held.log.look("turn", "pending_actions", data=_PARTS)
