@@ -37,8 +37,6 @@ from wakelog.runtime.values import plain, without
 from wakelog.state.patch import equal
 
 Effects = Literal["refuse", "allow"]
-_KINDS = {"missing": "call-missing", "moved": "call-out-of-order", "new": "call-not-recorded"}
-"""Of errors, by the verdict on a call."""
 
 
 def caller() -> object:
@@ -277,5 +275,13 @@ def divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
     name = str(recording.log)
     show = f"; wakelog show -s {name} e{row.seq}" if row.seq else ""
     hint = f'replay(mode="fill") runs new calls live and reuses the rest{show}'
-    kind = "turn-differs" if row.kind == "turn" else _KINDS.get(row.verdict, "call-differs")
-    return DivergenceError(sentence(row, len(recording.steps)), kind=kind, hint=hint, step=row.number, seq=row.seq)
+    text, step, seq = sentence(row, len(recording.steps)), row.number, row.seq
+    if row.kind == "turn":
+        return DivergenceError(text, kind="turn-differs", hint=hint, step=step, seq=seq)
+    if row.verdict == "missing":
+        return DivergenceError(text, kind="call-missing", hint=hint, step=step, seq=seq)
+    if row.verdict == "moved":
+        return DivergenceError(text, kind="call-out-of-order", hint=hint, step=step, seq=seq)
+    if row.verdict == "new":
+        return DivergenceError(text, kind="call-not-recorded", hint=hint, step=step, seq=seq)
+    return DivergenceError(text, kind="call-differs", hint=hint, step=step, seq=seq)
