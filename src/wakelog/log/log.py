@@ -29,9 +29,10 @@ from wakelog.log.reader import (
     sound_head,
 )
 from wakelog.log.retry import retry_on_moved_head
-from wakelog.log.seal import SealStep, Tip, check_epoch, seal
+from wakelog.log.seal import Sealed, SealStep, Tip, check_epoch, seal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId, fork_id
+from wakelog.model.names import check_length
 from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.records import Anchor, EventDraft, ForkPoint, Head, Heartbeat
 from wakelog.model.totals import TURN_FIELDS, rows_of
@@ -113,6 +114,19 @@ class Log(Appender):
         and not asked before. With `guard`, the writer's lease epoch, a newer lease refuses the append.
         """
         return self._append(admit(events, self.redact), expect, commit_id, guard, is_new=is_new)
+
+    def put_in_line(self, *events: ev.Event | EventDraft, expect: Seq, commit_id: str = "") -> Sealed:
+        """Puts a commit in line at `expect`, without waiting until it is stored: `land` does. What is appended right
+        after it shares its sync. The id, if any, is new as far as the caller knows."""
+        steps = admit(events, self.redact)
+        try:
+            if not self._is_settled and len(self.segments) > 1:
+                self._give_up_inherited()
+            check_length(commit_id, "a commit id")
+            return self._launch(steps, expect, commit_id, None)
+        except BaseException as exc:
+            self._note(exc)
+            raise
 
     def record(self, event: ev.Event | EventDraft, *more: ev.Event | EventDraft, guard: int | None = None) -> Seq:
         """Appends an event, with others right after it, and returns its seq: not the head's, also when a redaction

@@ -122,10 +122,13 @@ class ChannelCopy:
             tail += 1
         before, after = own[head : len(own) - tail], value[head : len(value) - tail]
         store, copy = self._codec.stored, self._codec.copied
-        old = [store(item, where) for item in before]
         new = [store(item, f"{where}[{head + i}]") for i, item in enumerate(after)]
         fresh = self._next([*own[:head], *map(copy, after), *own[len(own) - tail :]], after, value)
-        if not head and not tail:
+        is_whole = not head and not tail
+        if is_whole and _leaves(new) > _OPS_FEW and not _shares(before, after):
+            return fresh, [{"op": "replace", "path": path, "value": new}]  # as `shortest` would say in the end
+        old = [store(item, where) for item in before]
+        if is_whole:
             return fresh, shortest(old, new, path)
         return fresh, [_shifted(op, path, head) for op in diff(old, new)]
 
@@ -180,6 +183,15 @@ def _leaves(value: Value) -> int:
     if type(value) is dict:
         return sum(map(_leaves, value.values()))
     return sum(map(_leaves, value)) if type(value) is list else 1
+
+
+def _shares(a: Any, b: Any) -> bool:
+    """Whether two values may have a leaf in common, in the same place or at the end of a list."""
+    if type(a) is dict and type(b) is dict:
+        return any(key in b and _shares(item, b[key]) for key, item in a.items())
+    if type(a) is list and type(b) is list:
+        return any(map(_shares, a, b)) or bool(a and b and _shares(a[-1], b[-1]))
+    return type(a) not in ATOMS or type(b) not in ATOMS or bool(a == b)
 
 
 def _is_row(item: Any) -> bool:

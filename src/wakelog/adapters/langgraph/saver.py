@@ -43,6 +43,8 @@ _THREADS_MAX = 256
 _EMPTY_MAX = 4096
 _MAPPED = re.compile(r"langgraph-.*-[0-9a-f]{8}")
 _PAGE = 16
+_RUN = "__pregel_runtime"
+"""What the config has when a graph runs, and nobody calls the saver by hand."""
 
 
 def session_name(thread: str) -> str:
@@ -115,8 +117,9 @@ class WakelogSaver(BaseCheckpointSaver):
                 found = ThreadLog(thread, session, self._codec, self._costs)
                 found.begun_empty(self._empty.pop(thread, 0))
             self._threads[thread] = found
-            while len(self._threads) > _THREADS_MAX:
-                del self._threads[next(iter(self._threads))]
+            if len(self._threads) > _THREADS_MAX:
+                idle = (name for name, each in self._threads.items() if not each.is_busy)
+                self._threads.pop(next(idle, ""), None)
             return found
 
     def _note_empty(self, thread: str) -> None:
@@ -200,7 +203,10 @@ class WakelogSaver(BaseCheckpointSaver):
         """Stores a checkpoint: what differs from the one before it."""
         thread, ns, parent = _place(config)
         told = get_checkpoint_metadata(config, metadata)
-        self._on(thread, lambda found: found.put(ns, parent, checkpoint, told, new_versions), create=True)
+        is_run = _RUN in config["configurable"]
+        self._on(
+            thread, lambda found: found.put(ns, parent, checkpoint, told, new_versions, is_run=is_run), create=True
+        )
         given = config["configurable"]["thread_id"]
         return {"configurable": {"thread_id": given, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
 

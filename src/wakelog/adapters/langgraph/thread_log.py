@@ -3,10 +3,14 @@
 Writers of several processes share a thread. What a checkpoint changes is told against the state that this process saw,
 so it is only stored on that state; when another writer came first, it is worked out anew. A run that began at the
 newest checkpoint, and finds that another run has gone on from there, is refused: its state would replace the other's.
+
+A sync takes longer than all else. So a checkpoint is sealed when it comes, and may be stored in the sync of the next
+one; but only while a call of the same run waits, and returns when both are stored. LangGraph waits for every call.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from copy import copy as bare_copy
 from typing import Any
@@ -16,6 +20,8 @@ from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
 
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.interrupts import asked_by, interrupts_in
+from wakelog.adapters.langgraph.put_in_line import PutInLine
 from wakelog.adapters.langgraph.run_events import RunEvents
 from wakelog.adapters.langgraph.thread_data import (
     ROOT,
@@ -43,10 +49,13 @@ _ALONE_S, _TOGETHER_S, _UNPLACED_S = 0.04, 0.002, (0.02, 0.1, 0.5)
 """So long a task's writes wait for a checkpoint to take them along; less where others wait, because each takes up a
 worker. Further only while the checkpoint that they were made on is not stored itself, because LangGraph stores both in
 the background."""
+_INPUT_S = 0.02
+"""So long an input waits for what follows right after it, to share its sync."""
+_LINE_MAX = 3
+"""So many checkpoints wait for the sync of the next one. Each keeps a worker waiting; LangGraph has five or more."""
 _LAST_WORDS = frozenset({ERROR, INTERRUPT})
 """What a task writes when no checkpoint will follow: that waits for none."""
 _LOST_MAX = 1024
-_NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
 class ThreadLog(ThreadReads):
@@ -58,6 +67,14 @@ class ThreadLog(ThreadReads):
         self._waiting = WaitingWrites()
         self._lost: dict[tuple[str, str], WakelogError] = {}
         """Checkpoints that were not stored, and why: nothing that rests on them is."""
+        self._line: list[PutInLine] = []
+        """Checkpoints that are sealed and not stored yet, each on the one before."""
+        self._is_landing = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something waits to be stored."""
+        return bool(self._line)
 
     # Storing
 
@@ -75,47 +92,128 @@ class ThreadLog(ThreadReads):
         return bool(self._seq_of(ns, id))
 
     def put(
-        self, ns: str, parent: str, checkpoint: Any, metadata: Any, new_versions: dict[str, Any], *, at: int = 0
+        self,
+        ns: str,
+        parent: str,
+        checkpoint: Any,
+        metadata: Any,
+        new_versions: dict[str, Any],
+        *,
+        at: int = 0,
+        is_run: bool = False,
     ) -> None:
-        """Stores a checkpoint; `at` tells when it was made, if that was not now."""
+        """Stores a checkpoint; `at` tells when it was made, if that was not now. Where a task of the run has written on
+        it already, it may be stored a moment later: that task's `put_writes` does not return before."""
         try:
-            self._refuse_if_lost(ns, parent)
             draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
             draft.made_at = at
-            self._put_along(ns, draft, new_versions)
+            self._put_along(PutInLine(ns, draft, new_versions), is_run)
         except WakelogError as exc:
-            # LangGraph 1.0 goes on to store what follows, and would put it over what another run has stored.
             with self._lock:
-                # Without the frames it was raised in, which hold the state.
-                self._lost[ns, _id_of(checkpoint)] = bare_copy(exc)
-                while len(self._lost) > _LOST_MAX:
-                    del self._lost[next(iter(self._lost))]
+                self._lose(ns, _id_of(checkpoint), exc)
             raise
-        self._lost.pop((ns, draft.id), None)
+
+    def _lose(self, ns: str, id: str, why: WakelogError) -> None:
+        # LangGraph 1.0 goes on to store what follows, and would put it over what another run has stored.
+        self._lost[ns, id] = bare_copy(why)  # without the frames it was raised in, which hold the state
+        while len(self._lost) > _LOST_MAX:
+            del self._lost[next(iter(self._lost))]
 
     def _refuse_if_lost(self, ns: str, id: str) -> None:
         if (why := self._lost.get((ns, id))) is not None:
             raise bare_copy(why)
 
-    def _put_along(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> None:
+    def _put_along(self, put: PutInLine, is_run: bool) -> None:
         """Stores a checkpoint, with the writes that wait for one."""
+        ns, draft = put.ns, put.draft
         with self._lock:
-            waiting = self._waiting.take(
+            if self._line and (self._copy is None or not self._line[-1].leads_to(put)):
+                self._settle()
+            put.waiting = self._waiting.take(
                 lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
             )
             try:
-                self._again(lambda: self._put(ns, draft, new_versions, waiting))
+                self._again(lambda: self._launch(put))
             except BaseException:
-                self._waiting.give_back(waiting)
+                self._waiting.give_back(put.waiting)
                 raise
-            self._waiting.stored(waiting)
-            self._unhand((ns, draft.parent))
-            self._hand((ns, draft.id))  # the run that stored it goes on from there
+            self._lost.pop((ns, draft.id), None)
+            self._line.append(put)
+            if len(self._line) > _LINE_MAX or not self._is_awaited(put, is_run):
+                self._land(put)
 
-    def _put(
-        self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any], waiting: Sequence[TaskWrites]
-    ) -> None:
+    def _is_awaited(self, put: PutInLine, is_run: bool) -> bool:
+        """Whether somebody who wrote on a checkpoint waits, and sees to it that both are stored. LangGraph waits for
+        those before a run ends. With `sync` it also waits for each checkpoint before the next step, but not for that of
+        an input: the first step follows right away, and is stored in the same sync."""
+        if put.is_stored:
+            return False
+        place = put.ns, put.draft.id
+        if any(each.is_awaited and (each.ns, each.checkpoint) == place for each in put.waiting):
+            return True
+        is_input = is_run and put.draft.source == "input"
+        return self._waiting.has(*place, within_s=_INPUT_S if is_input else 0)
+
+    # What is in line
+
+    def _settle(self) -> None:
+        with self._lock:
+            if self._line and not self._is_landing:
+                self._land()
+
+    def _land(self, mine: PutInLine | None = None) -> None:
+        """Waits until all that is in line is stored, in order. What cannot be stored is lost, with what rests on it;
+        raises where that is `mine`."""
+        self._is_landing = True
+        failed: WakelogError | None = None
+        try:
+            while self._line:
+                put = self._line[0]
+                try:
+                    self._again(functools.partial(self._land_one, put))
+                except WakelogError as exc:
+                    self._lose(put.ns, put.draft.id, exc)
+                    self._waiting.give_back(put.waiting)
+                    self._waiting.wake(put.ns, put.draft.id)
+                    failed = exc if put is mine else failed
+                else:
+                    self._waiting.stored(put.waiting)
+                    self._unhand((put.ns, put.draft.parent))
+                    self._hand((put.ns, put.draft.id))  # the run that stored it goes on from there
+                del self._line[0]
+        finally:
+            self._is_landing = False
+        if failed is not None:
+            raise failed
+
+    def _land_one(self, put: PutInLine) -> None:
+        while not put.is_stored:
+            if put.sealed is None:  # it was taken back
+                self._launch(put)
+                continue
+            try:
+                head = self._log.land(put.sealed)
+            except BaseException as exc:
+                self._take_back()
+                if not isinstance(exc, InvalidInputError) or exc.kind != "commit-id-reused":
+                    raise
+                put.number += 1  # the same checkpoint, stored again
+            else:
+                put.is_stored = True
+                if head.hash != put.sealed.commit.hash:
+                    self._take_back()  # it was stored before, as it is
+
+    def _take_back(self) -> None:
+        """What is in line is to be worked out anew: the log has taken all of it back."""
+        self._copy = None
+        for put in self._line:
+            put.sealed = None
+
+    def _launch(self, put: PutInLine) -> None:
+        """Puts a checkpoint in line. One that goes back in the thread is stored at once."""
+        ns, draft, waiting = put.ns, put.draft, put.waiting
         copy = self._known()
+        self._refuse_if_lost(ns, draft.parent)  # it may have been in line until just now
         self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
@@ -129,7 +227,7 @@ class ThreadLog(ThreadReads):
         later = [each for each in waiting if (each.ns, each.checkpoint) == (ns, draft.id)]
         patch = [op for each in waiting if each not in later for op in self._take(each, moved, events)]
         nodes = moved.nodes_of(writes_key(ns, draft.parent))
-        room, changes, ops = moved.put(ns, draft, new_versions)
+        room, changes, ops = moved.put(ns, draft, put.new_versions)
         if moved.removed != copy.removed:
             moved.removed = copy.removed
             ops.append({"op": "add", "path": f"{ROOT}/removed", "value": copy.removed})
@@ -147,7 +245,28 @@ class ThreadLog(ThreadReads):
                 msgspec.structs.replace(d, event=msgspec.structs.replace(d.event, occurred_at=draft.made_at))
                 for d in drafts
             ]
-        self._store(ns, draft, drafts, copy.seq, back_to, moved)
+        if back_to:
+            self._go_back(put, drafts, copy.seq, back_to, moved)
+        else:
+            # Not looked up before: where another writer came first, the engine says so.
+            self._log.look(refresh=False)
+            name = commit_name(ns, draft.id, put.number)
+            put.sealed = self._log.put_in_line(*drafts, expect=copy.seq, commit_id=name)
+            self._keep(moved, put.sealed.commit.last)
+
+    def _go_back(self, put: PutInLine, drafts: list[EventDraft], seen: Seq, back_to: Seq, moved: ThreadCopy) -> None:
+        why = f"the graph goes on from checkpoint {put.draft.parent}"
+        while not put.is_stored:
+            name = commit_name(put.ns, put.draft.id, put.number)
+            try:
+                head = self._log.rewind(back_to, why=why, expect=seen, then=drafts, commit_id=name)
+            except InvalidInputError as exc:
+                if exc.kind != "commit-id-reused":
+                    raise
+                put.number += 1  # the same checkpoint, stored again
+            else:
+                put.is_stored = True
+                self._keep(moved, head.seq)
 
     def _tell(self, events: RunEvents, ns: str, draft: CheckpointDraft, changes: Delta) -> None:
         """The turn and the messages of a checkpoint."""
@@ -165,35 +284,24 @@ class ThreadLog(ThreadReads):
             events.go_on(said)
         events.items(added)
 
-    def _store(
-        self, ns: str, draft: CheckpointDraft, drafts: list[EventDraft], seen: Seq, back_to: Seq, moved: ThreadCopy
-    ) -> None:
-        number = 1
-        while True:
-            name = commit_name(ns, draft.id, number)
-            try:
-                if back_to:
-                    why = f"the graph goes on from checkpoint {draft.parent}"
-                    head = self._log.rewind(back_to, why=why, expect=seen, then=drafts, commit_id=name)
-                else:
-                    head = self._append(drafts, seen, name)
-            except InvalidInputError as exc:
-                if exc.kind != "commit-id-reused":
-                    raise
-                number += 1  # the same checkpoint, stored again
-            else:
-                break
-        self._keep(moved, head)
-
     def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
         """Stores what a task wrote. A checkpoint that comes right after it takes it along in its own commit."""
         mine = self._task_writes(ns, id, writes, task, path)
-        is_alone = self._waiting.add(mine) == 1
-        first = _ALONE_S if is_alone else _TOGETHER_S
-        for pause in (0.0 if any(c in _LAST_WORDS for c, _ in writes) else first, *_UNPLACED_S):
+        mine.is_awaited = True
+        try:
+            is_alone = self._waiting.add(mine) == 1
+            first = _ALONE_S if is_alone else _TOGETHER_S
+            self._wait_until_stored(mine, 0.0 if any(c in _LAST_WORDS for c, _ in writes) else first)
+        finally:
+            mine.is_awaited = False
+
+    def _wait_until_stored(self, mine: TaskWrites, first_s: float) -> None:
+        ns, id = mine.ns, mine.checkpoint
+        for pause in (first_s, *_UNPLACED_S):
             if mine.wait(pause):
                 return
             with self._lock:
+                self._settle()  # the checkpoint may be in line, and this with it
                 if mine.is_stored:
                     return
                 if (ns, id) in self._lost:
@@ -207,7 +315,7 @@ class ThreadLog(ThreadReads):
         stored = [
             (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
         ]
-        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in _interrupts(v)]
+        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in interrupts_in(v)]
         return TaskWrites(ns, id, task, path, stored, asked)
 
     def _is_placed(self, writes: TaskWrites) -> bool:
@@ -235,7 +343,7 @@ class ThreadLog(ThreadReads):
             patched = EventDraft(ev.StatePatched(patch=ops, why=f"writes of {nodes}"))
             drafts = events.done()
             drafts.insert(_before_end(drafts), patched)
-            self._keep(moved, self._append(drafts, copy.seq))
+            self._keep(moved, self._append(drafts, copy.seq).seq)
 
     def _take(self, given: TaskWrites, moved: ThreadCopy, events: RunEvents) -> Delta:
         """What a task wrote: the operations that note it, and what they tell."""
@@ -255,7 +363,7 @@ class ThreadLog(ThreadReads):
                     events.ask(request, question)
             elif channel == RESUME:
                 answer = value[-1] if type(value) is list and value else value
-                events.answer(_asked_by(entries, given.task), answer)
+                events.answer(asked_by(entries, given.task), answer)
             elif channel == ERROR:
                 if not any(c == "__error_source_node__" for _, c, _ in new):
                     events.fail(value)
@@ -276,13 +384,12 @@ class ThreadLog(ThreadReads):
             return {}
         return self._indexed().writes(key)
 
-    def _append(self, drafts: Sequence[EventDraft], seen: Seq, name: str = "") -> Head:
-        # Not looked up before: where another writer came first, the engine says so.
-        self._log.look(refresh=False)
-        return self._log.append(*drafts, expect=seen, commit_id=name, is_new=True)
+    def _append(self, drafts: Sequence[EventDraft], seen: Seq) -> Head:
+        self._log.look(refresh=False)  # as in `_launch`
+        return self._log.append(*drafts, expect=seen)
 
-    def _keep(self, moved: ThreadCopy, head: Head) -> None:
-        moved.seq = head.seq
+    def _keep(self, moved: ThreadCopy, seq: Seq) -> None:
+        moved.seq = seq
         self._copy = moved
 
     def _again(self, attempt: Callable[[], None]) -> None:
@@ -348,34 +455,11 @@ class ThreadLog(ThreadReads):
         moved.removed = {**copy.removed, **change}
         patch = [{"op": "add", "path": f"{ROOT}/removed", "value": moved.removed}]
         draft = EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")
-        self._keep(moved, self._append([draft], copy.seq))
+        self._keep(moved, self._append([draft], copy.seq).seq)
 
 
 def _id_of(checkpoint: Any) -> str:
     return str(checkpoint.get("id", "")) if isinstance(checkpoint, dict) else ""
-
-
-def _interrupts(value: Any) -> list[Any]:
-    found = value if isinstance(value, list | tuple) else [value]
-    return [each for each in found if hasattr(each, "value") and hasattr(each, "id")]
-
-
-def _asked_by(entries: dict[str, Any], task: str) -> list[str]:
-    """The interrupts that a task has written, by id; none for what is meant for the thread as a whole."""
-    if task == _NO_TASK:
-        return []
-    found = [value for channel, value in entries.values() if channel == INTERRUPT]
-    return [id for value in found for id in _ids_in(value)]
-
-
-def _ids_in(value: Value) -> list[str]:
-    """The ids of stored interrupts: extensions that hold a class and its fields."""
-    if type(value) is list:
-        return [id for item in value for id in _ids_in(item)]
-    inside = value.get("value") if type(value) is dict else None
-    fields = inside[2] if type(inside) is list and len(inside) > 2 else None
-    id = fields.get("id") if type(fields) is dict else None
-    return [id] if type(id) is str else []
 
 
 def _before_end(drafts: list[EventDraft]) -> int:

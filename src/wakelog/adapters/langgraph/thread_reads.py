@@ -44,6 +44,7 @@ class ThreadReads:
 
     def current(self) -> ThreadCopy:
         """The thread as it is now."""
+        self._settle()
         head = self._log.head()
         if head.status == "deleted":
             raise NotFoundError(f"session {self._log.id} was deleted", kind="session-deleted")
@@ -56,6 +57,9 @@ class ThreadReads:
                 )
             self._copy = copy
         return self._copy
+
+    def _settle(self) -> None:
+        """Waits until what this process has in line is stored."""
 
     def _known(self) -> ThreadCopy:
         """The thread as this process knows it. Who stores on it is told when others have gone on."""

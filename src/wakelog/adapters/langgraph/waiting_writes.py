@@ -6,6 +6,7 @@ cost one sync. Nobody is told that a write is stored before it is.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 
@@ -32,16 +33,24 @@ class TaskWrites:
         self.asked = asked
         """Questions to people among them: request and question."""
         self.is_stored = False
+        self.is_awaited = False
+        """Whether a caller stays until it is stored."""
         self._bell = threading.Lock()  # for the one who waits: an event takes as long to make as a write to store
         self._bell.acquire()
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until it is stored; False when that was not in time. Only one thread may wait."""
-        return self._bell.acquire(timeout=timeout_s) or self.is_stored
+        self._bell.acquire(timeout=timeout_s)
+        return self.is_stored
 
     def ring(self) -> None:
         self.is_stored = True
-        self._bell.release()
+        self.wake()
+
+    def wake(self) -> None:
+        """Lets the one who waits look again."""
+        with contextlib.suppress(RuntimeError):  # it has not looked since the last time
+            self._bell.release()
 
     @property
     def node(self) -> str:
@@ -56,12 +65,30 @@ class WaitingWrites:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[TaskWrites] = []
+        self._expected: dict[tuple[str, str], threading.Lock] = {}
 
     def add(self, writes: TaskWrites) -> int:
-        """Lets it wait; how many do now."""
+        """Lets it wait; how many do now that were made on the same checkpoint."""
         with self._lock:
             self._waiting.append(writes)
-            return len(self._waiting)
+            if (bell := self._expected.pop((writes.ns, writes.checkpoint), None)) is not None:
+                bell.release()
+            return sum((each.ns, each.checkpoint) == (writes.ns, writes.checkpoint) for each in self._waiting)
+
+    def has(self, ns: str, checkpoint: str, *, within_s: float = 0) -> bool:
+        """Whether a task has written on a checkpoint, or does so soon, and its caller waits."""
+        with self._lock:
+            if any((each.ns, each.checkpoint) == (ns, checkpoint) and each.is_awaited for each in self._waiting):
+                return True
+            if not within_s:
+                return False
+            bell = self._expected[ns, checkpoint] = threading.Lock()
+            bell.acquire()
+        if bell.acquire(timeout=within_s):
+            return self.has(ns, checkpoint)
+        with self._lock:
+            self._expected.pop((ns, checkpoint), None)
+        return False
 
     def take(self, is_ready: Callable[[TaskWrites], bool]) -> list[TaskWrites]:
         """Those that are ready; the others wait on."""
@@ -74,6 +101,13 @@ class WaitingWrites:
         """Lets them wait again: they were not stored."""
         with self._lock:
             self._waiting = [*taken, *self._waiting]
+
+    def wake(self, ns: str, checkpoint: str) -> None:
+        """Lets those look again that wrote on a checkpoint."""
+        with self._lock:
+            for each in self._waiting:
+                if (each.ns, each.checkpoint) == (ns, checkpoint):
+                    each.wake()
 
     def stored(self, taken: Sequence[TaskWrites]) -> None:
         for each in taken:

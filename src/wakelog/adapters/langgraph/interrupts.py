@@ -1,0 +1,35 @@
+"""Interrupts, by which a task asks a person: as LangGraph has them, and in their stored form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from wakelog.model.values import Value
+
+_NO_TASK = "00000000-0000-0000-0000-000000000000"
+
+
+def interrupts_in(value: Any) -> list[Any]:
+    """The interrupts among what a task wrote."""
+    found = value if isinstance(value, list | tuple) else [value]
+    return [each for each in found if hasattr(each, "value") and hasattr(each, "id")]
+
+
+def asked_by(entries: dict[str, Any], task: str) -> list[str]:
+    """The interrupts that a task has written, by id; none for what is meant for the thread as a whole."""
+    if task == _NO_TASK:
+        return []
+    found = [value for channel, value in entries.values() if channel == INTERRUPT]
+    return [id for value in found for id in _ids_in(value)]
+
+
+def _ids_in(value: Value) -> list[str]:
+    """The ids of stored interrupts: extensions that hold a class and its fields."""
+    if type(value) is list:
+        return [id for item in value for id in _ids_in(item)]
+    inside = value.get("value") if type(value) is dict else None
+    fields = inside[2] if type(inside) is list and len(inside) > 2 else None
+    id = fields.get("id") if type(fields) is dict else None
+    return [id] if type(id) is str else []
