@@ -150,6 +150,34 @@ def test_an_id_taken_for_new_is_known_when_it_is_stored(log: Log, engine: Engine
     assert log.append(fact("b")).seq == first.seq + 1
 
 
+def test_what_is_in_line_is_stored_with_what_follows_it(log: Log, engine: Engine) -> None:
+    first = log.put_in_line(fact("a"), expect=1, commit_id="mine")
+    second = log.append(fact("b"), expect=2)
+    assert second.seq == 3
+    assert log.land(first).hash == first.commit.hash
+    assert [entry.commit_id for entry in Log(engine, log.id).entries(after=1)] == ["mine", second.hash.hex()[:16]]
+    assert verify(log).ok
+
+
+def test_what_is_put_in_line_elsewhere_than_at_the_end_is_a_conflict(log: Log, engine: Engine) -> None:
+    with pytest.raises(ConflictError):
+        log.put_in_line(fact("a"), expect=0)
+    Log(engine, log.id).append(fact("theirs"))
+    with pytest.raises(ConflictError):
+        log.land(log.put_in_line(fact("a"), expect=1))
+    assert log.append(fact("b")).seq == 3
+    assert Log(engine, log.id).state() == log.state()
+
+
+def test_an_id_in_line_that_was_used_before_is_known_when_it_is_stored(log: Log, engine: Engine) -> None:
+    given = log.append(fact("a"), commit_id="mine")
+    assert log.land(log.put_in_line(fact("a"), expect=given.seq, commit_id="mine")).hash == given.hash
+    with pytest.raises(InvalidInputError) as refused:
+        log.land(log.put_in_line(fact("b"), expect=given.seq, commit_id="mine"))
+    assert refused.value.kind == "commit-id-reused"
+    assert Log(engine, log.id).state() == log.state()
+
+
 def test_what_is_done_at_one_look_is_refused_when_another_writer_came_between(log: Log, engine: Engine) -> None:
     other = Log(engine, log.id)
     with log.one_look():
