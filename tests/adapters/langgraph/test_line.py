@@ -3,6 +3,7 @@ returned, everything is there, and who comes second is told so."""
 
 import itertools
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,26 @@ def test_writes_that_no_checkpoint_follows_store_the_one_they_were_made_on(tmp_p
         assert found is not None
         assert found.checkpoint["id"] == "a"
         assert found.pending_writes == [("task", "x", 1)]
+
+
+def test_a_checkpoint_does_not_wait_for_writes_that_have_waited_long_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thread_log, "_ALONE_S", 0.0)
+    monkeypatch.setattr(thread_log, "_UNPLACED_S", (HUNG_S,))
+    with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:
+        found = saver._thread("t", create=True)
+        assert found is not None
+        work = threading.Thread(target=lambda: saver.put_writes(place("a"), [("x", 1)], "task"))
+        work.start()
+        until = time.monotonic() + HUNG_S
+        while not found._waiting._waiting or found._waiting.has("", "a"):
+            assert time.monotonic() < until
+            time.sleep(0)
+        put(saver, "a", "", "input")
+        assert ids(other) == ["a"]
+        work.join(HUNG_S / 2)
+        assert not work.is_alive()
 
 
 @pytest.mark.usefixtures("patient")

@@ -302,6 +302,7 @@ class ThreadLog(ThreadReads):
                 return
             with self._lock:
                 self._settle()  # the checkpoint may be in line, and this with it
+                mine.is_awaited = False  # from here on it sleeps longer than a checkpoint should wait for it
                 if mine.is_stored:
                     return
                 if (ns, id) in self._lost:

@@ -34,7 +34,7 @@ class TaskWrites:
         """Questions to people among them: request and question."""
         self.is_stored = False
         self.is_awaited = False
-        """Whether a caller stays until it is stored."""
+        """Whether a caller waits, and will soon see to it that this is stored, and the checkpoint it was made on."""
         self._bell = threading.Lock()  # for the one who waits: an event takes as long to make as a write to store
         self._bell.acquire()
 
