@@ -7,9 +7,9 @@ verb or a new option only needs the generator to be run again.
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,7 +17,8 @@ import click
 
 import wakelog
 from docs.prose import fill
-from wakelog.cli.app import SECTIONS, app
+from wakelog.cli.app import app
+from wakelog.cli.command_table import SECTIONS
 from wakelog.cli.context import common
 
 WIDTH = 96
@@ -87,10 +88,10 @@ def _namespaces(cls: type) -> Iterator[tuple[str, type]]:
     """What a session keeps its related verbs in: cached properties that give an object of the session's room."""
     for name, member in vars(cls).items():
         if isinstance(member, functools.cached_property) and not name.startswith("_"):
-            namespace = inspect.get_annotations(member.func)["return"]
-            found = sys.modules[cls.__module__].__dict__.get(namespace)
-            if found is not None and found.__module__.startswith("wakelog.session"):
-                yield name, found
+            # Imported inside, where it is made. `aio` has the same verbs once more.
+            made = re.search(r"from (wakelog\.session\.\w+) import (\w+)", inspect.getsource(member.func))
+            if made is not None and name != "aio":
+                yield name, getattr(importlib.import_module(made[1]), made[2])
 
 
 def _own_members(cls: type, owner: type) -> Iterator[tuple[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -14,7 +13,7 @@ from typing import IO
 def atomic_file(path: Path, *, replace: bool = True, mode: int = 0o600) -> Iterator[IO[bytes]]:
     """A file to write to. A process that dies before the end leaves nothing under that name, and an exception inside
     leaves what was there. Unless `replace`, FileExistsError when somebody else was faster."""
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
             yield out

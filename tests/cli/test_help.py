@@ -1,7 +1,7 @@
 """`wakelog help`: what the short help promises at its end."""
 
 from tests.cli.conftest import Cli
-from wakelog.cli.app import SECTIONS
+from wakelog.cli.command_table import SECTIONS
 
 
 def test_help_is_the_short_help_and_with_all_every_command_by_section(cli: Cli) -> None:

@@ -4,7 +4,8 @@ import click
 import pytest
 
 from tests.every import every
-from wakelog.cli.app import ALIASES, SECTIONS, SHORT, app
+from wakelog.cli.app import app
+from wakelog.cli.command_table import ALIASES, SECTIONS, SHORT
 from wakelog.session import Session
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls

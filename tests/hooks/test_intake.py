@@ -46,7 +46,7 @@ def test_without_a_transcript_the_hooks_are_the_session(url: str) -> None:
     spooled(claude())
     report = take(url)
     assert (report.sessions, report.records, report.troubles) == ([NAME], len(claude()), [])
-    assert not spool_files.is_waiting()
+    assert not spool.is_waiting()
     with wakelog.open(url) as store:
         session = store.resume(NAME)
         state = session.log.state()
@@ -496,7 +496,7 @@ def test_a_deleted_session_does_not_come_back_with_the_next_hook(
     spooled(said[5:])
     report = take(url)
     assert (report.records, report.deleted, report.troubles) == (0, len(said[5:]), [])
-    assert not spool_files.is_waiting()
+    assert not spool.is_waiting()
     with wakelog.open(url) as store:
         assert [*store.sessions()] == []
 

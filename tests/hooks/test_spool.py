@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from platformdirs import user_data_path
+from platformdirs import user_cache_path, user_config_path, user_data_path
 
 from tests.files.repository import GitRepository, needs_git
+from wakelog.config.folders import user_folder
 from wakelog.hooks import spool, spool_files
 
 PROMPT = {"session_id": "0a1b2c3d-1111", "hook_event_name": "UserPromptSubmit", "cwd": "/w", "prompt": "fix it"}
@@ -158,6 +159,15 @@ def test_the_data_folder_is_where_platformdirs_has_it(monkeypatch: pytest.Monkey
         assert Path(spool.data_folder()) == user_data_path("wakelog", appauthor=False)
 
 
+def test_every_folder_of_the_user_is_where_platformdirs_has_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = {"data": user_data_path, "config": user_config_path, "cache": user_cache_path}
+    for what, wanted in found.items():
+        variable = f"XDG_{what.upper()}_HOME"
+        for name, value in ((variable, str(tmp_path)), (variable, ""), (variable, " "), ("HOME", str(tmp_path))):
+            monkeypatch.setenv(name, value)
+            assert Path(user_folder(what)) == wanted("wakelog", appauthor=False)
+
+
 # Without a process of its own
 
 
@@ -207,7 +217,7 @@ def test_what_could_not_be_taken_in_stays(data: Path) -> None:
         assert file is not None
         assert [r.origin for r in file.records] == ["1"]
         spool_files.keep_only(file, [])
-    assert not spool_files.is_waiting()
+    assert not spool.is_waiting()
 
 
 def test_a_spool_nobody_takes_in_stops_growing(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from wakelog.cli.context import open_store
-from wakelog.hooks.spool_files import is_waiting
+from wakelog.hooks.spool import is_waiting
 
 EVERY_S = 5.0
 

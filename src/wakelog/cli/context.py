@@ -10,7 +10,6 @@ import functools
 import io
 import os
 import re
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,7 +93,7 @@ class CommandContext:
 
     def take_in_hooks(self) -> None:
         """Takes in what hooks of coding agents have written since the last command; what cannot be is told."""
-        from wakelog.hooks.spool_files import is_waiting
+        from wakelog.hooks.spool import is_waiting
 
         if not is_waiting():
             return
@@ -255,7 +254,7 @@ class CommandContext:
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []
-        if self.use_pager and len(lines) > shutil.get_terminal_size().lines - 1:
+        if self.use_pager and len(lines) > _terminal_size((80, 24)).lines - 1:
             os.environ["PAGER"] = os.environ.get("WAKELOG_PAGER") or os.environ.get("PAGER") or "less -FRX"
             click.echo_via_pager("\n".join(lines) + "\n", color=self.color)
         else:
@@ -296,7 +295,20 @@ class CommandContext:
 
     @property
     def columns(self) -> int:
-        return max(60, min(shutil.get_terminal_size((100, 24)).columns, 160))
+        return max(60, min(_terminal_size((100, 24)).columns, 160))
+
+
+def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:
+    """As shutil has it: what COLUMNS and LINES say, else the terminal, else this."""
+    try:
+        shown = os.get_terminal_size(sys.__stdout__.fileno()) if sys.__stdout__ is not None else (0, 0)
+    except (AttributeError, ValueError, OSError):  # closed, or no terminal
+        shown = (0, 0)
+    columns, lines = (
+        int(given) if (given := os.environ.get(name, "")).isascii() and given.isdigit() else 0
+        for name in ("COLUMNS", "LINES")
+    )
+    return os.terminal_size((columns or shown[0] or otherwise[0], lines or shown[1] or otherwise[1]))
 
 
 def hide_password(url: str) -> str:

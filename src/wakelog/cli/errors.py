@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
@@ -42,6 +41,8 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
     hint = exc.hint if isinstance(exc, errors.WakelogError) else ""
     if "--json" in args or "--ndjson" in args:
         envelope = {"kind": kind, "message": message, "hint": hint or None, "retryable": isinstance(exc, RETRYABLE)}
+        import json
+
         click.echo(json.dumps({"error": envelope}), err=True)
         return
     from wakelog.cli.text import inert

@@ -9,7 +9,7 @@ import click
 
 
 # Completion reads the store, so it is loaded when a shell asks for it.
-def _places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+def complete_places(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     from wakelog.cli.shell_completion import complete_selector
 
     return list(complete_selector(ctx, param, incomplete))
@@ -23,7 +23,7 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 def place_argument(name: str = "selector", metavar: str = "[SEL]") -> Callable[[Any], Any]:
     """A point or range of a session; without it, the newest session as it is now."""
-    return click.argument(name, metavar=metavar, required=False, default="", shell_complete=_places)
+    return click.argument(name, metavar=metavar, required=False, default="", shell_complete=complete_places)
 
 
 def limit_option(
@@ -41,7 +41,7 @@ def limit_option(
 session_argument = click.argument("session", required=False, default="", shell_complete=complete_names)
 named_session = click.argument("session", shell_complete=complete_names)
 at_option = click.option(
-    "--at", default="", metavar="SEL", shell_complete=_places, help="Show it as it was at that point."
+    "--at", default="", metavar="SEL", shell_complete=complete_places, help="Show it as it was at that point."
 )
 why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")

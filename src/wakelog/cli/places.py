@@ -6,7 +6,6 @@ near it.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 import sys
@@ -116,6 +115,8 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
             kind="ambiguous-session",
             hint="give more of the name",
         )
+    import difflib
+
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     raise NotFoundError(
         f"there is no session {name!r}",
@@ -345,6 +346,8 @@ def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> N
     if not known and isinstance(document, dict) and token in document.get("data", {}):
         return NotFoundError(f"there is no {key} in the state", kind="key-not-found", hint=f"try /data{key}")
     if isinstance(node, dict):
+        import difflib
+
         near = difflib.get_close_matches(token, list(node)[:5000], 3) or list(node)[:6]
         there = ", ".join(f"{known}/{escape(name)}" for name in near) or "it is empty"
     elif isinstance(node, list):

@@ -6,17 +6,17 @@ Completion must never fail and never wait: whatever goes wrong, nothing is offer
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from wakelog.cli.quick_completion import CHECKPOINT, MANY, MARKS, about
+
 if TYPE_CHECKING:
     from wakelog.model.records import Head
 
-MANY = 50
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -25,10 +25,11 @@ def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from wakelog.store import open as open_store
-        from wakelog.store.url import default_url
+        from wakelog.store.url import chosen_url, default_url, user_store
 
         with contextlib.suppress(Exception):
-            url = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _store_at(ctx) or default_url()
+            named = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _store_at(ctx)
+            url = named or chosen_url() or user_store(must_exist=True) or default_url()
             with open_store(url, create=False) as store:
                 return list(offer(store, ctx, incomplete))[:MANY]
         return []
@@ -54,9 +55,7 @@ def _sessions(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Compl
 
 
 def _about(head: Head) -> str:
-    from wakelog.cli.text import age, counted
-
-    return f"{head.status}, {counted(head.turn, 'turn')}, {age(head.at, time.time_ns() // 1000)}"
+    return about(head.status, head.turn, head.at)
 
 
 def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
@@ -64,9 +63,7 @@ def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Comp
     name, at, typed = incomplete.partition("@")
     if not at:
         yield from _sessions(store, ctx, incomplete)
-        for place in _places(store, ctx):
-            if place.value.startswith(incomplete):
-                yield place
+        yield from _places(store, ctx, incomplete)
         return
     session = _session(store, ctx, name)
     for turn in range(session.head.turn, 0, -1):
@@ -84,12 +81,15 @@ def _said(session: Any, turn: int) -> str:
     return fit(str(first.body.get("input") or ""), 40)
 
 
-def _places(store: Any, ctx: click.Context) -> Iterator[CompletionItem]:
-    state = _session(store, ctx, "").log.state()
-    for name, seq in state["checkpoints"].items():
-        yield CompletionItem(f"cp:{name}", help=f"e{seq}")
-    for word in ("first-error", "last-error", "last-user", "last-tool"):
-        yield CompletionItem(word)
+def _places(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    session = _session(store, ctx, "")
+    if CHECKPOINT.startswith(incomplete[:3]):  # else the state, which may be large, is not needed
+        for name, seq in session.log.state()["checkpoints"].items():
+            if f"{CHECKPOINT}{name}".startswith(incomplete):
+                yield CompletionItem(f"{CHECKPOINT}{name}", help=f"e{seq}")
+    for word in MARKS:
+        if word.startswith(incomplete):
+            yield CompletionItem(word)
 
 
 def _checkpoints(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:

@@ -7,7 +7,6 @@ shown as visible signs and never reach the terminal as themselves.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import re
 import sys
@@ -76,7 +75,13 @@ def _visible(match: re.Match[str]) -> str:
 def inert_json(text: str) -> str:
     """JSON that says the same with hostile characters, and those stdout cannot write, as escapes."""
     unsafe = _HOSTILE if "utf" in (sys.stdout.encoding or "").lower() else _BEYOND_ASCII
-    return unsafe.sub(lambda m: json.dumps(m[0])[1:-1], text)
+    return unsafe.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    import json
+
+    return json.dumps(match[0])[1:-1]
 
 
 def width(text: str) -> int:

@@ -8,9 +8,9 @@ from wakelog.errors import InvalidInputError
 
 FOREVER, UNLIMITED = "forever", "unlimited"
 
-_AGE = re.compile(r"(\d+)\s*(m|h|d|w|y)")
-_INTERVAL = re.compile(r"(\d+)\s*(s|m|h|d)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?", re.IGNORECASE)
+_AGE = r"(\d+)\s*(m|h|d|w|y)"
+_INTERVAL = r"(\d+)\s*(s|m|h|d)"
+_SIZE = r"(?i)(\d+(?:\.\d+)?)\s*(B|KB|MB|GB|TB)?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -19,7 +19,7 @@ def parse_age(text: str) -> int | None:
     """Microseconds, or None for `forever`."""
     if text.strip().lower() == FOREVER:
         return None
-    match = _AGE.fullmatch(text.strip().lower())
+    match = re.fullmatch(_AGE, text.strip().lower())
     if match is None:
         raise InvalidInputError(f"{text!r} is not an age", kind="bad-age", hint=f"use 90d, 12w, 1y or {FOREVER}")
     return int(match[1]) * _SECONDS[match[2]] * 1_000_000
@@ -27,7 +27,7 @@ def parse_age(text: str) -> int | None:
 
 def parse_interval(text: str) -> float:
     """Seconds between two rounds of something that goes on, or until it stops."""
-    match = _INTERVAL.fullmatch(text.strip().lower())
+    match = re.fullmatch(_INTERVAL, text.strip().lower())
     if match is None or not int(match[1]):
         raise InvalidInputError(f"{text!r} is not a length of time", kind="bad-interval", hint="use 30s, 10m, 1h or 1d")
     return float(int(match[1]) * _SECONDS[match[2]])
@@ -37,7 +37,7 @@ def parse_size(text: str) -> int | None:
     """Bytes (1 KB is 1,000), or None for `unlimited`."""
     if text.strip().lower() == UNLIMITED:
         return None
-    match = _SIZE.fullmatch(text.strip())
+    match = re.fullmatch(_SIZE, text.strip())
     if match is None:
         raise InvalidInputError(f"{text!r} is not a size", kind="bad-size", hint=f"use 500MB, 20GB or {UNLIMITED}")
     return int(float(match[1]) * _BYTES[(match[2] or "").upper()])

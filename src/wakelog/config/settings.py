@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from wakelog.config.amounts import FOREVER, UNLIMITED, parse_age, parse_size
+from wakelog.config.folders import user_folder
 from wakelog.config.guards import NEVER_US, Guards
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.errors import InvalidInputError
@@ -233,9 +234,7 @@ def user_file(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     if named := environ.get("WAKELOG_CONFIG"):
         return Path(named).expanduser()
-    from platformdirs import user_config_path
-
-    return user_config_path("wakelog", appauthor=False) / "config.toml"
+    return Path(user_folder("config")) / "config.toml"
 
 
 def project_file(cwd: Path | None = None) -> Path | None:

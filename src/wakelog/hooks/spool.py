@@ -42,6 +42,8 @@ BEGINNINGS = (b'"SessionStart"', b'"UserPromptSubmit"', b'"BeforeAgent"')
 CALLS = (b'"PreToolUse"', b'"PostToolUse', b'"BeforeTool"', b'"AfterTool"')
 GAP_SLOT, GAP_SLOTS = 64, 64
 VERSION = b"w1"
+TAKEN = ".taken"
+"""How the name of a file ends that was taken away from the hooks (spool_files.py)."""
 
 
 def data_folder() -> str:
@@ -56,6 +58,15 @@ def data_folder() -> str:
 
 def spool_folder() -> str:
     return os.path.join(data_folder(), "spool")
+
+
+def is_waiting() -> bool:
+    """Whether there is anything to take in. Cheap: every command asks."""
+    try:
+        with os.scandir(spool_folder()) as found:
+            return any(each.name.endswith((".log", TAKEN)) for each in found)
+    except OSError:
+        return False
 
 
 def run_hook(args: Sequence[str]) -> None:

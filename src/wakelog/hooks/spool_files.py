@@ -23,9 +23,9 @@ import msgspec
 
 from wakelog.atomic_file import atomic_file
 from wakelog.hooks import spool
+from wakelog.hooks.spool import TAKEN
 from wakelog.model.json_fields import text_in
 
-TAKEN = ".taken"
 WAIT_S = 2.0
 _CUT_FIELDS = ("session_id", "transcript_path", "cwd", "hook_event_name", "tool_name", "tool_use_id")
 
@@ -72,15 +72,6 @@ class Gaps(msgspec.Struct, frozen=True):
     count: int
     newest: tuple[tuple[int, str, str], ...] = ()
     """Time, agent and reason of each, the last first."""
-
-
-def is_waiting() -> bool:
-    """Whether there is anything to take in. Cheap: every command asks."""
-    try:
-        with os.scandir(spool.spool_folder()) as found:
-            return any(each.name.endswith((".log", TAKEN)) for each in found)
-    except OSError:
-        return False
 
 
 def waiting_bytes() -> int:

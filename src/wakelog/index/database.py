@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -340,6 +339,8 @@ def _make(db: apsw.Connection) -> None:
             db.execute(_SCHEMA.read_text(encoding="utf-8")).fetchall()
             # Others tell by this number whether the tables they know are still where they were. Counted from the
             # beginning it would be the same as before the reset.
+            import random
+
             db.pragma("schema_version", random.randrange(1 << 20, 1 << 30))
             db.pragma("application_id", APPLICATION_ID)
             db.pragma("user_version", SCHEMA_VERSION)

@@ -14,14 +14,12 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar, cast
 
 import msgspec
 
-from wakelog.index import search
 from wakelog.index import statements as st
 from wakelog.index.connection import as_rows, small
-from wakelog.index.costs import costs_of
 from wakelog.index.results import (
     Costs,
     DecisionInfo,
@@ -36,12 +34,14 @@ from wakelog.index.results import (
     ToolInfo,
     TurnInfo,
 )
-from wakelog.index.rollups import Rollup, roll_up, totals_of
 from wakelog.index.scope import check_limit, scope_of
 from wakelog.index.statements import IndexMoment
-from wakelog.index.turns import turns_of
 from wakelog.model.ids import SessionId, root_of
-from wakelog.model.totals import SessionTotals
+
+if TYPE_CHECKING:
+    # What a question needs to be answered is loaded by the first that is asked.
+    from wakelog.index.rollups import Rollup
+    from wakelog.model.totals import SessionTotals
 
 Number = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 """A number that fits into a database's integer."""
@@ -131,6 +131,8 @@ class AskTurns(IndexQuestion, frozen=True):
     limit: Number = 50
 
     def __call__(self, reading: IndexMoment) -> Page[TurnInfo]:
+        from wakelog.index.turns import turns_of
+
         scope = scope_of(
             reading.db, self.session, last_turns=self.last_turns, rewound=self.rewound, lineage=self.lineage
         )
@@ -264,6 +266,8 @@ class AskCosts(IndexQuestion, frozen=True):
     utc: bool = True
 
     def __call__(self, reading: IndexMoment) -> Costs:
+        from wakelog.index.costs import costs_of
+
         return costs_of(
             reading, self.sessions, by=self.by, turns=self.turns, since=self.since, until=self.until, utc=self.utc
         )
@@ -281,6 +285,8 @@ class AskRollup(IndexQuestion, frozen=True):
     utc: bool = True
 
     def __call__(self, reading: IndexMoment) -> Rollup:
+        from wakelog.index.rollups import roll_up
+
         return roll_up(
             reading,
             by=self.by,
@@ -298,6 +304,8 @@ class AskTotals(IndexQuestion, frozen=True):
     session: str
 
     def __call__(self, reading: IndexMoment) -> SessionTotals:
+        from wakelog.index.rollups import totals_of
+
         return totals_of(reading, self.session)
 
 
@@ -317,27 +325,12 @@ class AskSearch(IndexQuestion, frozen=True):
         return root_of(SessionId(self.session)) if self.session is not None else ""
 
     def __call__(self, reading: IndexMoment) -> Page[Hit]:
+        from wakelog.index import search
+
         scope = None if self.session is None else scope_of(reading.db, self.session, rewound=True)
         limit = check_limit(self.limit)
         hits = search.find(reading.db, self.text, scope, self.kind, self.since or 0, limit, reading.texts)
         return Page(tuple(hits), reading.as_of)
-
-
-QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
-    "files-modified": (AskFilesModified, Page[ModifiedFile]),
-    "decisions": (AskDecisions, Page[DecisionInfo]),
-    "errors": (AskErrors, Page[ErrorInfo]),
-    "tools": (AskTools, Page[ToolInfo]),
-    "turns": (AskTurns, Page[TurnInfo]),
-    "events": (AskEvents, Page[EventInfo]),
-    "sessions": (AskSessions, Page[SessionInfo]),
-    "session-counts": (AskSessionCounts, SessionCounts),
-    "costs": (AskCosts, Costs),
-    "rollup": (AskRollup, Rollup),
-    "totals": (AskTotals, SessionTotals),
-    "search": (AskSearch, Page[Hit]),
-}
-"""Each question and its type of answer, by its name in a server's routes."""
 
 
 PAGE = 1000

@@ -21,7 +21,6 @@ from wakelog.index.costs import day_of, of_quarter, own_costs
 from wakelog.index.results import AsOf
 from wakelog.index.rows import OPEN_END
 from wakelog.index.statements import IndexMoment
-from wakelog.model.plots import bars, columns
 from wakelog.model.totals import MODEL, PHASES, SessionTotals
 
 LEVELS = ("turn", "phase", "session", "project", "day")
@@ -103,6 +102,8 @@ class Rollup(msgspec.Struct, frozen=True):
 
     def svg(self, measure: str = "calls") -> str:
         """A picture: one bar a group, by `calls` or another of its numbers; `took` draws how long calls took."""
+        from wakelog.model.plots import bars, columns
+
         if measure == "took":
             return columns(f"calls by duration, {self.total.calls:,} in all", _took_columns(self.total.took))
         if measure not in MEASURES:

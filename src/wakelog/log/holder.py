@@ -19,7 +19,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import secrets
 import sys
 import threading
 import weakref
@@ -108,7 +107,7 @@ class TurnHold:
     def __init__(self, log: Log) -> None:
         pid = os.getpid()
         self.log = log
-        self.holder = TurnHolder(pid, _host(), _machine(), _born_here(pid), now_us(), secrets.token_hex(3))
+        self.holder = TurnHolder(pid, _host(), _machine(), _born_here(pid), now_us(), os.urandom(3).hex())
         self.text = str(self.holder)
         self._until = self.holder.since + int(TTL_S * 1e6)
         _pulse.add(self)

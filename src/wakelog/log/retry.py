@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -39,5 +38,7 @@ def next_try(tries: int, refused: ConflictError, session: SessionId, what: str) 
             f"session {session} is too busy {what}: other writers came first {TRIES} times in a row", kind="too-busy"
         ) from None
     if tries > _EAGER:
+        import random  # seldom needed, and slow to load
+
         time.sleep(random.uniform(0, 0.002 * min(tries, 50)))
     return tries + 1

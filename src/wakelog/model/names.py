@@ -24,8 +24,8 @@ PLACE = (
 )
 """A place, as a regular expression."""
 
-_RESERVED = re.compile(rf"(?:{PLACE})")
-_ODD = re.compile(r"[^A-Za-z0-9_-]+")
+_RESERVED = rf"(?:{PLACE})"
+_ODD = r"[^A-Za-z0-9_-]+"
 _READABLE = 48
 
 
@@ -46,7 +46,7 @@ def check_length(text: str, what: str) -> None:
 
 def is_place(text: str) -> bool:
     """Whether a text is a place in a session, and so no name for one."""
-    return _RESERVED.fullmatch(text) is not None
+    return re.fullmatch(_RESERVED, text) is not None
 
 
 def is_name(text: str) -> bool:
@@ -85,5 +85,5 @@ def name_of_id(id: str) -> str:
     if is_name(id):
         return id
     digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:16]
-    readable = _ODD.sub("-", id).strip("-")[:_READABLE].strip("-")
+    readable = re.sub(_ODD, "-", id).strip("-")[:_READABLE].strip("-")
     return "-".join(part for part in ("session", readable, digest) if part)[:NAME_MAX]

@@ -18,7 +18,7 @@ from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value, check_value
 
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_BASE64 = r"[A-Za-z0-9+/]+={0,2}"
 _BLOCKS = frozenset(
     {
         *("text", "input_text", "output_text", "refusal"),
@@ -27,7 +27,7 @@ _BLOCKS = frozenset(
         *("tool_use", "tool_result", "function_call", "function_call_output"),
     }
 )
-_DATA_URL = re.compile(r"data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)", re.DOTALL)
+_DATA_URL = r"(?s)data:(?P<media>[\w/+.-]+);base64,(?P<data>.+)"
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
@@ -238,9 +238,9 @@ def _image(block: dict[str, Any]) -> Part:
     place = block.get("image_url") or source.get("url") or ""
     url = place.get("url", "") if isinstance(place, dict) else place
     media, data = source.get("media_type"), source.get("data")
-    if isinstance(url, str) and (match := _DATA_URL.fullmatch(url)):
+    if isinstance(url, str) and (match := re.fullmatch(_DATA_URL, url)):
         media, data = match["media"], match["data"]
-    if media in _IMAGES and isinstance(data, str) and _BASE64.fullmatch(data):
+    if media in _IMAGES and isinstance(data, str) and re.fullmatch(_BASE64, data):
         return Image(media=str(media), data=data)
     if isinstance(url, str) and re.fullmatch(r"https?://\S+", url):
         return Image(url=url)

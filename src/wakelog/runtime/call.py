@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import secrets
 import sys
 import time
 from collections.abc import Callable
@@ -127,7 +126,7 @@ class Runtime:
         elif self.turn is not None:
             action = self.turn.action_of(tool.name, digest, inside())
         else:
-            action = f"{tool.name}-{secrets.token_hex(6)}"
+            action = f"{tool.name}-{os.urandom(6).hex()}"
         call = CurrentCall(action, tool.name, key or f"{self.log.id}/{action}")
         return RunningCall(call, given, stored, digest, given.exposure or TRUSTED, has_key=bool(key))
 
@@ -204,7 +203,7 @@ class Runtime:
             key=call.key,
             approval=approval,
             # The runner makes the content this caller's own: two that ask under one commit id are told apart.
-            policy={**policy.stored(), **self._captures(given), "runner": f"{os.getpid()}-{secrets.token_hex(4)}"},
+            policy={**policy.stored(), **self._captures(given), "runner": f"{os.getpid()}-{os.urandom(4).hex()}"},
             params=given.params,
             context_hash=given.context_hash,
             prompt_hash=given.labels.get(PROMPT, ""),

@@ -37,10 +37,11 @@ def model_call(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     context: Any,
-    policy: Policy,
+    policy: Policy | None = None,
     prices: Callable[[], Prices] = built_in,
 ) -> CallRequest:
     """A call of a model client's function, ready to be conducted."""
+    policy = MODEL if policy is None else policy
     said = bind(function, args, kwargs, defaults=False)
     # A client has many defaults that only say "not given", and no value.
     defaults = bind(function, args, kwargs).items()
@@ -101,6 +102,10 @@ def usage_cost(result: Any) -> Cost:
     """The tokens that a model's answer says it used; nothing where it says nothing. What they cost is told by the
     price table, where `session.model` uses this."""
     return token_cost(usage_of(plain(result)))
+
+
+MODEL = Policy(effect="model", cost=usage_cost)
+"""How a model is called where its caller says nothing."""
 
 
 def token_cost(usage: Usage) -> Cost:

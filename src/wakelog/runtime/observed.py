@@ -18,13 +18,10 @@ from wakelog.model.records import EventDraft
 from wakelog.monitors.prices import Prices
 from wakelog.runtime.ambient import TrustMark, inside
 from wakelog.runtime.call import Runtime
-from wakelog.runtime.models import described_call, usage_cost
+from wakelog.runtime.models import MODEL, described_call
 from wakelog.runtime.outcome import Outcome
-from wakelog.runtime.policy import Policy
 from wakelog.runtime.streams import StreamRecord
 from wakelog.runtime.tools import CallRequest, End
-
-_MODEL = Policy(effect="model", cost=usage_cost)
 
 
 def _made_elsewhere() -> None:
@@ -38,7 +35,7 @@ class ObservedCall:
         self, runtime: Runtime, arguments: dict[str, Any], *, prices: Callable[[], Prices], provider: str
     ) -> None:
         given = described_call(
-            runtime.flow, _made_elsewhere, _made_elsewhere, arguments, _MODEL, prices, provider=provider
+            runtime.flow, _made_elsewhere, _made_elsewhere, arguments, MODEL, prices, provider=provider
         )
         given.action = f"{given.tool.name}-{secrets.token_hex(6)}"
         self._runtime = runtime

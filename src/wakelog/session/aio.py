@@ -26,7 +26,7 @@ from wakelog.session.context import SessionContext
 from wakelog.session.files import Files
 from wakelog.session.history import SessionHistory
 from wakelog.session.life import SessionLife
-from wakelog.session.session import MODEL, Session
+from wakelog.session.session import Session
 from wakelog.session.trust import SessionTrust
 
 if TYPE_CHECKING:
@@ -207,12 +207,18 @@ class Aio(AwaitedVerbs):
         return outcome
 
     async def model(
-        self, function: Callable[..., Any], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
+        self,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        context: Any = None,
+        policy: Policy | None = None,
+        **kwargs: Any,
     ) -> Any:
         """Calls an async model client, as `Session.model`."""
         runtime = answering(self._target)
         given = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
-        return unwrapped(await drive_async(runtime.conduct(given)), policy.retry_on)
+        return unwrapped(await drive_async(runtime.conduct(given)), given.tool.policy.retry_on)
 
     async def run_turn(
         self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
@@ -11,14 +12,13 @@ from wakelog.model import events as ev
 from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import EventDraft, Head
-from wakelog.monitors.prices import Prices, built_in
 from wakelog.runtime.ambient import TrustMark
-from wakelog.runtime.call import Runtime
 from wakelog.session.data import DataType
-from wakelog.timeline.selectors import resolve_point
 
 if TYPE_CHECKING:
     from wakelog.index.index import Index
+    from wakelog.monitors.prices import Prices
+    from wakelog.runtime.call import Runtime
 
 S = TypeVar("S")
 FOLLOWED = ("repo", "project", "branch")
@@ -96,7 +96,13 @@ class Base(Generic[S]):
         self.log = log
         self.name = name
         self._data_type: DataType[S] = data_type or DataType()
-        self._runtime = Runtime(log)
+
+    @functools.cached_property
+    def _runtime(self) -> Runtime:
+        """What makes calls and marks events: made when something is recorded."""
+        from wakelog.runtime.call import Runtime
+
+        return Runtime(self.log)
 
     def __str__(self) -> str:
         """Returns the name, or the id where there is none: what a person calls it."""
@@ -119,7 +125,11 @@ class Base(Generic[S]):
 
     def _prices(self) -> Prices:
         """The prices by which model calls are paid for: the store's."""
-        return self.store.prices if self.store is not None else built_in()
+        if self.store is not None:
+            return self.store.prices
+        from wakelog.monitors.prices import built_in
+
+        return built_in()
 
     @property
     def _is_answering(self) -> bool:
@@ -130,7 +140,11 @@ class Base(Generic[S]):
         """Returns the seq of the event at a point: `session.seq("@5")`."""
         if where is None:
             return self.head.seq
-        return where if isinstance(where, int) else resolve_point(self.log, where)
+        if isinstance(where, int):
+            return where
+        from wakelog.timeline.selectors import resolve_point
+
+        return resolve_point(self.log, where)
 
     def _upto(self, where: Where) -> Seq | None:
         """The same, but None stays None: it means "now", and then the kept state is used."""

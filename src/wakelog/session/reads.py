@@ -1,6 +1,6 @@
 """Verbs that read: state, events, messages, diff, blame and why, at any point; and `replay`, which runs code again.
 
-Rooms that few programs need (compare, provenance, replay) are imported inside the verb that uses them.
+Each imports the room that it needs: few programs use many of them.
 """
 
 from __future__ import annotations
@@ -10,29 +10,26 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from wakelog.diff.turn_diff import TurnDiff, turn_diff
-from wakelog.log.reader import Entry
-from wakelog.log.verify import VerifyReport, verify
-from wakelog.model.described import described
-from wakelog.model.document import State
 from wakelog.model.ids import Seq
-from wakelog.model.records import Anchor, Head
 from wakelog.session.base import Base, S, What, Where
-from wakelog.timeline.message_page import read_message_page
-from wakelog.timeline.messages import Message
-from wakelog.timeline.selectors import Point, Range, resolve_change, resolve_range
-from wakelog.timeline.slices import Slice, read_slice
 
 if TYPE_CHECKING:
     from wakelog.context.brief import Brief
     from wakelog.context.token_count import Count
+    from wakelog.diff.turn_diff import TurnDiff
     from wakelog.insight.items import Insight
+    from wakelog.log.reader import Entry
+    from wakelog.log.verify import VerifyReport
+    from wakelog.model.document import State
+    from wakelog.model.records import Anchor, Head
     from wakelog.provenance.why import Why
     from wakelog.replay.call_match import Order
     from wakelog.replay.recorded_runtime import Effects
     from wakelog.replay.replay import Replay
     from wakelog.replay.report import Mode
     from wakelog.session.session import Session
+    from wakelog.timeline.messages import Message
+    from wakelog.timeline.selectors import Point, Range
 
 Side = str | Base[Any] | tuple[Base[Any], str]
 """One side of a comparison: a place in this session ("@5.1", "@3..@7"), a whole session (a fork, or any other), or a
@@ -44,15 +41,22 @@ class SessionReads(Base[S]):
 
     def state(self, at: Where = None) -> State:
         """Returns the typed state at a point, or now."""
+        from wakelog.model.described import described
+        from wakelog.model.document import State
+
         return msgspec.convert(self.log.state(self._upto(at)), described(State))
 
     def events(self, **filters: Any) -> Iterator[Entry]:
         """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`; oldest
         first, or `newest_first`."""
+        from wakelog.timeline.slices import Slice, read_slice
+
         return read_slice(self.log, Slice(**filters))
 
     def __getitem__(self, selector: str) -> Iterator[Entry]:
         """Reads the events of a turn or a range, both ends included: `session["@5"]`, `session["@3..@7"]`."""
+        from wakelog.timeline.selectors import resolve_range
+
         found: Point | Range = resolve_range(self.log, selector)
         return self.log.entries(after=found.first - 1, upto=found.last)
 
@@ -64,6 +68,8 @@ class SessionReads(Base[S]):
 
         With `limit`, only the last ones, and what is older is not read; `before`, the `seq` of the first message of a
         page, gives the page before it."""
+        from wakelog.timeline.message_page import read_message_page
+
         return read_message_page(self.log, self._upto(at), compacted=compacted, limit=limit, before=before)
 
     def diff(self, a: Where = None, b: Where = None, *, other: Base[Any] | None = None) -> TurnDiff:
@@ -74,7 +80,11 @@ class SessionReads(Base[S]):
         since then. With `other`, `b` is a point of that session: a fork, or any other. Where these are two runs as they
         ended, `first_call` is the first call that differs.
         """
+        from wakelog.diff.turn_diff import turn_diff
+
         if b is None and other is None:
+            from wakelog.timeline.selectors import resolve_change
+
             first, last = resolve_change(self.log, a)
             return turn_diff(self.log, first, self.log, last)
         target = other.log if other is not None else self.log
@@ -122,6 +132,8 @@ class SessionReads(Base[S]):
     def verify(self, anchor: Anchor | None = None) -> VerifyReport:
         """Checks every byte, the hash chain, and what is derived from them. With an anchor, it also checks that no
         events were cut off."""
+        from wakelog.log.verify import verify
+
         return verify(self.log, anchor)
 
     def export_bundle(self, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:

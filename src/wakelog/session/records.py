@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -122,6 +121,8 @@ class Records(Base[S]):
         known = self.log.part(part)
         if key in known or self._is_answering:
             return ""
+        import difflib
+
         near = difflib.get_close_matches(key, known, _NEAR) or list(known)[:_NEAR]
         return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
 

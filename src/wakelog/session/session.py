@@ -4,6 +4,9 @@ Each verb makes one durable commit or one read. This file holds turns, calls, th
 forks. Verbs that record one event are in records.py; verbs that only read are in reads.py. Related verbs share a
 namespace: `session.calls`, `.context`, `.files`, `.budget`, `.monitors`, `.trust`, `.life` and `.history`. How bytes
 are stored is known only to the rooms below.
+
+What a verb works with is imported inside it: most programs use a few of them, and a command that looks at a session
+starts without the rest.
 """
 
 from __future__ import annotations
@@ -12,49 +15,46 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, Unpack, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast, get_args, overload
 
 import msgspec
 
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError
-from wakelog.log import Log
 from wakelog.model import events as ev
-from wakelog.model.events import Trust
 from wakelog.model.ids import Seq, fork_id
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import answering, replaying
-from wakelog.runtime.models import model_call, usage_cost
-from wakelog.runtime.outcome import Outcome
-from wakelog.runtime.policy import Policy
-from wakelog.runtime.resume import Resume, check_turn_id, open_turn
-from wakelog.runtime.streams import unwrapped
-from wakelog.runtime.tools import CallRequest, Policies, Tool, bad_arguments, bound, drive, refused, unknown_tool
-from wakelog.runtime.values import revive
 from wakelog.session.base import Base, S, Where, check_text
-from wakelog.session.budget import Monitors, SessionBudget
-from wakelog.session.calls import SessionCalls
-from wakelog.session.context import SessionContext
 from wakelog.session.data import DataType
-from wakelog.session.files import Files
-from wakelog.session.history import SessionHistory
-from wakelog.session.life import SessionLife
-from wakelog.session.notebook import session_html
 from wakelog.session.reads import SessionReads
 from wakelog.session.records import Records
-from wakelog.session.trust import SessionTrust
-from wakelog.session.turn import Turn
-from wakelog.session.undo import Project, Undone, project_of, redo, undo
 from wakelog.state.patch import resolve
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
+    from wakelog.log import Log
+    from wakelog.model.events import Trust
+    from wakelog.runtime.outcome import Outcome
+    from wakelog.runtime.policy import Policy
+    from wakelog.runtime.resume import Resume
+    from wakelog.runtime.tools import CallRequest, Policies
     from wakelog.session.aio import Aio
     from wakelog.session.attempt import Attempt, Errors
+    from wakelog.session.budget import Monitors, SessionBudget
+    from wakelog.session.calls import SessionCalls
+    from wakelog.session.context import SessionContext
+    from wakelog.session.files import Files
+    from wakelog.session.history import SessionHistory
+    from wakelog.session.life import SessionLife
+    from wakelog.session.trust import SessionTrust
+    from wakelog.session.turn import Turn
+    from wakelog.session.undo import Project, Undone
 
 P = ParamSpec("P")
 R = TypeVar("R")
-MODEL = Policy(effect="model", cost=usage_cost)
 
 
 class Session(Records[S], SessionReads[S]):
@@ -70,6 +70,8 @@ class Session(Records[S], SessionReads[S]):
         return f"<session {self} at event {head.seq}, turn @{head.turn}, {head.status}>"
 
     def _repr_html_(self) -> str:
+        from wakelog.session.notebook import session_html
+
         return session_html(self)
 
     @functools.cached_property
@@ -82,41 +84,57 @@ class Session(Records[S], SessionReads[S]):
     @functools.cached_property
     def calls(self) -> SessionCalls:
         """Lists and settles calls: table, approve, deny, reconcile, answer, abandon, recover."""
+        from wakelog.session.calls import SessionCalls
+
         return SessionCalls(self)
 
     @functools.cached_property
     def context(self) -> SessionContext:
         """Manages the model's window: window, evict, restore, pin, compact, expand."""
+        from wakelog.session.context import SessionContext
+
         return SessionContext(self)
 
     @functools.cached_property
     def files(self) -> Files:
         """Records and restores files on disk: capture, modified, diff, restore."""
+        from wakelog.session.files import Files
+
         return Files(self)
 
     @functools.cached_property
     def budget(self) -> SessionBudget:
         """Sets limits and tells what was spent: set, limit, spent, left, cost."""
+        from wakelog.session.budget import SessionBudget
+
         return SessionBudget(self)
 
     @functools.cached_property
     def monitors(self) -> Monitors:
         """Runs rules over recorded events and raises flags: add, flag, clear_flag."""
+        from wakelog.session.budget import Monitors
+
         return Monitors(self)
 
     @functools.cached_property
     def life(self) -> SessionLife:
         """Changes the status and claims the session: pause, unpause, end, cancel, reopen, archive, take_lease."""
+        from wakelog.session.life import SessionLife
+
         return SessionLife(self)
 
     @functools.cached_property
     def history(self) -> SessionHistory:
         """Looks into what was recorded: blame, attempts, compare, bisect, recording, preview_rewind."""
+        from wakelog.session.history import SessionHistory
+
         return SessionHistory(self)
 
     @functools.cached_property
     def trust(self) -> SessionTrust:
         """Traces what was influenced by which source: taint, picture, endorse, invalidate."""
+        from wakelog.session.trust import SessionTrust
+
         return SessionTrust(self)
 
     # Turns
@@ -144,6 +162,9 @@ class Session(Records[S], SessionReads[S]):
         true, and calls are answered from the record. If it was interrupted or failed, this continues it, even when the
         input differs.
         """
+        from wakelog.runtime.resume import Resume, check_turn_id
+        from wakelog.session.turn import Turn
+
         check_text(role, "a message's role")
         if resume not in get_args(Resume):
             raise InvalidInputError(
@@ -168,9 +189,13 @@ class Session(Records[S], SessionReads[S]):
     def run_turn(self, id: str, function: Callable[[Turn[S]], R], user: Value = None, **how: Any) -> R:
         """Runs `function(turn)` in a turn of this id, once. If that turn is already completed, the function is not
         called, and its recorded result is returned. The other keywords are those of `turn`."""
+        from wakelog.runtime.resume import check_turn_id
+
         check_turn_id(id)
         with self.turn(user, id=id, **how) as turn:
             if turn.is_done:
+                from wakelog.runtime.values import revive
+
                 return cast("R", revive(function, turn.result))
             turn.result = result = function(turn)
             return result
@@ -203,6 +228,8 @@ class Session(Records[S], SessionReads[S]):
             return self._begin(turn, *self._opening(started, resume), said)
 
     def _begin(self, turn: Turn[S], started: ev.TurnStarted, resume: Resume, said: list[EventDraft]) -> tuple[int, int]:
+        from wakelog.runtime.resume import open_turn
+
         replay = replaying()
         if replay is not None and replay is not self._runtime:
             replay.meets(self)
@@ -248,6 +275,8 @@ class Session(Records[S], SessionReads[S]):
         The keywords are those of `Policy`: effect, timeout_s, retry, retry_on, backoff_s, key, uncertain, probe,
         approval, trust, source, redact, summary, cost.
         """
+        from wakelog.runtime.policy import Policy
+        from wakelog.runtime.tools import Tool, bound
 
         def decorate(target: Callable[P, R]) -> Callable[P, R]:
             tool = Tool(target, Policy(**policy), name)
@@ -261,6 +290,8 @@ class Session(Records[S], SessionReads[S]):
         outcome, typed. That includes a tool that does not exist (`unknown-tool`) and input that it does not take
         (`bad-arguments`); both are recorded as failed calls. `id`, such as the model's tool-call id, identifies the
         call: asked for again, it is answered from the record."""
+        from wakelog.runtime.tools import drive
+
         given = self._given(tool, input, id)
         if given.tool.is_async:
             raise InvalidInputError(
@@ -270,6 +301,9 @@ class Session(Records[S], SessionReads[S]):
         return outcome
 
     def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> CallRequest:
+        from wakelog.runtime.policy import Policy
+        from wakelog.runtime.tools import CallRequest, Tool, bad_arguments, refused, unknown_tool
+
         if isinstance(tool, str):
             found = self._runtime.tools.get(tool)
             if found is None:
@@ -290,7 +324,13 @@ class Session(Records[S], SessionReads[S]):
         return CallRequest(found, named, functools.partial(found.function, **arguments), action=id)
 
     def model(
-        self, function: Callable[..., R], /, *args: Any, context: Any = None, policy: Policy = MODEL, **kwargs: Any
+        self,
+        function: Callable[..., R],
+        /,
+        *args: Any,
+        context: Any = None,
+        policy: Policy | None = None,
+        **kwargs: Any,
     ) -> R:
         """Calls a model client's function and records model, parameters, usage and a hash of what the model was shown.
         After a crash the recorded answer is returned, so nothing is paid twice.
@@ -302,9 +342,13 @@ class Session(Records[S], SessionReads[S]):
         `context` is the result of `session.context.window()`. Without it, the model counts as having seen everything in
         view.
         """
+        from wakelog.runtime.models import model_call
+        from wakelog.runtime.streams import unwrapped
+        from wakelog.runtime.tools import drive
+
         runtime = answering(self)
         given = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
-        return cast("R", unwrapped(drive(runtime.conduct(given)), policy.retry_on))
+        return cast("R", unwrapped(drive(runtime.conduct(given)), given.tool.policy.retry_on))
 
     # Data
 
@@ -338,13 +382,19 @@ class Session(Records[S], SessionReads[S]):
         """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
         back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept). `roots`
         are the folders to do it in, the project's first; by default where files were captured."""
+        from wakelog.session.undo import undo
+
         return undo(self.log, functools.partial(self._project, force, roots) if files else None)
 
     def redo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
         """Takes back the newest undo, as long as nothing else was rewound since; repeated, walks forward."""
+        from wakelog.session.undo import redo
+
         return redo(self.log, functools.partial(self._project, force, roots) if files else None)
 
     def _project(self, force: bool, roots: Sequence[str]) -> Project:
+        from wakelog.session.undo import project_of
+
         return msgspec.structs.replace(project_of(self.log, self._runtime.capture, roots), force=force)
 
     # Forks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import IO, TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
 
 from msgspec import structs
 
@@ -25,12 +25,13 @@ from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.base import GitPlace
 from wakelog.session.data import LABEL, DataType, Migrations, bring_forward, initial
-from wakelog.store.keywords import ResumeKeywords, SessionKeywords
 from wakelog.store.new_ids import new_root_id
 from wakelog.store.questions import StoreQuestions
 from wakelog.store.url import default_url, open_engine
 
 if TYPE_CHECKING:
+    from typing import Unpack
+
     from wakelog.encryption.key_ring import MasterKey
     from wakelog.index.index import Index
     from wakelog.log.reader import Entry
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from wakelog.store.encryption import StoreEncryption
     from wakelog.store.erasure import Erasure
     from wakelog.store.git import StoreGit
+    from wakelog.store.keywords import ResumeKeywords, SessionKeywords
 
 S = TypeVar("S")
 PAGE = 1000

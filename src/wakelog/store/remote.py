@@ -13,13 +13,57 @@ import msgspec
 from wakelog.engine import Engine
 from wakelog.engines.remote import RemoteEngine
 from wakelog.index.index import Index, Progress
-from wakelog.index.questions import QUESTIONS, IndexQuestion
-from wakelog.index.results import Table
+from wakelog.index.questions import (
+    AskCosts,
+    AskDecisions,
+    AskErrors,
+    AskEvents,
+    AskFilesModified,
+    AskRollup,
+    AskSearch,
+    AskSessionCounts,
+    AskSessions,
+    AskTools,
+    AskTotals,
+    AskTurns,
+    IndexQuestion,
+)
+from wakelog.index.results import (
+    Costs,
+    DecisionInfo,
+    ErrorInfo,
+    EventInfo,
+    Hit,
+    ModifiedFile,
+    Page,
+    SessionCounts,
+    SessionInfo,
+    Table,
+    ToolInfo,
+    TurnInfo,
+)
+from wakelog.index.rollups import Rollup
 from wakelog.index.statements import IndexMoment
 from wakelog.knowledge.questions import KNOWLEDGE
+from wakelog.model.totals import SessionTotals
 from wakelog.patterns.questions import PATTERNS
 
-ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {**QUESTIONS, **KNOWLEDGE, **PATTERNS}
+ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
+    "files-modified": (AskFilesModified, Page[ModifiedFile]),
+    "decisions": (AskDecisions, Page[DecisionInfo]),
+    "errors": (AskErrors, Page[ErrorInfo]),
+    "tools": (AskTools, Page[ToolInfo]),
+    "turns": (AskTurns, Page[TurnInfo]),
+    "events": (AskEvents, Page[EventInfo]),
+    "sessions": (AskSessions, Page[SessionInfo]),
+    "session-counts": (AskSessionCounts, SessionCounts),
+    "costs": (AskCosts, Costs),
+    "rollup": (AskRollup, Rollup),
+    "totals": (AskTotals, SessionTotals),
+    "search": (AskSearch, Page[Hit]),
+    **KNOWLEDGE,
+    **PATTERNS,
+}
 """Every question that an index answers, by its name in a server's routes, with its type of answer."""
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in ALL_QUESTIONS.items()}
 

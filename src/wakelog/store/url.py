@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from wakelog.engine import Engine
-from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import InvalidInputError, UnsupportedError
 
 DEFAULT_FOLDER = ".wakelog"
@@ -47,6 +46,8 @@ def user_store(*, must_exist: bool = False) -> str:
 def open_engine(url: str, create: bool, key: str = "") -> Engine:
     """The engine that a URL or path names."""
     if url in ("memory:", "memory://"):
+        from wakelog.engines.memory import MemoryEngine
+
         return MemoryEngine()
     scheme, separator, rest = url.partition("://")
     if scheme in ("http", "https") and separator:

@@ -32,10 +32,11 @@ from wakelog.model.names import PLACE, WORDS
 from wakelog.model.records import Head
 from wakelog.timeline.points import accepted, attempts_of, seq_at_time, walk_back
 
-_SELECTOR = re.compile(rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?")
-_BY_ITSELF = re.compile(r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS))
+# Patterns are compiled when they are used first: most commands need none.
+_SELECTOR = rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?"
+_BY_ITSELF = r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS)
 """Places that something happened at, as opposed to those that only look at the state then."""
-_AGO = re.compile(r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?")
+_AGO = r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
@@ -59,7 +60,7 @@ Point = Range
 
 def parse_selector(text: str) -> Selector:
     """Takes a selector apart. What has no point in it is the name of a session."""
-    match = _SELECTOR.fullmatch(text)
+    match = re.fullmatch(_SELECTOR, text)
     if match and (match["joint"] or match["first"].startswith("@") or not match["session"]):
         return Selector(match["session"], match["first"], match["last"] or "")
     if "@" in text or ".." in text:
@@ -114,7 +115,7 @@ def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
         attempt = attempts_of(log, turn, head)[-1]
         return attempt.first - 1, attempt.last
     found = _resolve(log, text, head)
-    if found.last == 0 or not _BY_ITSELF.fullmatch(text):
+    if found.last == 0 or not re.fullmatch(_BY_ITSELF, text):
         return found.last, head.seq
     return found.first - 1, found.last
 
@@ -221,7 +222,7 @@ def _is(entry: Entry, what: str) -> bool:
 def parse_time(text: str, now_us: int) -> int:
     """A time in microseconds: "2h ago", "10m", "today", "yesterday", "now", or ISO 8601 (local when it has no zone)."""
     text = text.strip().strip("\"'")
-    if match := _AGO.fullmatch(text):
+    if match := re.fullmatch(_AGO, text):
         return now_us - int(match[1]) * _SECONDS[match[2]] * 1_000_000
     local = dt.datetime.fromtimestamp(now_us / 1e6).astimezone()
     if text == "now":

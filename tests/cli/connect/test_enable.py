@@ -11,7 +11,7 @@ from tests.cli.conftest import Cli
 from tests.hooks.conversation import CLAUDE, claude, spooled
 from wakelog.cli.background_intake import background_intake
 from wakelog.hooks import agents
-from wakelog.hooks.spool_files import is_waiting
+from wakelog.hooks.spool import is_waiting
 
 NAME = "claude-0a1b2c3d"
 

@@ -7,6 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
+from wakelog.cli.command_table import offered
 from wakelog.cli.context import CommandContext, common
 
 SHELLS = ("bash", "zsh", "fish")
@@ -18,10 +19,7 @@ _HOW = {
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    from wakelog.cli.app import SECTIONS
-
-    about = {name: text for section in SECTIONS.values() for name, (_, text) in section.items()}
-    return [CompletionItem(name, help=text) for name, text in about.items() if name.startswith(incomplete)]
+    return [CompletionItem(name, help=text) for name, text in offered(incomplete)]
 
 
 @click.command("help")

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.options import at_option
+from wakelog.cli.options import at_option, complete_places
 from wakelog.cli.render.sessions import handle, pending_text, plain_session, status_words
 from wakelog.cli.render.values import text_of
-from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, width
 from wakelog.model.values import Value
 
@@ -23,7 +22,7 @@ _SHOWN = 8
 
 
 @click.command("status")
-@click.argument("session", required=False, default="", shell_complete=complete_selector)
+@click.argument("session", required=False, default="", shell_complete=complete_places)
 @at_option
 @common
 def status_command(ctx: CommandContext, session: str, at: str) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -208,6 +207,8 @@ class BusyHandler:
     def __call__(self, times_called: int) -> bool:
         if times_called == 0:
             self._since = time.monotonic()
+        import random  # seldom needed, and slow to load
+
         time.sleep(random.uniform(0.0002, 0.001))
         return time.monotonic() - self._since < BUSY_S
 

@@ -38,7 +38,6 @@ from wakelog.engine import (
 from wakelog.engines.sqlite import fork_safety, migrations, tables
 from wakelog.engines.sqlite.connection import is_there, make_folder, refuse_network, translate
 from wakelog.engines.sqlite.group_commit import Bell, Group, GroupedAppend
-from wakelog.engines.sqlite.inspection import findings, integrity_faults, session_faults, session_ids, tidied
 from wakelog.engines.sqlite.pool import Pool
 from wakelog.engines.sqlite.rows import PackedCommit, from_row, pack
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError
@@ -445,23 +444,33 @@ class SqliteEngine:
 
     def inspect(self) -> Iterator[StoreFinding]:
         self._check_process()
+        from wakelog.engines.sqlite.inspection import findings
+
         return findings(self.path, vfs=self._vfs)
 
     def tidy(self) -> int:
+        from wakelog.engines.sqlite.inspection import tidied
+
         return self._transact(tidied)
 
     def session_ids(self) -> Sequence[SessionId]:
+        from wakelog.engines.sqlite.inspection import session_ids
+
         return self._read(session_ids)
 
     def last_sound(self, session: SessionId) -> Head | None:
         return self._read(lambda db: tables.last_sound(db, self._require(db, session), session))
 
     def faults(self, session: SessionId) -> Sequence[str]:
+        from wakelog.engines.sqlite.inspection import session_faults
+
         return self._read(lambda db: session_faults(db, self._require(db, session), session))
 
     def check(self) -> list[str]:
         """What is wrong with the file and readers cannot tell, because they would only find less."""
         self._check_process()
+        from wakelog.engines.sqlite.inspection import integrity_faults
+
         return integrity_faults(self.path, vfs=self._vfs)
 
     def settings(self) -> dict[str, Any]:

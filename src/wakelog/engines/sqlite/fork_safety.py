@@ -13,7 +13,6 @@ stores it belongs to.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import threading
 import time
@@ -100,6 +99,8 @@ def watch(holder: ConnectionHolder) -> None:
 
 def leak(values: Iterable[object]) -> None:
     """Keeps objects from ever being deallocated, even when the interpreter ends."""
+    import ctypes  # for a child that has connections of its parent
+
     for value in values:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 

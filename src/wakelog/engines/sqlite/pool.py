@@ -8,11 +8,10 @@ interrupt could leave the end of one until its exception is forgotten: it would 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -37,8 +36,8 @@ class Pool:
         self._readers: list[apsw.Connection] = []
         self._writer: apsw.Connection | None = None
         self._is_closed = False
-        self._moved = ctypes.c_int()
-        self._moved_at = ctypes.addressof(self._moved)
+        self._moved: Any = None
+        self._moved_at = 0
         with forking.gate.inside():
             self._writer = self._connect(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
@@ -134,6 +133,11 @@ class Pool:
     def _has_moved(self) -> bool:
         """Whether the store is no longer where it was opened. SQLite asks the system in a third of the time."""
         writer = self._writer
+        if not self._moved_at:
+            import ctypes  # for who writes
+
+            self._moved = ctypes.c_int()
+            self._moved_at = ctypes.addressof(self._moved)
         if writer is not None and writer.file_control("main", _HAS_MOVED, self._moved_at):
             return bool(self._moved.value)
         return self._find_place() != self._place
