@@ -99,10 +99,10 @@ class Base(Generic[S]):
 
     @functools.cached_property
     def _runtime(self) -> Runtime:
-        """What makes calls and marks events: made when something is recorded."""
+        """What makes calls and marks events: made when something is recorded, once for all threads."""
         from wakelog.runtime.call import Runtime
 
-        return Runtime(self.log)
+        return self.__dict__.setdefault("_runtime", Runtime(self.log))  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
         """Returns the name, or the id where there is none: what a person calls it."""
