@@ -55,8 +55,13 @@ class Standing(msgspec.Struct, frozen=True):
 
 def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     """Reads a session's head and state; O(state), whatever the length of the history."""
+    with session.log.one_look():
+        return _standing(session, at)
+
+
+def _standing(session: Session[Any], at: Seq | None) -> Standing:
     head = session.head
-    document = session.log.state(session.seq(at))
+    document = _document(session, head) if at is None else session.log.state(at)
     holder = session.log.living_holder() if at is None else ""
     when = _happened(session, at or head.seq, head.at)
     if document["flags"]:
@@ -64,6 +69,13 @@ def standing(session: Session[Any], at: Seq | None = None) -> Standing:
     is_over = any(use.is_reached for use in session.budget.spent(at))
     needs = _needs(document, holder, session.log.clock() - when, is_over)
     return Standing(head, at or head.seq, when, document, holder, needs)
+
+
+def _document(session: Session[Any], head: Head) -> dict[str, Value]:
+    """The state at the head; mostly that is the newest one, which takes one question less."""
+    log = session.log
+    seq, document = log.now() if not log.even_damaged else (0, {})
+    return document if seq == head.seq else log.state(head.seq)
 
 
 def _happened(session: Session[Any], seq: Seq, otherwise: int) -> int:
