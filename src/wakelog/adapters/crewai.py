@@ -69,10 +69,6 @@ class _InStore(BaseModel):
         super().__init__(**kwargs)
         self._logs = HeldLogs(store if isinstance(store, Store) else self.url or None, FLOWS)
 
-    @property
-    def _store(self) -> Store:
-        return self._logs.store
-
 
 class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  # Any where it is not installed
     """Keeps the state of flows in a store."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakelog.adapters.ownership import is_foreign, refuse_foreign
-from wakelog.adapters.stores import Place, store_at
+from wakelog.adapters.stores import InStore, Place
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
@@ -34,12 +34,12 @@ class HeldLog:
         self.memory: Any = None
 
 
-class HeldLogs:
+class HeldLogs(InStore):
     """Opens logs of one framework by name, and keeps them. A session of that name that is not the framework's is
     refused (ownership.py)."""
 
     def __init__(self, place: Place, framework: str) -> None:
-        self.store, self._is_own = store_at(place)
+        super().__init__(place)
         self._framework = framework
         self._kept: OrderedDict[str, HeldLog] = OrderedDict()
         self._lock = threading.Lock()
@@ -102,11 +102,6 @@ class HeldLogs:
         self.drop(name)
         self.store.delete(Session(held.log, name=name), why=why)
         return True
-
-    def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        if self._is_own:
-            self.store.close()
 
     def _is_there(self, held: HeldLog) -> bool:
         try:

@@ -7,15 +7,28 @@ refused. A session in which nothing has happened yet is nobody's: the first adap
 
 from __future__ import annotations
 
+from typing import Any
+
 from wakelog.errors import InvalidInputError
 from wakelog.log import Log
 from wakelog.model import events as ev
+from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
+from wakelog.session import Session
+from wakelog.store import Store
 
 _BLANK = frozenset({"session.opened", "labels.set", "budget.set", "goal.set"})
 """What may be in a session in which nothing has happened yet."""
 _BLANK_MAX = 8
 ELSEWHERE = "use another id, or another store"
+
+
+def own_session(store: Store, framework: str, id: str, **labels: str) -> Session[Any]:
+    """The session of a framework's id, opened where there is none, with the labels that say something."""
+    told = {label: value for label, value in labels.items() if value}
+    session = store.session(name_of_id(id), agent=framework, labels={"framework": framework, **told})
+    refuse_foreign(session.log, framework)
+    return session
 
 
 def refuse_foreign(log: Log, framework: str, *, is_written: bool = True) -> None:

@@ -24,25 +24,24 @@ from wakelog.adapters.claude_agent.transcript import (
     project_prefix,
 )
 from wakelog.adapters.item_log import ItemLog
-from wakelog.adapters.stores import Place, store_at
+from wakelog.adapters.stores import InStore, Place
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import as_dict
 from wakelog.model.records import Head
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
-from wakelog.store import Store
 
 OPEN_MAX = 64
 """Transcripts that are kept at hand; one that was put away is read again."""
 
 
-class WakelogSessionStore:
+class WakelogSessionStore(InStore):
     """Give it to `ClaudeAgentOptions(session_store=…)`. Several processes may use the same store."""
 
     def __init__(self, store: Place = None) -> None:
         """`store` is an open store, or a url as for `wakelog.open`."""
-        self._store, self._owns_store = store_at(store)
+        super().__init__(store)
         self._open: OrderedDict[TranscriptKey, KeyedTranscript] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -72,7 +71,7 @@ class WakelogSessionStore:
         def listed() -> list[Any]:
             found = []
             for head in self._heads(project_key):
-                data = self._store.resume(head.session).log.state()["data"].get(SUMMARY)
+                data = self.store.resume(head.session).log.state()["data"].get(SUMMARY)
                 told = {"session_id": self._session_id(project_key, head), "mtime": _milliseconds(head)}
                 found.append({**told, "data": as_dict(data)})
             return found
@@ -87,7 +86,7 @@ class WakelogSessionStore:
         """The subpaths of a session's sub-agents."""
 
         def listed() -> list[str]:
-            found = (self._store.resume(head.session).log.part("labels") for head in self._subs(key_of(key)))
+            found = (self.store.resume(head.session).log.part("labels") for head in self._subs(key_of(key)))
             return [str(labels["subpath"]) for labels in found if "subpath" in labels]
 
         return await in_thread(listed)
@@ -96,21 +95,12 @@ class WakelogSessionStore:
 
     def session(self, key: Any) -> Session[Any]:
         """The wakelog session of a transcript: for diff, why, rewind and every other verb."""
-        return self._store.resume(key_of(key).name)
+        return self.store.resume(key_of(key).name)
 
     def opened(self, key: Any) -> Session[Any]:
         """The same, opened where it is not there yet: for a hook, which comes before the transcript."""
         with self._lock:
             return self._transcript(key_of(key)).open()
-
-    @property
-    def store(self) -> Store:
-        return self._store
-
-    def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        if self._owns_store:
-            self._store.close()
 
     # Inside
 
@@ -132,7 +122,7 @@ class WakelogSessionStore:
     def _transcript(self, key: TranscriptKey) -> KeyedTranscript:
         found = self._open.get(key)
         if found is None or (found.session is not None and found.session.status == "deleted"):
-            found = self._open[key] = KeyedTranscript(self._store, key)
+            found = self._open[key] = KeyedTranscript(self.store, key)
             while len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
@@ -150,9 +140,9 @@ class WakelogSessionStore:
         return data
 
     def _load(self, key: TranscriptKey) -> list[Any] | None:
-        if not self._store.is_open(key.name):
+        if not self.store.is_open(key.name):
             return None
-        log = ItemLog(self._store.resume(key.name), FORMAT)
+        log = ItemLog(self.store.resume(key.name), FORMAT)
         log.refresh()
         # What the person went back from in the program is a branch of the transcript, and stays beside the rest. What
         # was rewound here since the last entry is left out.
@@ -164,23 +154,23 @@ class WakelogSessionStore:
         with self._lock:
             subs = [] if key.subpath else list(self._subs(key))
             for head in subs:
-                self._store.delete(self._store.resume(head.session))
-            if self._store.is_open(key.name):
-                self._store.delete(self._store.resume(key.name))
+                self.store.delete(self.store.resume(head.session))
+            if self.store.is_open(key.name):
+                self.store.delete(self.store.resume(key.name))
             self._open.clear()
 
     def _subs(self, key: TranscriptKey) -> Iterator[Head]:
-        return (head for head in self._store.sessions() if head.name.startswith(f"{key.name}+"))
+        return (head for head in self.store.sessions() if head.name.startswith(f"{key.name}+"))
 
     def _heads(self, project: str) -> Iterator[Head]:
         front = project_prefix(project)
-        return (head for head in self._store.sessions() if head.name.startswith(front) and "+" not in head.name)
+        return (head for head in self.store.sessions() if head.name.startswith(front) and "+" not in head.name)
 
     def _session_id(self, project: str, head: Head) -> str:
         word = head.name.removeprefix(project_prefix(project))
         if "~" not in word:
             return word
-        return str(self._store.resume(head.session).log.part("labels").get("session_id", ""))
+        return str(self.store.resume(head.session).log.part("labels").get("session_id", ""))
 
 
 def key_of(key: Any) -> TranscriptKey:

@@ -14,22 +14,21 @@ from agents.memory import SessionSettings
 from agents.tracing import get_current_trace
 
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
-from wakelog.adapters.ownership import refuse_foreign
+from wakelog.adapters.ownership import own_session
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.stores import Place, store_at
+from wakelog.adapters.stores import InStore, Place
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Effect
 from wakelog.model.names import name_of_id
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
-from wakelog.store import Store
 
 AGENT = "openai-agents"
 FORMAT = "openai-agents"
 MAIN = "main"
 
 
-class WakelogSession:
+class WakelogSession(InStore):
     """A session of the SDK. Several processes may have the same one open."""
 
     session_settings: SessionSettings | None = None
@@ -44,10 +43,10 @@ class WakelogSession:
     ) -> None:
         """`store` is an open store, or a url as for `wakelog.open`. `effects` says what tools do, by name:
         `{"get_weather": "read"}`; a tool that is not named counts as external."""
+        super().__init__(store)
         self.session_id = session_id
         self.session_settings = _settings(session_settings)
         self._effects = effects
-        self._store, self._owns_store = store_at(store)
         self.name = name_of_id(session_id)
         """The name of the wakelog session, which is the id wherever it can be a name."""
         self._main: Session[Any] | None = None
@@ -86,7 +85,7 @@ class WakelogSession:
         def make() -> WakelogSession:
             at = self._place(before_turn)
             forked = self._open().session.fork(at, name=name_of_id(session_id), why=f"forked as {session_id}")
-            child = WakelogSession(session_id, self._store, session_settings=self.session_settings)
+            child = WakelogSession(session_id, self.store, session_settings=self.session_settings)
             child._effects, child._main = self._effects, forked
             return child
 
@@ -112,7 +111,7 @@ class WakelogSession:
             if branch_id == MAIN:
                 self._follow(self._opened_main(), MAIN)
             else:
-                self._follow(self._store.resume(self._branch_name(branch_id)), branch_id)
+                self._follow(self.store.resume(self._branch_name(branch_id)), branch_id)
 
         await in_thread(switch)
 
@@ -123,35 +122,23 @@ class WakelogSession:
             root = self._opened_main().id
             front = f"{self.name}+"
             found = {MAIN: Recorder(self._opened_main(), format=FORMAT)}
-            for head in self._store.sessions():
+            for head in self.store.sessions():
                 if head.name.startswith(front) and head.session.startswith(root):
-                    found[head.name.removeprefix(front)] = Recorder(self._store.resume(head.session), format=FORMAT)
+                    found[head.name.removeprefix(front)] = Recorder(self.store.resume(head.session), format=FORMAT)
             return [_branch(name, each, name == self._branch) for name, each in found.items()]
 
         return await in_thread(listed)
-
-    def close(self) -> None:
-        """Closes the store, if it was opened by this session."""
-        if self._owns_store:
-            self._store.close()
 
     @property
     def session(self) -> Session[Any]:
         """The wakelog session: for diff, why, rewind and every other verb."""
         return self._open().session
 
-    @property
-    def store(self) -> Store:
-        return self._store
-
     # Inside
 
     def _opened_main(self) -> Session[Any]:
         if self._main is None:
-            labels = {"framework": AGENT, "origin": self.session_id}
-            main = self._store.session(self.name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
-            refuse_foreign(main.log, AGENT)
-            self._main = main
+            self._main = own_session(self.store, AGENT, self.session_id, origin=self.session_id)
         return self._main
 
     def _open(self) -> Recorder:

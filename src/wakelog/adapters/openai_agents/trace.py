@@ -22,24 +22,23 @@ from agents.tracing import TracingProcessor
 from wakelog.adapters.message_events import read_message
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, TracedCall, TracedReply, reply_keys
 from wakelog.adapters.openai_agents.session import AGENT, FORMAT
-from wakelog.adapters.ownership import refuse_foreign
+from wakelog.adapters.ownership import own_session
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.stores import Place, store_at
+from wakelog.adapters.stores import InStore, Place
 from wakelog.errors import WakelogError
 from wakelog.importers.source.files import storable
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_text
-from wakelog.model.names import name_of_id
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
 
 
-class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
+class WakelogTraceProcessor(InStore, TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
     """Records traces. Give it to `agents.add_trace_processor` or `set_trace_processors`."""
 
     def __init__(self, store: Place = None) -> None:
-        self._store, self._owns_store = store_at(store)
+        super().__init__(store)
 
     def on_trace_start(self, trace: Any) -> None:
         group = getattr(trace, "group_id", None)
@@ -99,8 +98,7 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
         """Everything is durable when the SDK is told of it."""
 
     def shutdown(self) -> None:
-        if self._owns_store:
-            self._store.close()
+        self.close()
 
     # Inside
 
@@ -142,10 +140,8 @@ class WakelogTraceProcessor(TracingProcessor):  # type: ignore[misc]  # the SDK 
 
     def _recorder(self, notes: RunNotes) -> Recorder:
         if notes.recorder is None:
-            labels = {"framework": AGENT, "trace": notes.trace_id, "workflow": notes.workflow}
-            name = name_of_id(notes.group_id or notes.trace_id)
-            session = self._store.session(name, agent=AGENT, labels={k: v for k, v in labels.items() if v})
-            refuse_foreign(session.log, AGENT)
+            id = notes.group_id or notes.trace_id
+            session = own_session(self.store, AGENT, id, trace=notes.trace_id, workflow=notes.workflow)
             notes.recorder = Recorder(session, format=FORMAT)
         return notes.recorder
 

@@ -21,10 +21,10 @@ from pydantic_ai.conversation_store import (
 )
 
 from wakelog.adapters.item_log import KeptItem, PlannedWrite
-from wakelog.adapters.ownership import refuse_foreign
+from wakelog.adapters.ownership import own_session
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import AGENT, dumped, loaded
-from wakelog.adapters.stores import Place, store_at
+from wakelog.adapters.stores import InStore, Place
 from wakelog.errors import ConflictError
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
@@ -34,7 +34,6 @@ from wakelog.model.records import EventDraft
 from wakelog.model.values import Value, check_value
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
-from wakelog.store import Store
 
 RECORD = "$pydantic_ai"
 """The key of the session's data that holds the record."""
@@ -42,13 +41,13 @@ OPEN_MAX = 64
 _records: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 
 
-class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not installed where types are checked
+class WakelogConversationStore(InStore, ConversationStore):  # type: ignore[misc]  # not installed where types are checked
     """Several processes may use the same store. What is deleted leaves a tombstone; entries that forks share stay."""
 
     def __init__(self, store: Place = None, *, effects: Mapping[str, Effect] | None = None) -> None:
         """`store` is an open store, or a url as for `wakelog.open`. `effects` says what tools do, by name:
         `{"get_weather": "read"}`; a tool that is not named counts as external."""
-        self._store, self._owns_store = store_at(store)
+        super().__init__(store)
         self._effects = effects
         self._logs: OrderedDict[SessionId, MessageLog] = OrderedDict()
         self._lock = threading.RLock()
@@ -91,38 +90,24 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
 
     def session(self, conversation_id: str) -> Session[Any]:
         """The wakelog session of a conversation: for diff, why, rewind and every other verb."""
-        return self._store.resume(name_of_id(conversation_id))
+        return self.store.resume(name_of_id(conversation_id))
 
     def opened(self, conversation_id: str) -> Session[Any]:
         """The same, made where there is none."""
-        labels = {"framework": AGENT, "origin": conversation_id}
-        found = self._store.session(
-            name_of_id(conversation_id), agent=AGENT, labels={k: v for k, v in labels.items() if v}
-        )
-        refuse_foreign(found.log, AGENT)
-        return found
-
-    @property
-    def store(self) -> Store:
-        return self._store
-
-    def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        if self._owns_store:
-            self._store.close()
+        return own_session(self.store, AGENT, conversation_id, origin=conversation_id)
 
     # Reading
 
     def _sessions(self) -> list[Session[Any]]:
         """Those of conversations, the one last active first."""
-        found = self._store.index.every_session(label=f"framework={AGENT}")
-        return [self._store.resume(each.id) for each in found]
+        found = self.store.index.every_session(label=f"framework={AGENT}")
+        return [self.store.resume(each.id) for each in found]
 
     def _kept_record(self, conversation_id: str) -> Any:
         name = name_of_id(conversation_id)
-        if not self._store.is_open(name):
+        if not self.store.is_open(name):
             return None
-        return _record_of(self._log(self._store.resume(name)), conversation_id)
+        return _record_of(self._log(self.store.resume(name)), conversation_id)
 
     def _log(self, session: Session[Any]) -> MessageLog:
         """What is known of a session's messages, kept at hand."""
@@ -185,7 +170,7 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
     def _session_for(self, record: Any, given: list[tuple[str, dict[str, Any]]]) -> Session[Any]:
         """The session of a conversation. A new one whose history begins elsewhere is a fork there."""
         name, start = name_of_id(record.conversation_id), given[0][1]["parent_id"] if given else record.head_id
-        if start is None or self._store.is_open(name):
+        if start is None or self.store.is_open(name):
             return self.opened(record.conversation_id)
         source = self._locate(start)
         if source is None:
@@ -240,7 +225,7 @@ class WakelogConversationStore(ConversationStore):  # type: ignore[misc]  # not 
                 session.append(EventDraft(gone, actor="runtime"), expect=seq)
             except ConflictError as exc:
                 raise ConversationConflict(conversation_id) from exc
-            self._store.delete(session)
+            self.store.delete(session)
             self._logs.pop(session.id, None)
 
 
