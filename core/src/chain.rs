@@ -7,7 +7,7 @@ use pyo3::types::{PyBytes, PyInt, PyList, PyString, PyTuple};
 use sha2::{Digest, Sha256};
 
 const SALT_SIZE: usize = 16;
-const HEX: &[u8; 16] = b"0123456789abcdef";
+pub const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// What a record is made of, borrowed from Python. `head` is the header up to the body's hash, `tail` what follows it.
 struct Item<'a> {
@@ -171,14 +171,21 @@ fn put_ranges(out: &mut Vec<u8>, ranges: &Bound<'_, PyTuple>) -> PyResult<()> {
     Ok(())
 }
 
-fn put_int(out: &mut Vec<u8>, value: i64) {
+pub fn put_int(out: &mut Vec<u8>, value: i64) {
     out.extend_from_slice(value.to_string().as_bytes());
 }
 
 /// A JSON string as msgspec writes it.
-fn put_text(out: &mut Vec<u8>, text: &str) {
+pub fn put_text(out: &mut Vec<u8>, text: &str) {
+    let bytes = text.as_bytes();
+    let mut copied = 0;
     out.push(b'"');
-    for &byte in text.as_bytes() {
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte >= 32 && byte != b'"' && byte != b'\\' {
+            continue;
+        }
+        out.extend_from_slice(&bytes[copied..at]);
+        copied = at + 1;
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -187,12 +194,12 @@ fn put_text(out: &mut Vec<u8>, text: &str) {
             10 => out.extend_from_slice(b"\\n"),
             12 => out.extend_from_slice(b"\\f"),
             13 => out.extend_from_slice(b"\\r"),
-            0..=31 => {
+            _ => {
                 out.extend_from_slice(b"\\u00");
                 out.extend_from_slice(&[HEX[(byte >> 4) as usize], HEX[(byte & 15) as usize]]);
             }
-            _ => out.push(byte),
         }
     }
+    out.extend_from_slice(&bytes[copied..]);
     out.push(b'"');
 }

@@ -1,10 +1,11 @@
-//! The native core of wakelog: three functions over bytes, one call a commit each.
+//! The native core of wakelog: a few functions over bytes, one call a commit each.
 //!
-//! Python has the same functions and they are the specification (codec/chain.py, codec/pack.py, redaction/). Here is
+//! Python has the same functions and they are the specification (codec/, redaction/). Here is
 //! only what is worth doing faster. Anything unusual is an error, whatever the error says: the caller then runs the
 //! Python function, so that every odd input has one meaning. `tests/native` compares the two on anything.
 
 mod chain;
+mod encode;
 mod pack;
 mod scan;
 mod values;
@@ -12,7 +13,7 @@ mod values;
 use pyo3::prelude::*;
 
 /// What this and the Python side must agree on (native.py).
-const INTERFACE: u32 = 2;
+const INTERFACE: u32 = 3;
 
 /// Work of fewer nanoseconds keeps the interpreter lock: giving it up and waiting for it takes longer.
 const WORTH_RELEASING: usize = 20_000;
@@ -36,5 +37,6 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pack::pack, module)?)?;
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
+    module.add_class::<encode::Encoder>()?;
     module.add_class::<scan::Scanner>()
 }

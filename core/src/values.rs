@@ -6,8 +6,8 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
-const DEPTH_MAX: usize = 64;
-const INT_MAX: i64 = (1 << 53) - 1;
+pub const DEPTH_MAX: usize = 64;
+pub const INT_MAX: i64 = (1 << 53) - 1;
 const SHORTEST_NAMED: usize = 8;
 const BYTES_MAX: usize = 1 << 20;
 const RESERVED: [&str; 3] = ["$payload", "$erased", "$redacted"];
@@ -173,7 +173,7 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
     if let Ok(dict) = value.cast_exact::<PyDict>() {
         for (key, item) in dict.iter() {
             let Ok(key) = key.cast_exact::<PyString>() else { return Ok(false) };
-            if key.to_str().map_or(true, |key| RESERVED.contains(&key)) || !is_plain_at(&item, depth + 1)? {
+            if key.to_str().map_or(true, is_reserved) || !is_plain_at(&item, depth + 1)? {
                 return Ok(false);
             }
         }
@@ -188,4 +188,9 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
         return Ok(true);
     }
     Ok(false)
+}
+
+/// Whether the log marks something by this key.
+pub fn is_reserved(key: &str) -> bool {
+    RESERVED.contains(&key)
 }

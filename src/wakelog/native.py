@@ -1,8 +1,8 @@
 """The native core, where it is installed: the same functions over bytes, in Rust (package `wakelog-core`, `core/`).
 
-wakelog is complete without it. Sealing, packing and looking for secrets are written in Python, and that is what the
-stored form and every error mean. The core does the same work faster. What it does not take, it hands back: the Python
-function then runs, and has the last word. `WAKELOG_PURE=1` leaves the core aside.
+wakelog is complete without it. Encoding, sealing, packing and looking for secrets are written in Python, and that is
+what the stored form and every error mean. The core does the same work faster. What it does not take, it hands back: the
+Python function then runs, and has the last word. `WAKELOG_PURE=1` leaves the core aside.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-INTERFACE = 2
+INTERFACE = 3
 """What the core and this version must agree on. A core of another interface is not used."""
 
 

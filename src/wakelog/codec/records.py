@@ -1,21 +1,28 @@
-"""One event as stored: the JSON of its header, of its body, and of the delta in it. chain.py puts records together."""
+"""One event as stored: the JSON of its header, of its body, and of the delta in it. chain.py puts records together.
+
+`check_event` and `encode_event` are the specification. The native core does the work of both for all events of an
+append in one call (`encode_plain`), as far as they are what a turn mostly consists of; the others are left to Python.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 
 from wakelog.codec.envelope import is_encrypted, refusal
 from wakelog.errors import CorruptLogError, InvalidInputError, UnsupportedError
+from wakelog.model import events as ev
 from wakelog.model.described import described
 from wakelog.model.events import KINDS, Cost, Event, Failure, Foreign
+from wakelog.model.events.base import Amount
 from wakelog.model.payloads import Payload, PayloadRef
 from wakelog.model.records import FORMAT_VERSION, Header, Record
 from wakelog.model.values import Value, check_text, check_value, encode_text
+from wakelog.native import core
 
 Delta = list[dict[str, Value]]
 
@@ -109,7 +116,7 @@ def check_event(event: Event) -> Event:
                 changes[name] = checked
     for name, where in payloads:
         value = getattr(event, name)
-        if value is not None:
+        if value is not None and not (type(value) is str and len(value) <= INLINE_MAX):  # most, which stay as they are
             stored = _as_payload(value, where)
             if stored is not value:
                 changes[name] = stored
@@ -192,6 +199,52 @@ def encode_event(event: Event, payloads: PayloadCollector) -> tuple[bytes, Event
         raise InvalidInputError(
             f"{kind_of(event)} cannot be stored: {exc}", kind="bad-event", hint=_legal_values(event, str(exc))
         ) from exc
+
+
+EncodedEvent = tuple[bytes, dict[bytes, bytes]]
+"""The authored part of a body, and the payloads that it mentions: SHA-256 and content."""
+
+_PLAIN_KINDS: tuple[type[Event], ...] = (
+    *(ev.TurnStarted, ev.TurnEnded, ev.MessageAdded, ev.DecisionMade, ev.DeadEndNoted, ev.NoteAdded, ev.FileChanged),
+    *(ev.ActionRequested, ev.ActionStarted, ev.ActionSucceeded, ev.ActionRecorded),
+)
+"""Of these the machines and effects look at texts, flags and numbers only: what is shared with the caller cannot
+change, so that nothing need be read back."""
+_TEXT, _FLAG, _NUMBER, _CHOICE, _TEXTS, _OBJECT, _PAYLOAD, _STRUCT, _DEFAULT = range(9)
+
+
+def _encode_natively(events: list[Event]) -> Sequence[EncodedEvent | None]:
+    try:
+        return _native_encoder().encode(events)  # type: ignore[no-any-return]
+    except Exception:  # whatever it is, the specification has the last word
+        return [None] * len(events)
+
+
+@functools.cache
+def _native_encoder() -> Any:
+    return core.Encoder({cls: _shape_of(cls) for cls in _PLAIN_KINDS})
+
+
+def _shape_of(cls: type[msgspec.Struct]) -> list[tuple[str, Any, int, Any]]:
+    """The fields of a type for the native core: name, default, what it holds, and more about that."""
+    payloads = getattr(cls, "payload_fields", ())
+    return [
+        (field.name, field.default, *((_PAYLOAD, None) if field.name in payloads else _held_by(field.type)))
+        for field in msgspec.structs.fields(cls)
+    ]
+
+
+def _held_by(kind: Any) -> tuple[int, Any]:
+    if get_origin(kind) is Literal:
+        return _CHOICE, get_args(kind)
+    if kind is Cost:
+        return _STRUCT, (Cost, _shape_of(Cost))
+    plain = {str: _TEXT, bool: _FLAG, int: _NUMBER, Amount: _NUMBER, tuple[str, ...]: _TEXTS, dict[str, Any]: _OBJECT}
+    return plain.get(kind, _DEFAULT), None
+
+
+encode_plain: Callable[[list[Event]], Sequence[EncodedEvent | None]] | None = None if core is None else _encode_natively
+"""For each event what `check_event` and `encode_event` make of it, or None where they have to be asked."""
 
 
 def _legal_values(event: Event, problem: str) -> str:

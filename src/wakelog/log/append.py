@@ -227,7 +227,7 @@ class Appender:
         known = self.engine.known(self.id, commit_id)
         if known is None:
             return None
-        if known.fingerprint != fingerprint_of([step.draft.event for step in steps]):
+        if known.fingerprint != fingerprint_of([step.draft.event for step in steps], steps):
             raise InvalidInputError(
                 f"commit id {commit_id!r} of session {self.id} was used before for other content",
                 kind="commit-id-reused",

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from wakelog.codec.records import check_event
+from wakelog.codec.records import check_event, encode_plain
 from wakelog.errors import NotAllowedError
 from wakelog.log.seal import SealStep
 from wakelog.model import events as ev
@@ -50,13 +50,18 @@ def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> lis
     steps: list[SealStep] = []
     given = list(events)
     drafts = [each if isinstance(each, EventDraft) else EventDraft(each) for each in given]
-    if redact is default_redact and _default()[1]([draft.event for draft in drafts]):
+    authored = [draft.event for draft in drafts]
+    if redact is default_redact and _default()[1](authored):
         redact = None
-    for each, draft in zip(given, drafts, strict=True):
+    encoded = encode_plain(authored) if encode_plain is not None and redact is None else [None] * len(given)
+    for each, draft, ready in zip(given, drafts, encoded, strict=True):
         is_bare = draft is not each
         kind = draft.event.kind
         if kind in OWN_KINDS:
             raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])
+        if ready is not None:
+            steps.append(SealStep(draft, is_bare=is_bare, encoded=ready))
+            continue
         event, found = redact(draft.event) if redact is not None else (draft.event, ())
         event = check_event(event)
         if event is not draft.event:

@@ -21,6 +21,7 @@ from wakelog.codec.chain import SALT_SIZE, SealItem, seal_records
 from wakelog.codec.pack import pack_snapshot
 from wakelog.codec.records import (
     Delta,
+    EncodedEvent,
     PayloadCollector,
     check_event,
     decode_ops,
@@ -68,7 +69,9 @@ class SealStep(msgspec.Struct, frozen=True, gc=False):
     draft: EventDraft
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
-    """The event went through the door (intake.py) already."""
+    """The event went through the door (intake.py) already, and is as it will be stored."""
+    encoded: EncodedEvent | None = None
+    """The same, in bytes: then the event is as it came."""
     is_bare: bool = False
     """The draft has nothing but its event."""
     delta: Delta | None = None
@@ -127,11 +130,13 @@ def seal(
         first, prev = tip.seq + 1, tip.hash
         at = tip.at = max(now, tip.at)
         salts = os.urandom(SALT_SIZE * len(steps)) if given is None else given.salts
-        events = [step.draft.event if step.is_checked else check_event(step.draft.event) for step in steps]
-        _check_place(events, fork)
-        items: list[SealItem] = []
-        for step, event in zip(steps, events, strict=True):
-            items.append(_seal_one(sealed, tip, step, event, collector))
+        events = [
+            step.draft.event if step.is_checked or step.encoded is not None else check_event(step.draft.event)
+            for step in steps
+        ]
+        if fork is not None or ev.SessionForked in map(type, events):
+            _check_place(events, fork)
+        items = [_seal_one(sealed, tip, step, event, collector) for step, event in zip(steps, events, strict=True)]
         records, tip.hash, size = seal_records(prev, first, at, salts, items)
         tip.bytes_since += size
         if collector.new:
@@ -156,7 +161,7 @@ def seal(
             records,
             tuple(collector.new.items()),
             _snapshot_if_due(tip, "history.rewound" in kinds, force_snapshot),
-            fingerprint_of(events) if commit_id else b"",
+            fingerprint_of(events, steps) if commit_id else b"",
             guard,
             machines.are_late(kinds),
             fork,
@@ -177,7 +182,13 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
     if kind in _FILLED_IN:
         event = _fill_in(tip, event)
     # First, because it checks the types that the machines and effects rely on. They see what any reader will see.
-    body, event = encode_event(event, collector)
+    if step.encoded is None:
+        body, event = encode_event(event, collector)
+    elif collector.known.keys().isdisjoint(step.encoded[1]):
+        body, payloads = step.encoded
+        collector.new.update(payloads)
+    else:  # a payload that was stored before is mentioned there
+        body, event = encode_event(check_event(event), collector)
     if draft.within is not None:
         _check_within(doc, draft.within)
     check_legal(doc, kind, event)
@@ -236,9 +247,6 @@ def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> N
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
     """A fork begins with `session.forked`, and nothing else is one."""
-    forked = ev.SessionForked in map(type, events)
-    if not forked and fork is None:
-        return
     places = [place for place, event in enumerate(events) if type(event) is ev.SessionForked]
     if places != ([] if fork is None else [0]):
         raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
@@ -296,14 +304,17 @@ def _snapshot_if_due(tip: Tip, rewound: bool, force: bool) -> bytes | None:
     return pack_snapshot(state)
 
 
-def fingerprint_of(events: Sequence[ev.Event]) -> bytes:
+def fingerprint_of(events: Sequence[ev.Event], steps: Sequence[SealStep]) -> bytes:
     """What tells a repeated append from another under the same id: the authored content, without place or salt."""
     encode = PayloadCollector({}).encode
     whole = hashlib.sha256()
-    for event in events:
+    for event, step in zip(events, steps, strict=True):
         if type(event) is ev.PayloadRedacted:
             continue  # ours, not the caller's
-        body = encode(event.data if type(event) is ev.Foreign else event)
+        if step.encoded is not None:
+            body = step.encoded[0]
+        else:
+            body = encode(event.data if type(event) is ev.Foreign else event)
         whole.update(f"{kind_of(event)}\0{len(body)}\0".encode() + body)
     return whole.digest()
 

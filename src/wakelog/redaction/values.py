@@ -83,7 +83,8 @@ def are_clean(redactor: Redactor, events: Sequence[Event]) -> bool:
                 if type(value) is str:
                     if value:
                         texts.append(value)
-                        suspicious = suspicious or is_named_secret(_key_of(event, name), value)
+                        if name == "value" and not suspicious:
+                            suspicious = is_named_secret(_key_of(event, name), value)
                 elif value and type(value) not in _SCALARS:
                     suspicious = _gather(redactor, value, _key_of(event, name), texts, 0) or suspicious
         except _TooDeepError:

@@ -44,6 +44,8 @@ class TrustMark(msgspec.Struct, frozen=True):
 
     def lowered(self, other: TrustMark) -> TrustMark:
         """The less trusted of two, with its source."""
+        if other.trust == self.trust:
+            return self
         return other if distrust(other.trust) > distrust(self.trust) else self
 
 
