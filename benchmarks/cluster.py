@@ -1,12 +1,15 @@
 """A store on a NATS cluster of three servers, beside the bare driver that publishes the same turns.
 
-    python -m benchmarks.cluster [--quick] [--growth 10000] [--only appends|growth|failover]
+    python -m benchmarks.cluster [--quick] [--growth 10000] [--only appends|processes|growth|failover]
 
 The bare driver publishes the bytes of each turn with nats-py, one message a turn behind the one before it in its
 session, with a message id, a task for each session and one connection. It checks nothing and seals nothing. Both run in
 the same round, interleaved, on streams with three replicas that sync each message, and in both the first turn of each
 session is stored before the clock runs: what opening a session costs, growth tells. The servers are started from the
 test suite's wheel, on loopback; processor time is that of the client's process alone.
+
+A fleet has many processes. So 64 sessions are also spread over several, on both sides: each process has its interpreter
+and its connection, all begin together, and the rate is that until the last one is done.
 
 Failover kills the server that leads the stream, and measures the longest time without an answered append.
 """
@@ -17,12 +20,14 @@ import argparse
 import asyncio
 import contextlib
 import itertools
+import multiprocessing
 import random
 import statistics
 import sys
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from nats.aio.client import Client
@@ -41,18 +46,25 @@ from wakelog.store import Store
 
 WANTED = {1: 0.7, 16: 0.8, 64: 0.8, 256: 0.8}
 """At so many sessions, of the bare driver's rate."""
+SPREAD = 64
+"""Sessions over several processes."""
+Rates = tuple[float, float, float, float]
+"""Turns a second and microseconds a turn: of the bare driver, and ours."""
 STREAM = "bare"
 AT_ONCE = 256
 _encode = msgspec.json.Encoder().encode
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 
 
-def bare(cluster: NatsCluster, turns: list[Turn], sessions: int, mark: str) -> tuple[float, float]:
-    """Turns a second of the bare driver, and its processor time a turn in microseconds."""
+def bare(
+    servers: list[str], turns: list[Turn], sessions: int, mark: str, ready: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
+    """Turns a second of the bare driver, and its processor time a turn in microseconds. `ready` is called before the
+    clock runs."""
 
     async def run() -> tuple[float, float]:
         client = Client()
-        await client.connect([f"nats://{s.address}" for s in cluster.servers])
+        await client.connect(servers)
         stream = client.jetstream(timeout=30)
 
         names = [f"{mark}-{i}" for i in range(sessions)]
@@ -65,6 +77,7 @@ def bare(cluster: NatsCluster, turns: list[Turn], sessions: int, mark: str) -> t
                 places[session] = answer.seq
 
         await asyncio.gather(*(write(name, turns[:1]) for name in names))
+        await asyncio.to_thread(ready)
         begun, own = time.perf_counter(), time.process_time()
         await asyncio.gather(*(write(name, turns[1:]) for name in names))
         took, spent = time.perf_counter() - begun, time.process_time() - own
@@ -75,9 +88,13 @@ def bare(cluster: NatsCluster, turns: list[Turn], sessions: int, mark: str) -> t
     return asyncio.run(run())
 
 
+def addresses(cluster: NatsCluster) -> list[str]:
+    return [f"nats://{s.address}" for s in cluster.servers]
+
+
 async def make_stream(cluster: NatsCluster) -> None:
     client = Client()
-    await client.connect([f"nats://{s.address}" for s in cluster.servers])
+    await client.connect(addresses(cluster))
     await client.jetstream(timeout=30).add_stream(name=STREAM, subjects=["bare.>"], num_replicas=3)
     await client.close()
 
@@ -87,18 +104,54 @@ def measure_appends(cluster: NatsCluster, counts: list[int], total: int, rounds:
     print(f"{'sessions':>8}  {'bare/s':>8}  {'ours/s':>8}  ratio (median, spread)   µs of the client: bare, ours")
     for count in counts:
         share = turns[: max(8, total // count)]
-        rates: list[tuple[float, float, float, float]] = []
+        rates: list[Rates] = []
         for number in range(rounds + 1):  # the first warms up
-            low, low_us = bare(cluster, share, count, f"b{count}-{number}")
-            high, high_us = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s")
-            rates += [(low, high, low_us, high_us)] if number else []
-        ratios = sorted(high / low for low, high, _, _ in rates)
-        low, high, low_us, high_us = (statistics.median(each) for each in zip(*rates, strict=True))
-        print(
-            f"{count:>8}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
-            f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  target {WANTED[count]:g}   {low_us:,.0f}, {high_us:,.0f}"
-        )
-        sys.stdout.flush()
+            low = bare(addresses(cluster), share, count, f"b{count}-{number}")
+            high = ours(within(cluster.url, f"o{count}-{number}"), share, count, "s")
+            rates += [(*low, *high)] if number else []
+        _say(count, rates, f"target {WANTED[count]:g}")
+
+
+def measure_processes(cluster: NatsCluster, counts: list[int], total: int, rounds: int) -> None:
+    share = make_turns(total)[: max(8, total // SPREAD)]
+    print(f"{'processes':>8} {'bare/s':>8}  {'ours/s':>8}  ratio, with {SPREAD} sessions over all of them")
+    for count in counts:
+        rates: list[Rates] = []
+        for number in range(rounds + 1):
+            low = _spread(bare, addresses(cluster), share, count, f"p{count}-{number}")
+            high = _spread(ours, within(cluster.url, f"p{count}-{number}"), share, count, "s")
+            rates += [(*low, *high)] if number else []
+        _say(count, rates, "")
+
+
+def _spread(side: Any, where: str | list[str], turns: list[Turn], count: int, mark: str) -> tuple[float, float]:
+    """What a side reaches with its sessions over so many processes: those of the slowest, times their number."""
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(count), context.Queue()
+    started = [
+        context.Process(target=_part, args=(side, where, turns, SPREAD // count, f"{mark}-{n}", barrier, answers))
+        for n in range(count)
+    ]
+    for process in started:
+        process.start()
+    found = [answers.get(timeout=600) for _ in started]
+    for process in started:
+        process.join()
+    return min(rate for rate, _ in found) * count, statistics.fmean(spent for _, spent in found)
+
+
+def _part(side: Any, where: Any, turns: list[Turn], sessions: int, mark: str, barrier: Any, answers: Any) -> None:
+    answers.put(side(where, turns, sessions, mark, barrier.wait))
+
+
+def _say(count: int, rates: list[Rates], target: str) -> None:
+    ratios = sorted(high / low for low, _, high, _ in rates)
+    low, low_us, high, high_us = (statistics.median(each) for each in zip(*rates, strict=True))
+    print(
+        f"{count:>8}  {low:>8,.0f}  {high:>8,.0f}  {statistics.median(ratios):.2f}"
+        f"  ({ratios[0]:.2f}-{ratios[-1]:.2f})  {target}   {low_us:,.0f}, {high_us:,.0f}"
+    )
+    sys.stdout.flush()
 
 
 def measure_growth(cluster: NatsCluster, sizes: list[int], rounds: int) -> None:
@@ -244,15 +297,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="Fewer turns, rounds and sessions.")
     parser.add_argument("--growth", type=int, default=0, metavar="N", help="Also growth from 1,000 to N sessions.")
-    parser.add_argument("--only", choices=["appends", "growth", "failover"], help="This part alone.")
+    parser.add_argument("--only", choices=["appends", "processes", "growth", "failover"], help="This part alone.")
     options = parser.parse_args()
-    counts, total, rounds = ([1, 16, 64], 192, 3) if options.quick else ([1, 16, 64, 256], 1024, 5)
+    counts, total, rounds = ([1, 16, 64, 256], 192, 3) if options.quick else ([1, 16, 64, 256], 1024, 5)
     cluster = NatsCluster().start()
     try:
         create_store(cluster.url, shards=1)
         asyncio.run(make_stream(cluster))
         if options.only in (None, "appends"):
             measure_appends(cluster, counts, total, rounds)
+        if options.only in (None, "processes"):
+            measure_processes(cluster, [1, 2, 4], total, rounds)
         if options.growth:
             sizes = [size for size in (1_000, 10_000, 100_000, 200_000) if size < options.growth]
             measure_growth(cluster, [*sizes, options.growth], 30)

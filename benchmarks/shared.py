@@ -97,9 +97,12 @@ def bare_sqlite(folder: Path, turns: list[Turn], sessions: int, mark: str) -> fl
     return sessions * (len(turns) - 1) / took
 
 
-def ours(url: str, turns: list[Turn], sessions: int, mark: str) -> tuple[float, float]:
+def ours(
+    url: str, turns: list[Turn], sessions: int, mark: str, ready: Callable[[], object] = lambda: None
+) -> tuple[float, float]:
     """Turns per second through the library: sealed, chained, folded, one durable commit a turn; and the processor time
-    of a turn in microseconds. The first turn of each session is stored before the clock runs."""
+    of a turn in microseconds. The first turn of each session is stored before the clock runs; `ready` is called then.
+    """
     with wakelog.open(url, redact=None) as store:
         logs = [store.log(f"{mark}-{i}") for i in range(sessions)]
         barrier = threading.Barrier(sessions + 1)
@@ -107,12 +110,15 @@ def ours(url: str, turns: list[Turn], sessions: int, mark: str) -> tuple[float, 
         def write(place: int) -> None:
             logs[place].append(*events_of(turns[0]))
             barrier.wait()
+            barrier.wait()
             for turn in turns[1:]:
                 logs[place].append(*events_of(turn))
 
         threads = [threading.Thread(target=write, args=(i,)) for i in range(sessions)]
         for thread in threads:
             thread.start()
+        barrier.wait()
+        ready()
         barrier.wait()
         start, own = time.perf_counter(), time.process_time()
         for thread in threads:

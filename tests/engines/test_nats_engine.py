@@ -449,6 +449,27 @@ def test_a_new_session_takes_few_questions(engine: NatsEngine, monkeypatch: pyte
     assert session.log.head().name == "new"
 
 
+def test_a_state_takes_few_questions_whatever_came_before(
+    engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = Store(engine).session("long")
+    for number in range(120):
+        session.fact(f"fact {number}", noise(400))
+    assert engine.snapshot(session.id, upto=session.log.head().seq) is not None
+    asked: list[str] = []
+    told = other._connection._client
+    send = told.send
+
+    def counted(subject: str, data: bytes, *more: Any) -> None:
+        asked.append(subject)
+        send(subject, data, *more)
+
+    monkeypatch.setattr(told, "send", counted)
+    state = Store(other).resume("long").log.state()
+    assert state == session.log.state()
+    assert len(asked) <= 12, asked
+
+
 def test_many_sessions_can_be_opened_at_once(
     engine: NatsEngine, other: NatsEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

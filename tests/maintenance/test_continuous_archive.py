@@ -3,7 +3,9 @@ back from it alone into any engine, and retention waits for it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -15,8 +17,9 @@ from tests.maintenance.test_parquet_archive import Clock, asked, commits, told
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects
-from wakelog.errors import CorruptLogError, NotFoundError, UnavailableError
+from wakelog.errors import ConflictError, CorruptLogError, NotFoundError, UnavailableError
 from wakelog.log.removal import erase
+from wakelog.maintenance import parquet_archive
 from wakelog.maintenance.continuous_archive import ContinuousArchive
 from wakelog.maintenance.parquet_archive import archive_parquet
 from wakelog.maintenance.parquet_restore import check_parquet, restore_parquet
@@ -50,6 +53,56 @@ def runs(place: str) -> list[ArchiveRun]:
 
 def bundles(place: str) -> list[str]:
     return sorted(each.key for each in Objects(place).list() if each.key.endswith(".wakelog.gz"))
+
+
+class SlowObjects(Objects):
+    """Something happens right before the list of a run is put."""
+
+    before: ClassVar[list[Callable[[], object]]] = []
+
+    def put(self, key: str, content: Any) -> bool:
+        if key.startswith("after/") and self.before:
+            self.before.pop()()
+        return super().put(key, content)
+
+
+def test_of_two_who_archive_at_once_one_adds_nothing(store: Store, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = ContinuousArchive(store, place), ContinuousArchive(store, place)
+    monkeypatch.setattr(parquet_archive, "Objects", SlowObjects)
+    SlowObjects.before.append(two.round)
+    with pytest.raises(ConflictError) as busy:
+        one.round()
+    assert busy.value.kind == "archive-busy"
+    assert [len(run.sessions) for run in runs(place)] == [4]
+    assert one.round().sessions == 0
+    store.resume("b").fact("more", 1)
+    assert one.round().sessions == 1
+    assert two.round().sessions == 0
+    assert asked(place, "select count(*) - count(distinct (session, seq)) from events") == [[0]]
+    assert check_parquet(place).problems == {}
+    assert [len(run.sessions) for run in runs(place)] == [4, 1]
+
+
+def test_a_run_that_was_killed_right_before_it_counts_is_finished_by_the_next(
+    store: Store, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Objects.put
+
+    def killed(self: Objects, key: str, content: Any) -> bool:
+        if key.startswith("runs/"):
+            raise UnavailableError("killed", kind="unreachable")
+        return put(self, key, content)
+
+    monkeypatch.setattr(Objects, "put", killed)
+    with pytest.raises(UnavailableError):
+        ContinuousArchive(store, place).round()
+    monkeypatch.undo()
+    assert runs(place) == []
+    store.resume("b").fact("more", 1)
+    assert ContinuousArchive(store, place).round().sessions == 1
+    assert [len(run.sessions) for run in runs(place)] == [4, 1]
+    assert asked(place, "select count(*) - count(distinct (session, seq)) from events") == [[0]]
+    assert check_parquet(place).problems == {}
 
 
 def test_each_round_adds_what_moved_and_lists_nothing_else(store: Store, place: str) -> None:

@@ -22,7 +22,8 @@ PAGE = 1000
 
 
 class ContinuousArchive:
-    """A store's archive in Parquet, and how far it is in the feed. Let one process do this for a place."""
+    """A store's archive in Parquet, and how far it is in the feed. One process for a place is enough: of two whose
+    rounds overlap one adds nothing, raises ConflictError, and has the rest to do with its next round."""
 
     def __init__(self, store: Store, place: str, *, quiet_us: int | None = None, decrypt: bool = False) -> None:
         """As for `archive_parquet`."""

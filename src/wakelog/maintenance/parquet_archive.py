@@ -27,7 +27,7 @@ import msgspec
 
 from wakelog.engine import head_or_none
 from wakelog.engines.objects import Objects
-from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, NotFoundError
+from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
 from wakelog.log.verify import verify
@@ -38,6 +38,8 @@ from wakelog.maintenance.parquet_runs import (
     ArchivedSession,
     ArchiveRun,
     archived_sessions,
+    finish_runs,
+    put_run,
     read_runs,
 )
 from wakelog.maintenance.parquet_tables import RowFiles, Tables
@@ -77,6 +79,7 @@ def archive_parquet(
         )
     objects = Objects(place)
     runs = read_runs(objects, known)
+    finish_runs(objects, runs)
     had = archived_sessions(runs)
     run = _run_name(store.clock(), runs)
     problems: dict[SessionId, str] = {}
@@ -104,9 +107,7 @@ def archive_parquet(
         finally:
             work.rows.close()
     done = ArchiveRun(1, run, files, tuple(changed.values()))
-    if not objects.put(f"{RUNS}{run}.json", msgspec.json.encode(done)):
-        raise ConflictError("another process archives to the same place", kind="archive-busy", hint="let one do it")
-    runs.append(done)
+    put_run(objects, runs, done)
     return ArchiveResult(f"{RUNS}{run}.json", len(changed), unchanged, problems, is_damaged)
 
 

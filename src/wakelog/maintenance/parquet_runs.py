@@ -1,6 +1,11 @@
 """The lists of an archive in Parquet: which files each run added, and how far each session is in them.
 
 Runs are in the order of their names. Of a session the newest entry counts, so a run lists only what it changed.
+
+A run must have seen the one before it, or it would add the same rows again. So each run first takes the place behind
+the newest one that it has seen: it puts its list as `after/NEWEST.json`, where one list fits, and then as
+`runs/RUN.json`, where it counts. Whoever finds the place taken finishes that for the other, who may have been killed in
+between.
 """
 
 from __future__ import annotations
@@ -10,11 +15,13 @@ from collections.abc import Iterable
 import msgspec
 
 from wakelog.engines.objects import Objects
-from wakelog.errors import CorruptLogError, NotFoundError
+from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
 from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 
 RUNS = "runs/"
+AFTER = "after/"
+FIRST = "nothing"
 
 
 class ArchivedFile(msgspec.Struct, frozen=True):
@@ -55,12 +62,47 @@ def read_runs(objects: Objects, known: list[ArchiveRun] | None = None) -> list[A
     found = [] if known is None else known
     seen = {f"{RUNS}{run.run}.json" for run in found}
     for key in sorted(each.key for each in objects.list(RUNS) if each.key not in seen):
-        try:
-            found.append(msgspec.json.decode(objects.get(key), type=described(ArchiveRun)))
-        except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-            raise CorruptLogError(f"{key} is not the list of a run: {exc}", kind="archive-differs") from exc
+        found.append(_decoded(key, objects.get(key)))
     found.sort(key=lambda run: run.run)
     return found
+
+
+def _decoded(key: str, content: bytes) -> ArchiveRun:
+    try:
+        return msgspec.json.decode(content, type=described(ArchiveRun))
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise CorruptLogError(f"{key} is not the list of a run: {exc}", kind="archive-differs") from exc
+
+
+def finish_runs(objects: Objects, runs: list[ArchiveRun]) -> None:
+    """Has a run count that took its place and got no further; it is added to those that are known."""
+    taken = {each.key for each in objects.list(AFTER)}
+    while (place := _place_after(runs)) in taken:
+        runs.append(_finished(objects, place))
+
+
+def put_run(objects: Objects, runs: list[ArchiveRun], run: ArchiveRun) -> None:
+    """Adds a list behind those that are known; ConflictError when somebody was quicker, whose list counts then."""
+    place, content = _place_after(runs), msgspec.json.encode(run)
+    if not objects.put(place, content) and objects.get(place) != content:
+        other = _finished(objects, place)
+        raise ConflictError(
+            f"another process archives to the same place: it added the run {other.run}, and this one added nothing",
+            kind="archive-busy",
+            hint="let one do it; what is still missing comes with the next run",
+        )
+    runs.append(_finished(objects, place))
+
+
+def _place_after(runs: list[ArchiveRun]) -> str:
+    return f"{AFTER}{runs[-1].run if runs else FIRST}.json"
+
+
+def _finished(objects: Objects, place: str) -> ArchiveRun:
+    content = objects.get(place)
+    run = _decoded(place, content)
+    objects.put(f"{RUNS}{run.run}.json", content)
+    return run
 
 
 def archived_sessions(runs: Iterable[ArchiveRun]) -> dict[SessionId, ArchivedSession]:

@@ -15,7 +15,7 @@ from wakelog.cli.options import session_argument, why_option
 from wakelog.cli.output import Progress
 from wakelog.cli.text import clock, counted, inert_line
 from wakelog.config.amounts import parse_interval
-from wakelog.errors import UnavailableError
+from wakelog.errors import ConflictError, UnavailableError
 from wakelog.maintenance.archive import ArchiveResult
 from wakelog.maintenance.continuous_archive import ContinuousArchive
 from wakelog.maintenance.parquet_archive import archive_parquet
@@ -89,13 +89,14 @@ def archive_command(
 
 
 def _go_on(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
-    """Until Ctrl-C. What is away for a while is told, and tried again with the next round."""
+    """Until Ctrl-C. What is away for a while is told, and tried again with the next round; so is a round that another
+    process was quicker with."""
     every_s = parse_interval(every)
     ctx.use_pager = False
     while True:
         try:
             _say_round(ctx, archive.round(), place)
-        except UnavailableError as exc:
+        except (UnavailableError, ConflictError) as exc:
             ctx.warn(f"{inert_line(exc.message)}; trying again")
         time.sleep(every_s)
 

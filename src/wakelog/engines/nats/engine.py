@@ -142,6 +142,7 @@ class NatsEngine(LoopEngine):
         identity = f"{self._place}#{self.ns}"
         return Abilities(
             feed_end=self.end_of_feed,
+            heard=lambda since: self._run(lambda: self._names.heard(since)),
             marks=self,
             shards=self,
             shard_feeds=self,

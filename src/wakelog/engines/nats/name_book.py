@@ -75,6 +75,15 @@ class NameBook:
         message = await self._connection.last(self._subjects.beats_stream, self._subjects.beat(session))
         return Heartbeat(*_beat(message.data)) if message is not None else None
 
+    async def heard(self, since: int) -> list[SessionId]:
+        """The sessions whose last sign of life holds until then, told by any replica, page by page."""
+        found: list[SessionId] = []
+        at = 1
+        while page := await self._connection.run(self._subjects.beats_stream, self._subjects.beats, at):
+            found += [self._subjects.session_of(m.subject) for m in page if _beat(m.data)[2] >= since]
+            at = page[-1].seq + 1
+        return found
+
     async def forget_beat(self, session: SessionId) -> None:
         stream = self._subjects.beats_stream
         if (message := await self._connection.last(stream, self._subjects.beat(session))) is not None:

@@ -43,10 +43,10 @@ class SessionReader:
         stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
         if after >= tail.head.seq:
             return
-        at = await self._place(tail, after + 1)
+        at, reached = await self._place(tail, after + 1)
         end = tail.head.seq if upto is None else min(upto, tail.head.seq)
         while at <= tail.seq:
-            count = min(RUN_MAX, max(1, end - after + 1))
+            count = min(RUN_MAX, max(1, end - reached + 1))  # what is read over counts too
             page = await self._connection.run(stream, subject, at, count)
             if not page:
                 # The replica has nothing more, and may be behind: the leader knows.
@@ -63,11 +63,13 @@ class SessionReader:
                 if commits[-1].last > after:
                     yield message, commits
             self._tails.note_place(session, commits[-1].last, message.seq)
-            after = max(after, commits[-1].last)
+            reached = commits[-1].last
+            after = max(after, reached)
             at = message.seq + 1
 
-    async def _place(self, tail: SessionTail, wanted: Seq) -> int:
-        """A place in the stream at or before the message that holds an event, not far from it."""
+    async def _place(self, tail: SessionTail, wanted: Seq) -> tuple[int, Seq]:
+        """A place in the stream at or before the message that holds an event, not far from it; and the event that the
+        message before it ends with, or an earlier one."""
         session = tail.head.session
         stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
         low_seq, low = self._tails.place_before(session, wanted)
@@ -75,7 +77,7 @@ class SessionReader:
         if low == 0 and wanted > NEAR and (first := await self._connection.run(stream, subject, 1, 1)):
             low_seq, low = messages.decode_commits(first[0].data)[-1].last, first[0].seq
             if low_seq >= wanted:
-                return low
+                return low, 0
         for step in range(SEARCH_MAX):
             if wanted - low_seq <= NEAR or high - low <= NEAR:
                 break
@@ -90,10 +92,10 @@ class SessionReader:
                 low_seq, low = commits[-1].last, found[0].seq
                 self._tails.note_place(session, low_seq, low)
             elif commits[0].first <= wanted:
-                return found[0].seq
+                return found[0].seq, commits[0].first - 1
             else:
                 high_seq, high = commits[0].first, middle
-        return low + 1 if low else 1
+        return (low + 1, low_seq) if low else (1, 0)
 
     async def _kept_messages(self, tail: SessionTail, after: Seq, upto: Seq | None) -> AsyncIterator[KeptMessage]:
         """The same, the big ones from the cache where it has them."""
@@ -212,15 +214,25 @@ class SessionReader:
         return None
 
     async def snapshot(self, tail: SessionTail, upto: Seq) -> Snapshot | None:
-        stream = self._subjects.stream(tail.shard)
+        session, stream = tail.head.session, self._subjects.stream(tail.shard)
         for seq in sorted((s for s in await self.snapshot_seqs(tail) if s <= upto), reverse=True):
-            subject = self._subjects.of(tail.shard, "s", tail.head.session, seq)
+            parts = await self._parts(stream, self._subjects.of(tail.shard, "s", session, seq))
             try:
-                parts = [m.data for m in await self._connection.all(stream, subject)]
-                return Snapshot(seq, messages.from_parts(parts))
+                found = Snapshot(seq, messages.from_parts([part.data for part in parts]))
             except CorruptLogError:
                 continue  # half dropped: an older one is as good
+            # It was stored right before the commit that it is behind: what comes after is read from here.
+            self._tails.note_place(session, seq, parts[-1].seq)
+            return found
         return None
+
+    async def _parts(self, stream: str, subject: str) -> list[StreamMessage]:
+        """All that a subject has, told by any replica."""
+        found = page = await self._connection.run(stream, subject, 1)
+        while len(page) > 1:
+            page = await self._connection.run(stream, subject, page[-1].seq + 1)
+            found = found + page
+        return found
 
     async def snapshot_seqs(self, tail: SessionTail) -> list[Seq]:
         pattern = self._subjects.of(tail.shard, "s", tail.head.session, "*")

@@ -57,6 +57,7 @@ class Subjects:
         self.names_stream = f"wl-{self.store}-names"
         self.beats_stream = f"wl-{self.store}-beats"
         self.layout = f"wl.{self.store}.names.layout"
+        self.beats = f"wl.{self.store}.beats.{self.ns}.>"
         self.news = f"wlnews.{self.store}.*.{self.ns}.>"
 
     def stream(self, shard: int) -> str:
@@ -94,7 +95,7 @@ class Subjects:
     def session_of(self, subject: str) -> SessionId:
         """The session that a subject of this namespace is about."""
         parts = subject.split(".")
-        root, leaf = parts[5], parts[6]
+        root, leaf = parts[4:6] if parts[2] == "beats" else parts[5:7]
         return SessionId(root if leaf == ROOT_LEAF else f"{root}.{leaf}")
 
     def name(self, name: str) -> str:
