@@ -25,7 +25,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_engine import Arrivals, LoopEngine
+from wakelog.engines.loop_owner import Arrivals, LoopOwner
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
@@ -49,7 +49,7 @@ PAGE = 200
 T = TypeVar("T")
 
 
-class NatsEngine(LoopEngine):
+class NatsEngine(LoopOwner):
     """A namespace of a store on a NATS cluster."""
 
     loop_name = "wakelog nats"

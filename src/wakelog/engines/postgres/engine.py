@@ -27,7 +27,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
-from wakelog.engines.loop_engine import Arrivals, LoopEngine
+from wakelog.engines.loop_owner import Arrivals, LoopOwner
 from wakelog.engines.postgres import deletion, distribution, feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
@@ -48,7 +48,7 @@ _END = 1 << 62
 T = TypeVar("T")
 
 
-class PostgresEngine(LoopEngine):
+class PostgresEngine(LoopOwner):
     """A namespace of a PostgreSQL database."""
 
     loop_name = "wakelog postgres"

@@ -22,8 +22,8 @@ Step = Callable[[], Coroutine[Any, Any, object]]
 _INHERITED: list[Any] = []
 
 
-class LoopEngine:
-    """An engine that asks on a loop."""
+class LoopOwner:
+    """The side of an engine that asks on a loop."""
 
     loop_name = ""
     _closed = False
