@@ -32,6 +32,7 @@ KEPT_MAX = 64
 """Where more stays than this, everything is read."""
 
 _SIZES = re.compile(rb'"size":(\d+),"media"')
+_is_shown = re.compile(rb'"(?:action|message)\.').search
 
 Reduced = Callable[[Window], int]
 """The least that a window takes once nothing but whole items can leave it."""
@@ -52,15 +53,15 @@ def older_part(
     window, entries = found
     begin = entries[0].seq
     keys = [*pinned, *window.restored]
-    kept = {seq for key in keys if (named := parse_item(key)) for seq in (named[0],)}
-    kept.update(pending["seq"] for pending in state["pending_actions"].values())
-    kept.update(_asked_before(entries, begin))
-    spans = [span for key in keys if (span := parse_range(key)) and span[0] < begin]
     old = scope.within(1, begin - 1)
+    if not old or any(span[0] < begin for key in keys if (span := parse_range(key))):
+        return None
     sizes = _Sizes(log, old)
-    kept.update(sizes.system)
+    kept = {named[0] for key in keys if (named := parse_item(key))}
+    kept.update(pending["seq"] for pending in state["pending_actions"].values())
+    kept.update(_asked_before(entries, begin), sizes.system)
     kept = {seq for seq in kept if seq < begin}
-    if spans or len(kept) > KEPT_MAX or not old:
+    if len(kept) > KEPT_MAX:
         return None
     kept |= _beside(log, kept)
     ranges = [_trimmed(log, scope, state, *span) for span in subtract([(1, begin - 1)], ((s, s) for s in kept))]
@@ -132,8 +133,9 @@ def _asked_before(entries: Iterable[Entry], begin: Seq) -> Iterator[Seq]:
 def _beside(log: Log, kept: set[Seq]) -> set[Seq]:
     """The calls that were asked for before something that stays and answered after it, or whose answer stays."""
     found: set[Seq] = set()
+    last = log.head().seq
     for seq in kept:
-        for entry in log.entries(after=seq - 1, upto=min(seq + NEAR, log.head().seq)):
+        for entry in log.entries(after=seq - 1, upto=min(seq + NEAR, last)):
             if entry.seq == seq:
                 found.add(entry.header.cause if entry.kind.startswith("action.") else 0)
             else:
@@ -174,20 +176,18 @@ class _Sizes:
         self.system: list[Seq] = []
         self._lasts: list[Seq] = []
         self._sums: list[int] = [0]
-        for segment in log.segments:
-            for first, last in ranges:
-                low, high = max(first, segment.first), last if segment.last is None else min(last, segment.last)
-                for commit in read_commits(log.engine, [segment], after=low - 1, upto=high) if low <= high else ():
-                    start = max(low, commit.first)
-                    records = commit.records[start - commit.first : high + 1 - commit.first]
-                    shown = [r.body for r in records if b'"action.' in r.header or b'"message.' in r.header]
-                    bodies = b"".join(shown)
-                    size = sum([len(body.partition(b'"delta":[')[0]) for body in shown])
-                    size += sum(map(int, _SIZES.findall(bodies)))
-                    self._lasts.append(commit.last)
-                    self._sums.append(self._sums[-1] + size)
-                    if b'"system"' in bodies or b'"developer"' in bodies:
-                        self.system += [seq for seq, r in enumerate(records, start) if _may_be_system(r)]
+        for first, last in ranges:
+            for commit, end in read_commits(log.engine, log.segments, after=first - 1, upto=last):
+                start = max(first, commit.first)
+                records = commit.records[start - commit.first : end + 1 - commit.first]
+                shown = [record.body for record in records if _is_shown(record.header)]
+                bodies = b"".join(shown)
+                size = sum([len(body.partition(b'"delta":[')[0]) for body in shown])
+                size += sum(map(int, _SIZES.findall(bodies)))
+                self._lasts.append(commit.last)
+                self._sums.append(self._sums[-1] + size)
+                if b'"system"' in bodies or b'"developer"' in bodies:
+                    self.system += [seq for seq, r in enumerate(records, start) if _may_be_system(r)]
 
     def tokens(self, first: Seq, last: Seq) -> int:
         """About how much a range takes, in two digits: bytes hold more than what is shown."""

@@ -178,11 +178,22 @@ class Log(Appender):
     def state(self, at: Seq | None = None) -> dict[str, Value]:
         """The state at a point, or now, as a document of its own."""
         last = 0 if at is None else self.head().seq
-        if at is None or (at == last and not self.even_damaged):
+        if at is None or at == last:
             with self._locked():
-                if not self._flight and (tip := self._pending_tip(refresh=True)).seq == (at or tip.seq):
+                tip = self._durable_tip(at)
+                if tip is not None and tip.seq == (at or tip.seq):
                     return tip.fold.copy()
         return self._fold(at, last).doc
+
+    def _durable_tip(self, at: Seq | None) -> Tip | None:
+        """The tip, if nothing is in flight. None too where a damaged session is asked for its state at a point, and its
+        head cannot be told: then what can be read up to there is folded."""
+        try:
+            return None if self._flight else self._pending_tip(refresh=True)
+        except CorruptLogError:
+            if at is None or not self.even_damaged:
+                raise
+            return None
 
     def now(self) -> tuple[Seq, dict[str, Value]]:
         """The last durable position and the state there, of one moment."""
@@ -269,10 +280,8 @@ class Log(Appender):
         """One part of the state at `seq`, if that is the head and nothing is in flight; else None. What this process
         holds is asked, so nothing is folded again. Not for `data`, as for `part`."""
         with self._locked():
-            if self.even_damaged or self._flight or seq != self.head().seq:
-                return None
-            tip = self._pending_tip(refresh=True)
-            return dict(tip.fold.doc[name]) if tip.seq == seq else None
+            tip = self._durable_tip(seq) if seq == self.head().seq else None
+            return dict(tip.fold.doc[name]) if tip is not None and tip.seq == seq else None
 
     def follow(self, *, after: Seq = 0, timeout_s: float | None = None) -> Iterator[Entry]:
         """Streams new events live, from any process, each once and in order. Ends after `timeout_s` without news."""

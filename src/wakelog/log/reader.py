@@ -145,24 +145,15 @@ def read_commits(
     after: Seq = 0,
     upto: Seq | None = None,
     payloads: bool = False,
-) -> Iterator[Commit]:
-    """The commits of a history, each from the session that holds it. The outer ones may reach beyond the range."""
+) -> Iterator[tuple[Commit, Seq]]:
+    """The commits of a history, unopened, each from the session that holds it, and with the last event of it that
+    counts: the outer ones may reach beyond the range, and a parent's beyond the fork point."""
     for segment in segments:
         last = segment.last if upto is None else upto if segment.last is None else min(segment.last, upto)
         low = max(after, segment.first - 1)
         if last is None or low < last:
-            yield from engine.read(segment.session, after=low, upto=last, payloads=payloads)
-
-
-def raw_commits(
-    engine: Engine, segments: list[Segment], after: Seq, upto: Seq, *, payloads: bool = False
-) -> Iterator[tuple[Commit, Seq]]:
-    """The commits of a range, unopened, each with the last event of it that counts: a parent's may go on beyond the
-    fork point."""
-    for segment in segments:
-        last = upto if segment.last is None else min(upto, segment.last)
-        for commit in read_commits(engine, [segment], after=after, upto=last, payloads=payloads):
-            yield commit, min(commit.last, last)
+            for commit in engine.read(segment.session, after=low, upto=last, payloads=payloads):
+                yield commit, commit.last if last is None else min(commit.last, last)
 
 
 def read_entries(
@@ -177,23 +168,22 @@ def read_entries(
     """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`. With
     `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one. What is
     damaged raises; damage.py reads around it."""
-    expected = prev
-    seq = after
-    for segment in segments:
-        for commit in read_commits(engine, [segment], after=after, upto=upto, payloads=payloads):
-            for entry in open_commit(commit):
-                if entry.seq <= after or (upto is not None and entry.seq > upto):
-                    continue
-                if segment.last is not None and entry.seq > segment.last:
-                    break
-                if entry.seq != seq + 1:
-                    raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
-                if expected is not None and entry.seq == commit.first and commit.prev != expected:
-                    raise CorruptLogError(
-                        f"the chain of {commit.session} breaks before event {entry.seq}", seq=entry.seq
-                    )
-                seq, expected = entry.seq, entry.hash
-                yield entry
+    seq, expected = after, prev
+    for commit, last in read_commits(engine, segments, after=after, upto=upto, payloads=payloads):
+        entries = open_commit(commit)[max(after + 1 - commit.first, 0) : max(last + 1 - commit.first, 0)]
+        if entries:
+            _check_place(commit, entries[0].seq, seq, expected)
+            seq, expected = last, entries[-1].hash
+            yield from entries
+
+
+def _check_place(commit: Commit, first: Seq, seq: Seq, expected: bytes | None) -> None:
+    """Refuses a commit, of which the events from `first` on are meant, that does not follow event `seq` and its hash,
+    where that is known."""
+    if first != seq + 1:
+        raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
+    if expected is not None and first == commit.first and commit.prev != expected:
+        raise CorruptLogError(f"the chain of {commit.session} breaks before event {first}", seq=first)
 
 
 def open_commit(commit: Commit) -> list[Entry]:
@@ -214,16 +204,18 @@ def check_commit(commit: Commit) -> tuple[list[Header], list[bytes]]:
         headers = [decode_header(r.header) for r in records]
     except CorruptLogError as exc:
         raise _altered(commit, commit.first, f"{exc.message} (event {commit.first} of {commit.session})") from exc
-    hashes = hash_records(commit.prev, records)
-    for seq, (header, (body_hash, _)) in enumerate(zip(headers, hashes, strict=True), commit.first):
+    seq, hashes = commit.first, []
+    for header, (body_hash, after) in zip(headers, hash_records(commit.prev, records), strict=True):
         if header.seq != seq:
             raise _altered(commit, seq, f"event {seq} of {commit.session} calls itself {header.seq}")
         if body_hash and body_hash != header.body_hash:
             raise _altered(commit, seq, f"the body of event {seq} of {commit.session} was altered")
-    if hashes[-1][1] != commit.hash:
+        hashes.append(after)
+        seq += 1
+    if after != commit.hash:
         what = f"a header of {commit.session} in {commit.first}..{commit.last} was altered"
         raise _altered(commit, commit.first, what)
-    return headers, [after for _, after in hashes]
+    return headers, hashes
 
 
 def _altered(commit: Commit, seq: Seq, what: str) -> CorruptLogError:
@@ -294,25 +286,16 @@ def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, up
     """Folds the events `after` < seq ≤ `upto`; returns how many bytes they hold."""
     size, seq = 0, after
     expected: bytes | None = None
-    for segment in segments:
-        last = upto if segment.last is None else min(segment.last, upto)
-        for commit in read_commits(engine, [segment], after=after, upto=upto):
-            if commit.first > seq + 1:
-                raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
-            if expected is not None and commit.prev != expected:
-                raise CorruptLogError(
-                    f"the chain of {commit.session} breaks before event {commit.first}", seq=commit.first
-                )
-            hashes = check_commit(commit)[1]
-            expected = hashes[min(last, commit.last) - commit.first]
-            records = commit.records[seq + 1 - commit.first : last + 1 - commit.first]
-            for i, record in enumerate(records):
-                if not record.body:
-                    raise _Pruned(seq + 1 + i)
-                size += len(record.header) + len(record.body)
-            for record in records:
-                fold.apply(decode_delta(record.body))
-            seq += len(records)
+    for commit, last in read_commits(engine, segments, after=after, upto=upto):
+        hashes = check_commit(commit)[1]
+        _check_place(commit, max(commit.first, after + 1), seq, expected)
+        expected = hashes[last - commit.first]
+        for record in commit.records[seq + 1 - commit.first : last + 1 - commit.first]:
+            seq += 1
+            if not record.body:
+                raise _Pruned(seq)
+            size += len(record.header) + len(record.body)
+            fold.apply(decode_delta(record.body))
     if seq != upto:
         raise CorruptLogError(f"the log ends at event {seq}, before event {upto}", kind="gap", seq=seq + 1)
     return size

@@ -348,7 +348,7 @@ class _Walk:
 
     def _was_removed_from(self, seq: Seq) -> bool:
         """Whether something was erased or pruned from the commit that holds an event, and its payloads with it."""
-        for commit in read_commits(self.engine, self.log.segments, after=seq - 1, upto=seq):
+        for commit, _ in read_commits(self.engine, self.log.segments, after=seq - 1, upto=seq):
             return not all(map(is_intact, commit.records))
         return False
 

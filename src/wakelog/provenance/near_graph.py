@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 
 from wakelog.log import Log
-from wakelog.log.reader import Entry, raw_commits
+from wakelog.log.reader import Entry, read_commits
 from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.records import Commit
@@ -49,7 +49,9 @@ class PlainLog:
 
     def __bool__(self) -> bool:
         for commit, last in (
-            raw_commits(self._log.engine, self._log.segments, self._noted, self._head) if self._is_plain else ()
+            read_commits(self._log.engine, self._log.segments, after=self._noted, upto=self._head)
+            if self._is_plain
+            else ()
         ):
             self.note(commit, last)
         return self._is_plain

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from wakelog.errors import NotFoundError
-from wakelog.log.reader import Entry, fetch, open_commit, raw_commits, read_commits
+from wakelog.log.reader import Entry, fetch, open_commit, read_commits
 from wakelog.model.document import told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import as_ref, decode_payload
@@ -236,7 +236,7 @@ def _is_raw(graph: Graph, needles: Collection[str]) -> bool:
 def _likely(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[Seq, str]]:
     """What a model could read in those commits whose bytes have a needle in them; the others are not even opened."""
     marks = {mark for needle in needles for mark in (needle.encode(errors="replace"), _encode(needle)[1:-1])}
-    for commit, last in raw_commits(graph.log.engine, graph.log.segments, 0, upto, payloads=True):
+    for commit, last in read_commits(graph.log.engine, graph.log.segments, upto=upto, payloads=True):
         graph.note(commit, last)
         stored = b"\n".join([*(record.body for record in commit.records), *(content for _, content in commit.payloads)])
         if not _may_hold(stored, marks):
@@ -275,14 +275,12 @@ _encode = msgspec.json.Encoder().encode
 def _contents(graph: Graph, upto: Seq) -> Iterator[tuple[Seq, str]]:
     """What a model could read, event by event. A payload that came before is not given again: the first time counts."""
     log, seen = graph.log, set[bytes]()
-    for segment in log.segments:
-        last = upto if segment.last is None else min(upto, segment.last)
-        for commit in read_commits(log.engine, [segment], upto=last, payloads=True):
-            payloads = dict(commit.payloads)
-            for seq in range(commit.first, min(commit.last, last) + 1):
-                if graph.is_carrier(seq):
-                    body = commit.records[seq - commit.first].body
-                    yield seq, "\n".join(_scanned(graph, seq, body, payloads, seen))
+    for commit, last in read_commits(log.engine, log.segments, upto=upto, payloads=True):
+        payloads = dict(commit.payloads)
+        for seq in range(commit.first, last + 1):
+            if graph.is_carrier(seq):
+                body = commit.records[seq - commit.first].body
+                yield seq, "\n".join(_scanned(graph, seq, body, payloads, seen))
 
 
 def _scanned(graph: Graph, seq: Seq, body: bytes, payloads: dict[bytes, bytes], seen: set[bytes]) -> Iterator[str]:

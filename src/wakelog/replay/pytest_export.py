@@ -21,7 +21,7 @@ def cut_log(recording: Recording) -> Log:
     """The session up to the end of a recording. What was removed later is said later: then it is taken whole."""
     log = recording.log
     later = read_commits(log.engine, log.segments, after=recording.last)
-    if any(not _REMOVALS.isdisjoint(commit.kinds) for commit in later):
+    if any(not _REMOVALS.isdisjoint(commit.kinds) for commit, _ in later):
         return log
     holder = next(s.session for s in reversed(log.segments) if s.first <= recording.last)
     if holder != log.id:

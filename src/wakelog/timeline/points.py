@@ -38,47 +38,49 @@ class Span(msgspec.Struct, frozen=True):
 
 def commit_at(log: Log, seq: Seq) -> Commit:
     """The commit that holds an event."""
-    for commit in read_commits(log.engine, log.segments, after=seq - 1, upto=seq):
+    for commit, _ in read_commits(log.engine, log.segments, after=seq - 1, upto=seq):
         return commit
     raise NotFoundError(f"session {log.id} has no event {seq}", kind="event-not-found")
 
 
-def first_commit(
-    log: Log, holds: Callable[[Commit], bool], last: Seq | None = None, *, near: Seq | None = None
-) -> Commit | None:
-    """The first commit for which `holds` is true, given that it stays true from there on. `last` is the head's seq, for
-    a caller who has it; `near` is where to look first."""
-    low, high = 1, log.head().seq if last is None else last
-    found: Commit | None = None
+def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
+    """The first commit for which `holds` is true, given that it stays true from there on."""
+    low, high, following = _stretch(log, holds, log.head().seq)
+    return next((commit for commit in _commits(log, low, high) if holds(commit)), following)
+
+
+def _stretch(
+    log: Log, holds: Callable[[Commit], bool], last: Seq, near: Seq | None = None
+) -> tuple[Seq, Seq, Commit | None]:
+    """A stretch of events, up to `last`, in which `holds` becomes true if it does not in the commit that follows, which
+    is given too, where one was seen. `near` is where to look first."""
+    low, high = 1, last
+    following: Commit | None = None
     step, middle = 0, (low + high) // 2
     if near is not None and high > FEW * STRETCH:
         step, middle = STRETCH - 1, near
     while high - low >= STRETCH:
         middle = min(max(middle, low), high)
-        commit = _readable(log, middle, high)
+        # Of a damaged session, the next commit that can be read stands for one that cannot.
+        commit = next(_commits(log, middle, high if log.even_damaged else middle), None)
         if commit is None:
             high = middle - 1  # nothing from there on can be read
         elif holds(commit):
-            found, high = commit, commit.first - 1
+            following, high = commit, commit.first - 1
             step = -step
         else:
             low = commit.last + 1
         # A good guess is a step away; after a bad one there is no other to try.
         middle = (commit.first if step < 0 else commit.last) + step if step and commit else (low + high) // 2
         step = 0
-    return next((commit for commit in _commits(log, low, high) if holds(commit)), found)
-
-
-def _readable(log: Log, seq: Seq, upto: Seq) -> Commit | None:
-    """The commit that holds an event, or the next one that is not damaged: a place can be found although another one
-    cannot be read."""
-    return next(_commits(log, seq, upto), None) if log.even_damaged else commit_at(log, seq)
+    return low, high, following
 
 
 def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
     """The commits of some events; without those that are damaged, where a damaged session may be read."""
     if not log.even_damaged:
-        yield from read_commits(log.engine, log.segments, after=first - 1, upto=last)
+        for commit, _ in read_commits(log.engine, log.segments, after=first - 1, upto=last):
+            yield commit
         return
     for segment in log.segments:
         upto = last if segment.last is None else min(segment.last, last)
@@ -90,14 +92,14 @@ def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
 def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
     """All attempts of a turn, in order. `head` is the session's, for a caller who has it."""
     head = head or log.head()
-    near = head.seq * (turn - 1) // max(head.turn, 1)
-    start = first_commit(log, lambda c: c.turn >= turn, head.seq, near=near) if turn > 0 else None
-    if start is None:
+    if not 0 < turn <= head.turn:
         known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
         raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
+    near = head.seq * (turn - 1) // head.turn
+    start, _, _ = _stretch(log, lambda c: c.turn >= turn, head.seq, near)
     spans: list[Span] = []
     told = (lambda _: None) if log.even_damaged else None
-    for entry in log.entries(after=start.first - 1, upto=head.seq, told=told):
+    for entry in log.entries(after=start - 1, upto=head.seq, told=told):
         header = entry.header
         if header.turn > turn:
             break

@@ -197,7 +197,7 @@ def _turn(log: Log, turn: int, head: Head, attempt: str = "") -> Range:
 
 
 def _commit(log: Log, prefix: str) -> Range:
-    for commit in read_commits(log.engine, log.segments):
+    for commit, _ in read_commits(log.engine, log.segments):
         if commit.hash.hex().startswith(prefix) or commit.commit_id.startswith(prefix):
             return Range(commit.first, commit.last)
     raise NotFoundError(f"no commit c:{prefix} in {log.id}", kind="commit-not-found")

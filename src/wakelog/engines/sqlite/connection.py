@@ -49,6 +49,15 @@ _NETWORK = {
     "lustre",
     "9p",
 }
+_SETTINGS = {
+    "synchronous": "full",
+    "fullfsync": 1,
+    "checkpoint_fullfsync": 1,
+    "secure_delete": 1,
+    "temp_store": "memory",
+    "wal_autocheckpoint": 2000,
+    "journal_size_limit": 64 << 20,
+}
 _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
@@ -103,7 +112,9 @@ def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.
         db.pragma("cell_size_check", 1)
         _identify(db, path, create=create)
         if not db.readonly("main"):
-            _configure(db)
+            use_write_ahead_log(db)
+            for name, value in _SETTINGS.items():
+                db.pragma(name, value)
             if create:
                 _ensure_schema(db)
         return db
@@ -131,17 +142,6 @@ def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
             f"{path} is not a store this wakelog can read (schema {version}, expected {SCHEMA_VERSION})",
             kind="not-a-store",
         )
-
-
-def _configure(db: apsw.Connection) -> None:
-    use_write_ahead_log(db)
-    db.pragma("synchronous", "full")
-    db.pragma("fullfsync", 1)
-    db.pragma("checkpoint_fullfsync", 1)
-    db.pragma("secure_delete", 1)
-    db.pragma("temp_store", "memory")
-    db.pragma("wal_autocheckpoint", 2000)
-    db.pragma("journal_size_limit", 64 << 20)
 
 
 def use_write_ahead_log(db: apsw.Connection) -> None:

@@ -46,7 +46,8 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
 T = TypeVar("T")
 
-PAGE = 128
+FIRST_PAGE, PAGE = 16, 128
+"""Commits in one look: few at first, since many who read want no more, then twice as many each time."""
 CACHE_MAX = 4096
 POLL_S = 0.005
 
@@ -71,7 +72,8 @@ class SqliteEngine:
             raise NotFoundError(f"there is no store at {self.path}", kind="store-not-found")
         self._closed = False
         self._begin()
-        self._pool = Pool(self.path, create=create, vfs=vfs)
+        self._pool = Pool(self.path, create=create, vfs=vfs, check=self._check_process)
+        self._read = self._pool.read
         fork_safety.watch(self)
         self._catch_up()
 
@@ -86,7 +88,7 @@ class SqliteEngine:
     @property
     def abilities(self) -> Abilities:
         return Abilities(
-            heard=lambda since: self._read(lambda db: tables.heard(db, since)),
+            heard=lambda since: self._read(tables.heard, since),
             migrations=self,
             marks=self,
             inspection=self,
@@ -204,27 +206,26 @@ class SqliteEngine:
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        number = self._read(lambda db: self._require(db, session))
-        return self._pages(session, number, after, (1 << 62) if upto is None else upto, payloads)
+        return self._pages(session, self._number_of(session), after, (1 << 62) if upto is None else upto, payloads)
 
     def _pages(self, session: SessionId, number: int, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
         # In pages, because an open statement would keep the write-ahead log from being checkpointed.
-        is_first = True
+        limit = FIRST_PAGE
         while True:
-            rows = self._read(partial(tables.page, number=number, after=after, upto=upto, limit=PAGE))
-            if not is_first and rows and rows[0][0] != after + 1 and self.head(session).status == "deleted":
+            rows = self._read(tables.page, number, after, upto, limit, payloads)
+            if limit > FIRST_PAGE and rows and rows[0][0] != after + 1 and self.head(session).status == "deleted":
                 raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
             for row in rows:
                 yield from_row(session, row, payloads=payloads)
-            if len(rows) < PAGE:
+            if len(rows) < limit:
                 return
-            after, is_first = int(rows[-1][1]), False
+            after, limit = int(rows[-1][1]), min(2 * limit, PAGE)
 
     def head(self, session: SessionId) -> Head:
-        return self._read(lambda db: tables.head_of(db, self._require(db, session), session))
+        return self._read(tables.head_of, self._number_of(session), session)
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
-        return self._read(lambda db: tables.commit_by_id(db, self._require(db, session), session, commit_id))
+        return self._read(tables.commit_by_id, self._number_of(session), session, commit_id)
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         def listed(db: apsw.Connection) -> list[Head]:
@@ -253,7 +254,7 @@ class SqliteEngine:
         return payload_of(self, session, seq, digest)
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
-        return self._read(lambda db: tables.snapshot(db, self._require(db, session), session, upto))
+        return self._read(tables.snapshot, self._number_of(session), session, upto)
 
     # Names, leases
 
@@ -268,13 +269,13 @@ class SqliteEngine:
         return self._transact(bind)
 
     def find(self, name: str) -> SessionId | None:
-        return self._read(lambda db: tables.bound_to(db, name))
+        return self._read(tables.bound_to, name)
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
         self._transact(lambda db: tables.put_beat(db, self._require(db, session), session, beat))
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
-        return self._read(lambda db: tables.last_beat(db, self._require(db, session), session))
+        return self._read(tables.last_beat, self._number_of(session), session)
 
     # Surgery
 
@@ -347,8 +348,8 @@ class SqliteEngine:
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
-        number = 0 if session is None else self._read(lambda db: self._require(db, session))
-        newest = self._read(partial(self._newest, number=number))
+        number = 0 if session is None else self._number_of(session)
+        newest = self._read(self._newest, number)
         known = after if number else newest
         bell = Bell()
         self._listeners.add(bell)
@@ -358,7 +359,7 @@ class SqliteEngine:
                 if left <= 0:
                     return False
                 bell.wait(min(left, POLL_S))  # rung by this process; what others write must be looked for
-                newest = self._read(partial(self._newest, number=number))
+                newest = self._read(self._newest, number)
             return True
         finally:
             self._listeners.discard(bell)
@@ -405,10 +406,6 @@ class SqliteEngine:
                 raise translate(exc, str(self.path)) from exc
             raise
 
-    def _read(self, work: Callable[[apsw.Connection], T]) -> T:
-        self._check_process()
-        return self._pool.read(work)
-
     def _number(self, db: apsw.Connection, session: str) -> int:
         """The session's number, or 0. It is remembered only once it is committed."""
         number = self._numbers.get(session)
@@ -419,6 +416,10 @@ class SqliteEngine:
                     self._numbers.clear()
                 self._numbers[session] = number
         return number
+
+    def _number_of(self, session: str) -> int:
+        """The number of a session that is there."""
+        return self._numbers.get(session) or self._read(self._require, session)
 
     def _require(self, db: apsw.Connection, session: str) -> int:
         return self._number(db, session) or tables.require_number(db, session)
@@ -437,7 +438,7 @@ class SqliteEngine:
                 yield step
 
     def mark(self, name: str) -> str | None:
-        return self._read(partial(tables.mark, name=name))
+        return self._read(tables.mark, name)
 
     def set_mark(self, name: str, value: str) -> None:
         self._transact(partial(tables.put_mark, name=name, value=value))
@@ -459,12 +460,12 @@ class SqliteEngine:
         return self._read(session_ids)
 
     def last_sound(self, session: SessionId) -> Head | None:
-        return self._read(lambda db: tables.last_sound(db, self._require(db, session), session))
+        return self._read(tables.last_sound, self._number_of(session), session)
 
     def faults(self, session: SessionId) -> Sequence[str]:
         from wakelog.engines.sqlite.inspection import session_faults
 
-        return self._read(lambda db: session_faults(db, self._require(db, session), session))
+        return self._read(session_faults, self._number_of(session), session)
 
     def check(self) -> list[str]:
         """What is wrong with the file and readers cannot tell, because they would only find less."""

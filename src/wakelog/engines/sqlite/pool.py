@@ -11,7 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import apsw
 
@@ -19,6 +19,7 @@ from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import AtRest, connect, transact, translate
 from wakelog.errors import UnavailableError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _HAS_MOVED = apsw.SQLITE_FCNTL_HAS_MOVED
@@ -27,8 +28,10 @@ _HAS_MOVED = apsw.SQLITE_FCNTL_HAS_MOVED
 class Pool:
     """Opens connections when they are needed and keeps them."""
 
-    def __init__(self, path: Path, *, create: bool, vfs: str | None) -> None:
+    def __init__(self, path: Path, *, create: bool, vfs: str | None, check: Callable[[], None]) -> None:
+        """`check` is asked before each read whether there is still somebody to read for."""
         self.path = str(path)
+        self._check = check
         self.writers = 0
         """How many write connections there have been. What one of them knew is not known to the next."""
         self._vfs = vfs
@@ -42,15 +45,16 @@ class Pool:
             self._writer = self._connect(create=create)  # the schema is made here, not at the first append
             self._place = self._find_place()
 
-    def read(self, work: Callable[[apsw.Connection], T]) -> T:
+    def read(self, work: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **more: P.kwargs) -> T:
         """Does something with a connection nobody else is reading through."""
+        self._check()
         with forking.gate.inside():
             try:
                 db = self._readers.pop()
             except IndexError:
                 db = self._connect()
             try:
-                return work(db)
+                return work(db, *args, **more)
             except (apsw.Error, UnicodeDecodeError) as exc:
                 raise translate(exc, self.path) from exc
             finally:

@@ -97,8 +97,8 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
     )
 
 
-def head_from_row(row: tuple[Any, ...]) -> Head:
-    """From the columns of HEAD_COLUMNS."""
+def head_from_row(row: tuple[Any, ...], is_newest: Any = True, other_name: str | None = None) -> Head:
+    """From the columns of HEAD_COLUMNS. The other way to the same row tells whether it is the newest, and a name."""
     session, parent, fork_at, fork_hash, stored, is_its_own, named = row[_PLAIN : _PLAIN + 7]
     if checksum(session, parent, fork_at, fork_hash) != stored:
         raise CorruptLogError(f"what is stored of session {session} is damaged", hint=_MEND, session=session)
@@ -107,10 +107,19 @@ def head_from_row(row: tuple[Any, ...]) -> Head:
             f"the newest commit of session {session} is missing, or belongs to another session", session=session
         )
     _checked(session, row)
-    name = ""
+    if not is_newest:
+        raise CorruptLogError(
+            f"the newest commit of session {session} is missing, or cannot be found",
+            hint=f"wakelog verify {session}",
+            session=session,
+        )
     if named is not None:
         stored, _, name = named.partition(" ")
         check_name(name, session, int(stored))
+    else:
+        name = ""
+        if other_name:
+            check_name(other_name, session, None)
     return Head(
         session=SessionId(session),
         seq=row[1],
@@ -140,6 +149,6 @@ def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogEr
 
 def _checked(session: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
     plain = row[: _PLAIN - 1]
-    if checksum(session, *plain) != row[_PLAIN - 1]:
+    if zlib.crc32(_encode_row((session, *plain))) != row[_PLAIN - 1]:  # as `checksum`, without a call for each row
         raise _damaged(session, row[0] if type(row[0]) is int else 0, 0)
     return plain

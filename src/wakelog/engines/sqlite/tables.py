@@ -30,16 +30,19 @@ _HEAD_IN_ROW = f"{_HEAD} log.id = ?2".replace(HEAD_COLUMNS, HEAD_COLUMNS.rpartit
 _BACK = 64
 """So many of the newest commits are tried when the last is damaged."""
 _HEADS = f"select {HEAD_COLUMNS}, {{twin}} from session s left join log on log.id = ({_NEWEST}) where {{where}}"
+_HEAD_OF, _HEAD_OF_WITHOUT = (_HEADS.format(twin=twin, where="s.no = ?") for twin in (_TWIN, _NO_TWIN))
 _INSERT_NAMES = f"{COLUMNS}, records, payloads".replace("log.", "")
 _INSERT = f"insert into log (session, {_INSERT_NAMES}) values ({', '.join('?' * 18)})"
 _UPDATE = ", ".join(f"{name} = ?" for name in _INSERT_NAMES.split(", "))
 # A commit holds all events from `first` to `last`, and no two hold the same: the one that reaches `upto` is the last.
 _READ = f"""
-    select {COLUMNS}, records, payloads from log
+    select {COLUMNS}, records, {{payloads}} from log
     where session = ?1 and last > ?2 and first <= ?3 and last <= coalesce(
         (select last from log where session = ?1 and last >= ?3 order by last limit 1), ?3)
     order by last limit ?4
 """
+_READ_ALL = _READ.format(payloads="payloads")
+_READ_RECORDS = _READ.format(payloads="iif(typeof(payloads) = 'blob', x'', null)")
 # The same commits by the index alone, which has none of what may be unreadable; or, if it is the index, by the table.
 _READ_PLACES = """
     select id, last from log {way}
@@ -89,30 +92,17 @@ def require_number(db: apsw.Connection, session: str) -> int:
 
 
 def head_of(db: apsw.Connection, number: int, session: str) -> Head:
-    found = heads(db, "s.no = ?", (number,))
-    if not found or found[0].session != session:
+    rows = asked(db, _HEAD_OF, (number,), without=_HEAD_OF_WITHOUT)
+    head = head_from_row(rows[0], *rows[0][-2:]) if rows else None
+    if head is None or head.session != session:
         raise CorruptLogError(f"session {session} has no entry of its own in the store", session=session)
-    return found[0]
+    return head
 
 
 def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head]:
     """The heads of the sessions that `where` picks."""
     with_twin, without = (_HEADS.format(twin=twin, where=where) for twin in (_TWIN, _NO_TWIN))
-    return [_newest(row) for row in asked(db, with_twin, values, without=without)]
-
-
-def _newest(row: tuple[Any, ...]) -> Head:
-    head = head_from_row(row)
-    is_newest, name = row[-2:]
-    if not is_newest:
-        raise CorruptLogError(
-            f"the newest commit of session {head.session} is missing, or cannot be found",
-            hint=f"wakelog verify {head.session}",
-            session=head.session,
-        )
-    if name and not head.name:
-        check_name(name, head.session, None)
-    return head
+    return [head_from_row(row, *row[-2:]) for row in asked(db, with_twin, values, without=without)]
 
 
 def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
@@ -160,12 +150,13 @@ def refuse_lost_children(db: apsw.Connection, session: str) -> None:
         raise CorruptLogError(f"the list of forks of session {session} is damaged", session=session)
 
 
-def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int) -> list[tuple[Any, ...]]:
-    """Rows of commits holding events `after` < seq ≤ `upto`, in order. One that cannot be read at all says nothing but
+def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int, payloads: bool) -> list[tuple[Any, ...]]:
+    """Rows of commits holding events `after` < seq ≤ `upto`, in order; without `payloads` these are not even looked at,
+    and no bytes stand for them. One that cannot be read at all says nothing but
     its place, which its checksum does not fit: so whoever reads around damage loses that commit and no other."""
     values = (number, after, upto, limit)
     try:
-        return db.execute(_READ, values).fetchall()
+        return db.execute(_READ_ALL if payloads else _READ_RECORDS, values).fetchall()
     except (UnicodeDecodeError, apsw.CorruptError) as exc:
         for way in _PLACES:
             with contextlib.suppress(UnicodeDecodeError, apsw.CorruptError):
