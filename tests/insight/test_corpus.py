@@ -14,7 +14,7 @@ from tests.insight.score import Tally, half_of, load_labels, score
 from tests.insight.transcripts import CORPUS, read_transcript
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.insight.blocks import SpokenText
-from wakelog.insight.decisions import DEFAULT_SCORE
+from wakelog.insight.derivation import DEFAULT_SCORE
 from wakelog.insight.rules import derive_all
 
 LABELS = Path(__file__).parent / "labels"

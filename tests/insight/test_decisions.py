@@ -4,8 +4,8 @@ import pytest
 
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding, TextSpan
-from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
-from wakelog.insight.derivation import LATER_SCORE, minor_decisions
+from wakelog.insight.decisions import find_decisions
+from wakelog.insight.derivation import DEFAULT_SCORE, LATER_SCORE, minor_decisions
 
 CHOICE = "I'll stream the body instead of buffering it, so that memory stays flat."
 

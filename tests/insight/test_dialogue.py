@@ -6,7 +6,8 @@ import pytest
 
 from tests.insight.conftest import Scribe
 from tests.insight.turns import Scene
-from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
+from wakelog.insight.decisions import find_decisions
+from wakelog.insight.derivation import DEFAULT_SCORE
 from wakelog.insight.failures import find_failures
 from wakelog.insight.rules import Carry, derive
 from wakelog.session import Session

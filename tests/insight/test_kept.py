@@ -11,8 +11,8 @@ from tests.engines.on_postgres import ON_POSTGRES, postgres_url
 from tests.insight.conftest import Scribe
 from tests.insight.test_session_insight import CHOICE, _fix
 from wakelog.index.finding_rows import load_findings
-from wakelog.insight import derivation
-from wakelog.insight.rules import RULES_VERSION
+from wakelog.insight import rules
+from wakelog.insight.blocks import RULES_VERSION
 from wakelog.session.insights import KeptFindings
 from wakelog.store import Store
 from wakelog.testing.builders import START_US
@@ -58,7 +58,7 @@ def test_a_kept_turn_is_not_derived_again(kept_store: Store, monkeypatch: pytest
     def derive(*_: Any) -> Any:
         raise AssertionError("derived again")
 
-    monkeypatch.setattr(derivation, "derive", derive)
+    monkeypatch.setattr(rules, "derive", derive)
     assert session.insight().of("decision")[0].quote == CHOICE
 
 

@@ -5,7 +5,8 @@ import pytest
 from tests.every import every
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding
-from wakelog.insight.decisions import DEFAULT_SCORE, find_decisions
+from wakelog.insight.decisions import find_decisions
+from wakelog.insight.derivation import DEFAULT_SCORE
 from wakelog.insight.failures import find_failures
 from wakelog.insight.rules import Carry, derive
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.insight.conftest import Scribe
 from wakelog.errors import NotFoundError
-from wakelog.insight.rules import RULES_VERSION
+from wakelog.insight.blocks import RULES_VERSION
 from wakelog.session import Session
 from wakelog.store import Store
 

@@ -6,7 +6,7 @@ insight keeps; the words themselves stay in the log.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 
 Speaker = Literal["user", "agent", "thinking"]
+
+RULES_VERSION: Final = 10
+"""Of the rules that make findings (rules.py)."""
 
 
 class SpokenText(msgspec.Struct, frozen=True, gc=False):

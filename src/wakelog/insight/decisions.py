@@ -20,8 +20,6 @@ from wakelog.insight.acts import Act, act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
 
-DEFAULT_SCORE: Final = 4
-"""From here on a decision is shown by default."""
 LONG: Final = 1000
 LAST_ONES: Final = 6
 """The sentences at the end of a long text, where what was weighed comes to a decision."""

@@ -11,35 +11,27 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wakelog.insight.acts import files_of
-from wakelog.insight.blocks import Did, Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.decisions import DEFAULT_SCORE
-from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of
+from wakelog.insight.blocks import RULES_VERSION, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.items import Insight, InsightItem
-from wakelog.insight.log_blocks import quote, read_turn
-from wakelog.insight.pending import open_items
-from wakelog.insight.rules import RULES_VERSION, Carry, derive
+from wakelog.insight.log_blocks import quote, read_span
 from wakelog.insight.sentences import content_words
-from wakelog.insight.user_words import find_goal
 from wakelog.log import Log
 from wakelog.model.ids import Seq
+from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted, attempts_of
 
 LEAST_DECISIONS: Final = 3
 MOST_DECISIONS: Final = 12
 STEPS_EACH: Final = 10
+"""A turn shows three decisions, a long one a decision for so many calls, and never more than twelve."""
+DEFAULT_SCORE: Final = 4
+"""From here on a decision is shown by default."""
 LATER_SCORE: Final = 1
 """So much more the third and later decisions of a turn need: most of these are details of the first."""
-"""A turn shows three decisions, a long one a decision for so many calls, and never more than twelve."""
 
 SAME_WORDS: Final = 0.4
 """From this share of common words on, a recorded decision and a derived one are the same."""
-
-TURNS_BACK: Final = 20
-"""So many turns are gone back over for the goal that stands."""
-
-_EARLIER: Final = Finding("goal", TextSpan(0, 0, 0, 0))
 
 
 class FindingStore(Protocol):
@@ -62,18 +54,23 @@ def make_insight(
     kept: FindingStore | None = None,
 ) -> Insight:
     """What can be derived of some turns, as of a point or now: of each, the attempt that is in view. Without `goals`
-    only the turns themselves are read: what the user's words mean depends on the turns before."""
+    only the turns themselves are read: what the user's words mean depends on the turns before. Then nothing is kept."""
     items: list[InsightItem] = []
     notes: list[str] = []
     hidden = 0
-    state = log.state(at)
+    head = log.head()
+    state = log.parts("decisions_made", "dead_ends")[1] if at is None else log.state(at)
     for turn in sorted(set(turns)):
-        span = accepted(log, attempts_of(log, turn))
+        span = accepted(log, attempts_of(log, turn, head))
         if span.outcome == "open" or (at is not None and span.last > at):
             notes.append(f"@{turn} is still open: its insight is derived when it ends")
             continue
-        blocks = _read(log, span)
-        found = findings_of(log, span, blocks, kept) if goals else derive(blocks, Carry())
+        blocks = read_span(log, span)
+        found = kept.load(turn, span.attempt) if kept else None
+        if found is None:
+            found = _derived(log, turn, blocks, head, goals)
+            if kept:
+                kept.save(turn, span.attempt, found)
         if any(f.kind == "not_derived" for f in found):
             notes.append(f"@{turn}: not derived, the agent's words are not English")
         made = list(_items(log, state, span, blocks, found))
@@ -82,59 +79,12 @@ def make_insight(
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
 
 
-def findings_of(log: Log, span: Span, blocks: TurnBlocks, kept: FindingStore | None = None) -> list[Finding]:
-    """The findings of a turn that is over: kept ones, or made now and kept."""
-    found = kept.load(span.turn, span.attempt) if kept else None
-    if found is None:
-        found = derive(blocks, _carry(log, span.turn))
-        if kept:
-            kept.save(span.turn, span.attempt, found)
-    return found
+def _derived(log: Log, turn: int, blocks: TurnBlocks, head: Head, goals: bool) -> list[Finding]:
+    """What the rules find in a turn that is over. They take long to load, and most turns were looked at before."""
+    from wakelog.insight.earlier_turns import EarlierTurns
+    from wakelog.insight.rules import Carry, derive
 
-
-def _carry(log: Log, turn: int) -> Carry:
-    """What a turn needs to know of those before it: what was heard, and the goal that stands. Turns whose words only go
-    on with an earlier goal are gone back over, up to a limit."""
-    past = _Past(log)
-    heard = past.before(turn)
-    first = max(turn - TURNS_BACK, 1)
-    for number in range(turn - 1, first, -1):
-        goal = find_goal(past.blocks(number), _EARLIER, past.before(number))
-        if goal is not None and goal.detail != "carried":
-            return Carry(goal, heard, is_first=False)
-    goal = find_goal(past.blocks(first), None) if turn > 1 else None
-    return Carry(goal, heard, is_first=goal is None)
-
-
-class _Past:
-    """Turns that are over, each read once."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-        self._read: dict[int, TurnBlocks] = {}
-
-    def blocks(self, turn: int) -> TurnBlocks:
-        if turn not in self._read:
-            self._read[turn] = turn_blocks(self._log, turn)
-        return self._read[turn]
-
-    def before(self, turn: int) -> tuple[HeardTurn, ...]:
-        """What was heard in the turns before. Where one of them was work, what is older is not asked for."""
-        heard: list[HeardTurn] = []
-        for number in range(turn - 1, max(turn - 1 - TURNS_HEARD, 0), -1):
-            heard.insert(0, heard_of(self.blocks(number)))
-            if heard[0].has_work and any(h.agent for h in heard):
-                break
-        return tuple(heard)
-
-
-def turn_blocks(log: Log, turn: int) -> TurnBlocks:
-    """What was said and done in a turn, in the attempt that is in view."""
-    return _read(log, accepted(log, attempts_of(log, turn)))
-
-
-def _read(log: Log, span: Span) -> TurnBlocks:
-    return read_turn(log, span.turn, span.first, span.last, attempt=span.attempt, is_over=span.outcome != "open")
+    return derive(blocks, EarlierTurns(log, head).carry(turn) if goals else Carry())
 
 
 # Items
@@ -176,8 +126,12 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
     checks, _, result = finding.detail.partition(" ") if finding.kind == "check" else ("", "", finding.detail)
     known: dict[str, Any] = {}
     if finding.kind == "file":
+        from wakelog.insight.acts import files_of
+
         known["files"] = tuple(path for call in calls for path in files_of(call))
     if finding.kind == "pending" and calls:
+        from wakelog.insight.pending import open_items
+
         known["open_items"] = tuple(open_items(calls[0].input))
     return InsightItem(
         "",

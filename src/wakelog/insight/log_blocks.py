@@ -17,8 +17,10 @@ from wakelog.model.calls import ANSWERS, Call, Calls
 from wakelog.model.ids import Seq
 from wakelog.model.json_fields import text_in
 from wakelog.model.parts import Text, parts_of, text_of
+from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
+from wakelog.timeline.points import Span, accepted, attempts_of
 
 HEAD: Final = 4000
 TAIL: Final = 4000
@@ -28,6 +30,16 @@ _THINKS: Final = frozenset({"think", "thinking", "sequentialthinking"})
 _FIELDS: Final = {"turn.started": "input", "message.added": "content"}
 
 Spoken = tuple[Speaker, str]
+
+
+def turn_blocks(log: Log, turn: int, head: Head | None = None) -> TurnBlocks:
+    """What was said and done in a turn, in the attempt that is in view. `head` is the session's, for a caller who has
+    it."""
+    return read_span(log, accepted(log, attempts_of(log, turn, head)))
+
+
+def read_span(log: Log, span: Span) -> TurnBlocks:
+    return read_turn(log, span.turn, span.first, span.last, attempt=span.attempt, is_over=span.outcome != "open")
 
 
 def read_turn(log: Log, turn: int, first: Seq, last: Seq, *, attempt: int, is_over: bool = True) -> TurnBlocks:

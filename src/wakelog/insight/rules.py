@@ -7,7 +7,6 @@ findings are kept by it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import msgspec
 
@@ -20,8 +19,6 @@ from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
 from wakelog.insight.user_words import find_goal, last_asked
-
-RULES_VERSION: Final = 10
 
 
 class Carry(msgspec.Struct):

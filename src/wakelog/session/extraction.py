@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.insight.blocks import SpokenText, TurnBlocks
-from wakelog.insight.derivation import turn_blocks
+from wakelog.insight.log_blocks import turn_blocks
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.trust import least_trusted

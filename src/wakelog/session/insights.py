@@ -8,10 +8,9 @@ import msgspec
 
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.index.finding_rows import FindingRow, load_findings, save_findings
-from wakelog.insight.blocks import Finding, TextSpan
+from wakelog.insight.blocks import RULES_VERSION, Finding, TextSpan
 from wakelog.insight.derivation import make_insight
 from wakelog.insight.items import Insight, InsightItem
-from wakelog.insight.rules import RULES_VERSION
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
@@ -70,9 +69,9 @@ def _kept_findings(session: Session[Any]) -> KeptFindings | None:
 
 def turns_at(log: Log, where: Where) -> list[int]:
     """The turns that a place touches; without one, the newest."""
-    head = log.head()
     if where is None or where == "@":
-        return [head.turn] if head.turn else []
+        newest = log.head().turn
+        return [newest] if newest else []
     found = resolve_range(log, f"e{where}" if isinstance(where, int) else where)
     turns = (entry.header.turn for entry in log.entries(after=found.first - 1, upto=found.last))
     return sorted({turn for turn in turns if turn})

@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 def are_runs(one: Session[Any], a: Seq, other: Session[Any], b: Seq) -> bool:
     """Whether two sessions, neither of which is a fork of the other, are compared as they ended."""
+    ids = (one.id, other.id)
+    if one.id == other.id:
+        return False
     heads = [one.head, other.head]
-    ids = [head.session for head in heads]
-    is_kin = ids[0] == ids[1] or any(head.fork is not None and head.fork.parent in ids for head in heads)
+    is_kin = any(head.fork is not None and head.fork.parent in ids for head in heads)
     return not is_kin and [a, b] == [head.seq for head in heads]
 
 

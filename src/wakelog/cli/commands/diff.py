@@ -176,7 +176,7 @@ def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
 
 def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
     if len(spots) == 2:
-        a, b = (ctx.place(spot) for spot in spots)
+        a, b = ctx.place(spots[0]), ctx.place(spots[1])
         if a.is_range or b.is_range:
             raise InvalidInputError(
                 f"{spots[0 if a.is_range else 1]!r} is a range, where a point is expected",
@@ -208,8 +208,11 @@ def _file_lines(pair: _Pair) -> FileLines:
     if fork and fork.parent == a.session.id:
         shared = min(fork.at, a.seq)
     if b.seq > shared and (shared or pair.in_one_session):
-        view = b.session.log.view(b.seq)
-        for entry in b.session.events(after=shared, upto=b.seq, kind="file.changed"):
+        entries = list(b.session.events(after=shared, upto=b.seq, kind=("file.changed", "history.rewound")))
+        changed = [entry for entry in entries if entry.kind == "file.changed"]
+        # Only a rewind on the way takes something of it out of view.
+        view = b.session.log.view(b.seq) if len(changed) < len(entries) else [(1, b.seq)]
+        for entry in changed:
             if not any(first <= entry.seq <= last for first, last in view):
                 continue  # by an attempt that was cut and continued: the same change stands in the next one
             path, body = str(entry.body.get("path", "")), entry.body
