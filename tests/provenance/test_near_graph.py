@@ -14,6 +14,7 @@ from wakelog.log import Log
 from wakelog.log.removal import erase, prune
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
+from wakelog.provenance import text_matches
 from wakelog.provenance import why as asking
 from wakelog.provenance.graph import Graph
 from wakelog.provenance.targets import find
@@ -89,7 +90,7 @@ def test_the_answer_is_that_of_the_whole_graph(turns: list[Any], rare: str, plac
     log = _played(turns, rare, place)
     graph = Graph(log)
     for seq in range(1, log.head().seq + 1):
-        near = asking._near(log, seq, None, 12, 60)
+        near = asking._near(log, seq, None, 12, 60, {})
         event(f"from its turns: {near is not None}")
         if near is not None:
             assert near == asking._answer(graph, find(graph, seq), 12, 60)
@@ -112,3 +113,24 @@ def test_of_a_long_log_only_the_turn_is_opened(monkeypatch: pytest.MonkeyPatch) 
     assert expected.reached > 2
     assert min(set(opened) - {1}) > decision - 200
     assert len(opened) < 200
+
+
+def test_text_that_first_stood_far_back_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log.create(MemoryEngine(), new_session(), ev.SessionOpened(), clock=lambda: START_US, redact=None)
+    said = "the address is https://x.example/page"
+    log.append(ev.TurnStarted(), ev.MessageAdded(role="user", content=said), ev.TurnEnded())
+    for _ in range(100):
+        log.append(ev.TurnStarted(), ev.MessageAdded(role="user", content="go on"), ev.TurnEnded())
+    log.append(ev.TurnStarted(), ev.DecisionMade(choice=said), ev.TurnEnded())
+    passes: list[int] = []
+    look = text_matches._likely
+
+    def noted(*args: Any) -> Any:
+        passes.append(1)
+        return look(*args)
+
+    monkeypatch.setattr(text_matches, "_likely", noted)
+    decision = log.head().seq - 1
+    found = why(log, decision)
+    assert [(step.seq, step.edge) for step in found.steps[:2]] == [(decision, None), (3, "match")]
+    assert len(passes) == 1

@@ -79,6 +79,10 @@ def known_of(strength: int) -> Known:
     return _KNOWN[strength]
 
 
+Mentions = dict[tuple[tuple[str, ...], Seq], dict[str, Seq]]
+"""What looking for some texts in all events up to one has found: by text, the event (text_matches.py)."""
+
+
 class Graph:
     """The graph of a session up to a point, read in one pass when it is first asked.
 
@@ -91,6 +95,7 @@ class Graph:
     ) -> None:
         self.log = log
         self.wide = wide
+        self.mentions: Mentions = {}
         self._at = at
         if tracks is not None:
             self.tracks = tracks

@@ -193,10 +193,13 @@ def _entries_at(graph: Graph, seqs: list[Seq]) -> Iterator[Entry]:
 
 def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     """The earliest event that a model could read in which each needle stands, if that is before the last to use it."""
-    found: dict[str, Seq] = {}
+    upto = max((max(seqs) for seqs in wanted.values()), default=1) - 1
+    asked = (tuple(wanted), upto)
+    if asked in graph.mentions:
+        return graph.mentions[asked]
+    found = graph.mentions[asked] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
-    upto = max((max(seqs) for seqs in wanted.values()), default=1) - 1
     for seq, content in _likely(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto):
         if not left:
             break

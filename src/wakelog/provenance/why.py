@@ -18,7 +18,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
 from wakelog.provenance.effective_trust import Exposure, TrustByEvent, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
-from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, known_of
+from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, Mentions, known_of
 from wakelog.provenance.graph_walk import Reach, Walk, walk_back
 from wakelog.provenance.near_graph import TURNS, NearGraph, PlainLog, Unread
 from wakelog.provenance.targets import Target, What, find, point_in, telling
@@ -106,14 +106,16 @@ def why(
     `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With a limit on the steps, a range
     is laid out in part.
     """
-    near = None if wide else _near(log, what, at, depth, steps)
+    mentions: Mentions = {}  # the log is looked through once, whatever of it is read
+    near = None if wide else _near(log, what, at, depth, steps, mentions)
     if near is not None:
         return near
     graph = Graph(log, at, wide=wide)
+    graph.mentions = mentions
     return _answer(graph, find(graph, what), depth, steps)
 
 
-def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int) -> Why | None:
+def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int, mentions: Mentions) -> Why | None:
     """The answer from the turns around what was asked about; None where it takes the whole graph."""
     if not (isinstance(what, int) or is_key(what) or point_in(what)):
         return None
@@ -123,6 +125,7 @@ def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int) -> Why |
         return None
     for back in TURNS:
         graph = NearGraph(log, at, plain, head)
+        graph.mentions = mentions
         target = find(graph, what)
         if not target.seqs:
             return None

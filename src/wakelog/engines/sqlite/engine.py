@@ -47,7 +47,7 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 T = TypeVar("T")
 
 FIRST_PAGE, PAGE = 16, 128
-"""Commits in one look: few at first, since many who read want no more, then twice as many each time."""
+"""Commits in one look: few at first, since many who read want no more."""
 CACHE_MAX = 4096
 POLL_S = 0.005
 
@@ -219,7 +219,7 @@ class SqliteEngine:
                 yield from_row(session, row, payloads=payloads)
             if len(rows) < limit:
                 return
-            after, limit = int(rows[-1][1]), min(2 * limit, PAGE)
+            after, limit = int(rows[-1][1]), min(4 * limit, PAGE)
 
     def head(self, session: SessionId) -> Head:
         return self._read(tables.head_of, self._number_of(session), session)
