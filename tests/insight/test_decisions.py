@@ -91,7 +91,7 @@ def test_other_languages_give_nothing() -> None:
     assert not find_decisions(Scene().says(text).edits().done())
 
 
-@pytest.mark.parametrize(("steps", "shown"), [(0, 3), (8, 3), (70, 7), (10_000, 12)])
+@pytest.mark.parametrize(("steps", "shown"), [(0, 3), (8, 3), (140, 7), (10_000, 12)])
 def test_a_turn_shows_three_decisions_and_a_long_one_more(steps: int, shown: int) -> None:
     found = [Finding("decision", TextSpan(n, 0, 0, 9), score=DEFAULT_SCORE + n) for n in range(20)]
     minor = minor_decisions(found, steps)

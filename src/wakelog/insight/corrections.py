@@ -41,7 +41,7 @@ _FAILS: Final = phrases(
     "render\\w*, open\\w*",
 )
 _NO: Final = re.compile(r"(?:no|nope|nah)\b", re.IGNORECASE)
-_WANT: Final = phrases(r"i (?:actually |really )?(?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
+_WANT: Final = phrases(r"i (?:don't|do not) want (?:a|an|the|you|any|it|this|that)")
 _REJECTS: Final = phrases(
     r"""
     ^(?:no|nope|nah|stop|hold on|hmm+,? no|not quite|wrong)
@@ -64,6 +64,9 @@ _REJECTS: Final = phrases(
     that doesn't|isn't (?:right|correct|true|what)
     i(?:'ve| have)? (?:already|previously) (?:told|said|mentioned|provided|gave)
     unacceptable|i disagree
+    (?:above|over|outside|beyond|exceeds?) my budget
+    (?:seems?|is|are) (?:a bit |a little |way |still )?too (?:low|high|expensive|much|little)
+    (?:don't|do not) want to be transferred
     ^i (?:do )?(?:understand|see|know)\b[^.?!]{0,60}\bbut please (?!<mild>)\w+
     ^i (?:really )?appreciate (?:the|that|this) [^.?!]{0,40}\bbut i(?:'m| am|'d| would)\b
     ^(?:i (?:understand|see|know)[^.?!]{0,40}\bbut )?(?:but )?i(?:'m| am) <sure>
@@ -98,14 +101,14 @@ _OWNS_UP: Final = re.compile(
     re.IGNORECASE,
 )
 _OBJECTS: Final = re.compile(r"\b(?:but|not|should|wrong|issue|problem|instead|why)\b|n['’]t\b", re.IGNORECASE)
-_PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^actually|^(?:\w+,? )?change of plans?")
+_PREFERS: Final = phrases(r"i(?:'d| would) (?:rather|prefer)|^(?:\w+,? )?change of plans?")
 _NOT_REJECTED: Final = phrases(
     r"""
     ^(?:no|nope)[,.]?\s+that's (?:all|it|fine|ok|okay|good|everything|correct|right)
     ^(?:no|nope)[,.]?\s+(?:thanks?|thank you|problem|worries|need|other|further|more|nothing|i think)
     ^(?:no|nope)[,.]?\s+i(?:'m| am) (?:good|fine|all set)
     ^(?:no|nope)[,.]?\s+(?:not (?:at the moment|right now|for now|needed)|it's (?:fine|ok|all))
-    ^no,? (?:i (?:do not|don't|won't) (?:want|need|have)|preference)
+    ^no,? (?:i (?:do not|don't|won't) (?:want(?! to be transferred)|need|have)|preference)
     """
 )
 _ASKS_HOW: Final = re.compile(r"(?:how|what|can|could|is|are|does|where|when|should)\b.*\?$", re.IGNORECASE | re.DOTALL)

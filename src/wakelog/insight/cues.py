@@ -58,6 +58,7 @@ COMMITS: Final = phrases(
     ^\w+ing .{3,80} (?:fixes|solves|resolves|avoids|would fix|should fix|will fix)
     should (?:\w+ ){1,6}?(?:instead of|rather than)
     should (?:keep|stay|remain|continue)
+    ^instead of [^,]{3,80}, (?:it|we|i|the|this)
     (?:option|approach|variant|solution) [\dA-D] (?:is|seems|looks|makes|would)
     """.replace("<lead>", _LEAD)
     .replace("<adverbs>", _ADVERBS)
@@ -78,7 +79,7 @@ ROUTINE: Final = phrases(
 
 DID: Final = phrases(
     r"""
-    (?:i|we)(?:'ve| have)?(?: \w+)?? <past>
+    (?<!when )(?<!before )(?<!after )(?<!because )(?<!where )(?<!that )(?:i|we)(?:'ve| have)?(?: \w+)?? <past>
     ^(?:also )?<past> (?:the|it|a|an|\w+)
     """,
     past="added, removed, changed, used, fixed, replaced, kept, reverted, restored, skipped, created, implemented,"
@@ -139,11 +140,11 @@ STRONG: Final = phrases(
 PROPOSES: Final = phrases(
     r"""
     i(?:'d| would)? (?:recommend|suggest|propose|advise|argue|lean)
-    my (?:recommendation|suggestion|proposal|preference|instinct|take|advice|view|vote)
+    my (?:recommendation|suggestion|proposal|preference|instinct|take|advice|vote)
     recommend(?:ation|ed)?
     would probably be
     the approach would be
-    propos(?:ed|al|e)
+    propos(?:al|e)
     i(?:'d| would) (?:say|go|keep|leave|use|add|start|prefer|rather|do|wait)
     would be (?:better|best|safer|simpler|cleaner)
     """
@@ -158,6 +159,27 @@ REFUSES: Final = phrases(
     """
 )
 """It says what it will not or cannot do."""
+
+BARRED: Final = phrases(
+    r"(?:cannot|can't|can not|can only) be \w+|(?:does not|doesn't|do not|don't) cover|non-?refundable"
+)
+ALLOWED: Final = phrases(
+    r"""
+    (?:you|they|it|this|these|he|she) (?:can|may) (?!<own>)\w+
+    i can (?:offer|issue|waive|refund|grant)
+    """,
+    own="only, choose, take, contact, reach, check, find, see, use, try, consider, visit, call, let, also, always,"
+    "expect",
+)
+"""What a service says of a thing: with a reason, it refuses or grants."""
+
+SEEKS: Final = phrases(
+    r"""
+    (?:can't|cannot|can not|unable to|not able to|could not|couldn't) (?:\w+ )?<look>
+    """,
+    look="search, find, locate, access, look up, retrieve, view, see, identify, verify, tell, know",
+)
+"""It cannot tell or find something yet: no choice."""
 
 GRANTS: Final = phrases(
     r"""
@@ -258,7 +280,7 @@ CLEANUP: Final = phrases(
     (?:remove|delete) (?:the |my )?(?:reproduc\w+|test script|debug\w*)
     unused imports?
     formatting|typo|with tabs|proper indentation
-    lint(?:er|ing)? (?:errors?|issues?|warnings?|problems?|complain\w*)
+    (?:lint(?:er|ing)?|compil\w+|build|type) (?:errors?|issues?|warnings?|problems?|complain\w*)
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
     (?:bash|code|command|one|same|single) blocks?|in one go|(?:one|single) command|heredoc|(?:in|into) two steps
@@ -268,6 +290,30 @@ CLEANUP: Final = phrases(
     """
 )
 """Repairs of its own slips, and tidying."""
+
+SET_UP: Final = phrases(
+    r"""
+    easy to set up|set(?:ting)? (?:it |things |this |everything )?up (?:first|properly|correctly)
+    (?:write|create|use|make|using|writing|creating) (?:a|an|the|one|my) (?:\w+ ){0,2}<aid> <use>
+    (?:create|make|write|build)\w* an? (?:\w+ ){0,3}<aid>
+    (?:in|into) a script|&&
+    connect\w* to (?:the|a) (?:\w+ ){0,3}(?:server|challenge|service)
+    worth (?:investigating|checking|looking|exploring|trying)
+    search for (?:the|a) \S+ file
+    """,
+    aid="script, file, directory, folder, helper, app, project, program",
+    use="first, (?:to|that) (?:generate|create|apply|edit|overwrite|replace|write|do|make|modify|update|insert|run)",
+)
+"""How the work is set up: a helper script, a place to try things."""
+
+LEAD_IN: Final = phrases(
+    r"""
+    ^(?:[\w' ]{0,60}, )?(?:so |then |now )?i(?:'d| would|'ll)? (?:say|suggest|recommend|propose|do|go with|think)\W*$
+    ^(?:and |then |now |so |but )*(?:around|at|in|on|near) line \d+[^.]*:$
+    ^(?:here(?:'s| is| are)|as follows|the following|these are|this is)\b[^.]*:$
+    """
+)
+"""It says that something will be said."""
 
 TESTING: Final = phrases(
     r"""
@@ -284,7 +330,7 @@ TESTING: Final = phrases(
 DOUBTS: Final = phrases(
     r"""
     ^(?:wait|hmm|maybe|perhaps|what if|or maybe|actually, wait|but wait|could it be|is it)
-    ^if i
+    ^if\b
     i wonder|or maybe
     should (?:probably )?[^.;]* or (?:just|simply|maybe|remove|use)
     """
@@ -303,6 +349,8 @@ RETELLS: Final = phrases(
     ^(?:so |but |and |okay,? |ok,? |now |here )*(?:the|this) <who>(?: description| message)?(?: \w+)? <tells>
     ^they(?:'re| are)? (?:want|ask|asking|noting|saying|mention)\w*
     ^the suggested fix
+    ^(?:this|that|it) (?:is|was|might be|may be|could be) (?:probably |likely )?because
+    ^(?:this|that|it) (?:seems|looks|appears|makes sense)
     ^as (?:suggested|requested|expected)
     ^(?:this|that) should (?:keep|ensure|make|fix|help|work|allow|prevent|be (?:enough|fine|safe))
     """,

@@ -16,9 +16,10 @@ from typing import Final
 import msgspec
 
 from wakelog.insight import cues
-from wakelog.insight.acts import Act, act_of, is_refused
+from wakelog.insight.acts import Act, act_of, files_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
+from wakelog.insight.dialogue import HeardTurn, heard_of, is_service
+from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of, word_set
 
 LONG: Final = 1000
 LAST_ONES: Final = 6
@@ -27,9 +28,16 @@ FEW_WORDS: Final = 1
 """A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
 SAID_BEFORE: Final = 0.5
 """So much of a refusal said before makes it the same one."""
+STEM: Final = 5
+"""So many letters of a word are compared: "cancel" and "cancellation" are one."""
 LEAST_SCORE: Final = 1
 """Below this it is not kept at all."""
 
+_POLITE: Final = word_set("unfortunately understand sorry apologize however therefore case currently please note")
+_SCRATCH: Final = re.compile(
+    r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
+)
+"""Files that are made to try something."""
 _PLAIN: Final = re.compile(r"[`*_]")
 
 
@@ -65,7 +73,6 @@ WEIGHTS: Final = {
     "undoes": 2,
     "obliged": -1,
     "concludes": 1,
-    "second": -3,
     "chosen test": 2,
     "reason": 2,
     "reason beside": 1,
@@ -75,13 +82,15 @@ WEIGHTS: Final = {
     "long text": 1,
     "thought": -3,
     "mused": -2,
-    "states": -2,
     "announces": -1,
     "vague": -4,
     "routine": -3,
     "cleanup": -3,
     "repeats": -2,
     "testing": -3,
+    "set up": -4,
+    "seeks": -4,
+    "introduces": -2,
     "doubts": -2,
     "summary": -1,
     "recap": -2,
@@ -89,22 +98,37 @@ WEIGHTS: Final = {
 """What each sign adds to a score."""
 
 
-def find_decisions(turn: TurnBlocks, before: str = "") -> list[Finding]:
-    """The decisions of a turn, the surest first. `before` is what the agent said last before it."""
+def find_decisions(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> list[Finding]:
+    """The decisions of a turn, the surest first. `heard` are the turns before it, the oldest first."""
     kept: list[Candidate] = []
-    found = (_again(c, before) for c in candidates_in(turn.blocks))
+    found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))))
+    answers = [said for before in heard for said in _answers(before.agent)]
+    found = (_again(c, answers) for c in found)
     for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
         if candidate.score >= LEAST_SCORE and not any(_is_same(candidate, other) for other in kept):
             kept.append(candidate)
     return [_finding(c) for c in kept]
 
 
-def _again(found: Candidate, before: str) -> Candidate:
-    """Marks a refusal that only repeats the one before."""
-    said = (content_words(s.text) for s in sentences_of(before) if cues.REFUSES.search(s.text))
-    if "refuses" in found.signs and any(len(found.words & w) >= SAID_BEFORE * len(found.words) for w in said):
+def _again(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
+    """Marks a refusal or a grant that only repeats an earlier one."""
+    own = _stems(found.sentence.text)
+    if found.signs & {"refuses", "grants"} and any(len(own & said) >= SAID_BEFORE * len(own) for said in answers):
         return msgspec.structs.replace(found, signs=found.signs | {"again"})
     return found
+
+
+def _answers(text: str) -> Iterator[frozenset[str]]:
+    """What an agent's words refuse or grant, each with the sentence before it: that often names the thing."""
+    before = ""
+    for sentence in sentences_of(text):
+        if any(cue.search(sentence.text) for cue in (cues.REFUSES, cues.GRANTS, cues.BARRED, cues.ALLOWED)):
+            yield _stems(f"{before} {sentence.text}")
+        before = sentence.text
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[:STEM] for word in content_words(cues.REFUSES.sub(" ", text)) - _POLITE)
 
 
 def _finding(found: Candidate) -> Finding:
@@ -134,8 +158,8 @@ def _likeness(one: Candidate, other: Candidate) -> float:
     return len(one.words & other.words) / (min(len(one.words), len(other.words)) or 1)
 
 
-def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
-    """The best sentence of each text, and of a long text the best two."""
+def candidates_in(blocks: Sequence[Block], *, is_service: bool = False) -> Iterator[Candidate]:
+    """The best sentence of each text."""
     acts: dict[int, Act] = {n: act_of(b) for n, b in enumerate(blocks) if isinstance(b, Did)}
     last_call = max(acts, default=-1)
     batch = 0
@@ -143,11 +167,8 @@ def candidates_in(blocks: Sequence[Block]) -> Iterator[Candidate]:
         if isinstance(said, Did):
             batch += 1
         elif said.who != "user" and is_english(said.text):
-            found = list(_of_text(blocks, acts, place, said, batch, is_last=place > last_call))
-            found.sort(key=lambda c: (-c.score, c.sentence.start))
-            yield from found[:1]
-            for other in found[1:2] if len(said.text) > LONG else ():
-                yield msgspec.structs.replace(other, signs=other.signs | {"second"})
+            found = _of_text(blocks, acts, place, said, batch, is_last=place > last_call, is_service=is_service)
+            yield from sorted(found, key=lambda c: (-c.score, c.sentence.start))[:1]
 
 
 def _of_text(
@@ -158,6 +179,7 @@ def _of_text(
     batch: int,
     *,
     is_last: bool,
+    is_service: bool,
 ) -> Iterator[Candidate]:
     sentences = sentences_of(said.text)
     after, steps = _effect_after(blocks, acts, place)
@@ -174,8 +196,8 @@ def _of_text(
     if is_last and sentences and cues.SUMMARY.match(_PLAIN.sub("", sentences[0].text)):
         around.add("summary")
     for n, sentence in enumerate(sentences):
-        signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text))
-        if not signs & {"commits", "did", "fix", "strong", "proposes", "refuses", "grants"}:
+        signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text), is_service=is_service)
+        if not signs & _CHOOSES:
             continue
         near = _reason(sentences, n)
         if near is not None:
@@ -192,6 +214,8 @@ def _of_text(
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before
             signs.add("effect")
+        if signs & _CHOOSES == {"did"} and before is None and "reason" not in signs:
+            continue
         if is_last and near is None and "did" in signs:
             signs.add("recap")
         if said.who == "thinking" and "reason" not in signs:
@@ -202,7 +226,7 @@ def _of_text(
         yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
 
 
-def signs_of(text: str) -> set[str]:
+def signs_of(text: str, *, is_service: bool = False) -> set[str]:
     """What a sentence itself shows. Questions, offers and scraps show nothing."""
     if (
         text.count(" ") < 4
@@ -211,18 +235,23 @@ def signs_of(text: str) -> set[str]:
         or cues.QUESTION.search(text)
         or cues.OFFERS.search(text)
         or cues.RETELLS.match(text)
+        or cues.LEAD_IN.search(text)
     ):
         return set()
     signs = {name for name, pattern in _SIGNS if pattern.search(text)}
+    if is_service and cues.STATED.search(text):
+        signs |= {"refuses"} if cues.BARRED.search(text) else {"grants"} if cues.ALLOWED.search(text) else set()
     if "keeps" in signs and not cues.STATED.search(text):
         signs.discard("keeps")
     if "grants" in signs and ("refuses" in signs or not cues.STATED.search(text)):
         signs.discard("grants")
-    if not signs & {"commits", "did", "fix", "proposes", "refuses", "grants"}:
-        signs.add("states")
+    if text.endswith(":"):
+        signs.add("introduces")
     return signs
 
 
+_CHOOSES: Final = {"commits", "did", "fix", "proposes", "refuses", "grants"}
+"""One of these makes a sentence a candidate at all."""
 _SIGNS: Final = (
     ("commits", cues.COMMITS),
     ("did", cues.DID),
@@ -235,6 +264,8 @@ _SIGNS: Final = (
     ("cleanup", cues.CLEANUP),
     ("repeats", cues.REPEATS),
     ("testing", cues.TESTING),
+    ("set up", cues.SET_UP),
+    ("seeks", cues.SEEKS),
     ("doubts", cues.DOUBTS),
     ("announces", cues.ANNOUNCES),
     ("obliged", cues.OBLIGED),
@@ -267,7 +298,9 @@ def _quotable(sentences: Sequence[Sentence], n: int) -> Sentence | None:
 
 
 def _states_reason(text: str) -> bool:
-    return bool(cues.STATED.search(text)) and not cues.UNSURE.match(_PLAIN.sub("", text)) and not text.endswith("?")
+    plain = _PLAIN.sub("", text)
+    is_said = bool(cues.STATED.search(text)) and not (cues.UNSURE.match(plain) or cues.LEAD_IN.search(plain))
+    return is_said and not text.endswith("?")
 
 
 def _is_reason_beside(text: str) -> bool:
@@ -285,12 +318,20 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
         block = blocks[n]
         if not isinstance(block, Did):
             continue
+        if acts[n] == "write" and _is_scratch(block):
+            break
         if acts[n] == "write" or (acts[n] == "run" and not is_refused(block)):
             return block, steps
         if acts[n] in ("check", "record"):
             break
         steps += 1
     return None, 0
+
+
+def _is_scratch(call: Did) -> bool:
+    """Whether a call only writes files to try something with: no effect of a decision."""
+    files = files_of(call)
+    return bool(files) and all(_SCRATCH.search(path) for path in files)
 
 
 def _effect_before(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> Did | None:

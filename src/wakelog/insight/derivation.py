@@ -23,7 +23,7 @@ from wakelog.timeline.points import Span, accepted, attempts_of
 
 LEAST_DECISIONS: Final = 3
 MOST_DECISIONS: Final = 12
-STEPS_EACH: Final = 10
+STEPS_EACH: Final = 20
 """A turn shows three decisions, a long one a decision for so many calls, and never more than twelve."""
 DEFAULT_SCORE: Final = 4
 """From here on a decision is shown by default."""
@@ -155,7 +155,12 @@ def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
     """The decisions that are shown only when all are asked for: the weak ones, and those beyond what a turn shows."""
     decisions = sorted((f for f in found if f.kind == "decision"), key=lambda f: -f.score)
     room = min(MOST_DECISIONS, max(LEAST_DECISIONS, steps // STEPS_EACH))
-    return [f for n, f in enumerate(decisions) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)]
+    told = {(f.span.seq, f.span.block) for f in found if f.kind == "approach_change"}
+    weak = [f for f in decisions if f.score < DEFAULT_SCORE or (f.span.seq, f.span.block) in told]
+    rest = [f for f in decisions if f not in weak]
+    return weak + [
+        f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
+    ]
 
 
 class _Recorded:

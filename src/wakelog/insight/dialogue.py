@@ -71,7 +71,7 @@ _NO_ACT: Final = word_set(
     " escalate assure with without by in over wonder wondering say remember honor waive access receive take come need"
     " want like the a an my your our this that these those it them if whether any some there what which how"
     " when where why i we you he she they me us one more about on for of at from or and not no yes is are was able"
-    " sure only appreciate thank hear believe feel select choose pick opt share answer"
+    " sure only negotiate arrange appreciate thank hear believe feel select choose pick opt share answer"
 )
 """Verbs that want to be told something, or to go on, and words that are no verbs."""
 _CHANGE: Final = word_set("chang modif updat adjust alter edit amend revis")
@@ -119,14 +119,19 @@ def heard_of(turn: TurnBlocks) -> HeardTurn:
     )
 
 
+def is_service(heard: Sequence[HeardTurn]) -> bool:
+    """Whether these turns are a dialogue with a service."""
+    if any(turn.has_work for turn in heard):
+        return False
+    return any(turn.has_calls or _WHO.search(f"{turn.user[-TEXT_MAX:]} {turn.agent[-TEXT_MAX:]}") for turn in heard)
+
+
 def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) -> bool:
     """Whether the user's words, in a dialogue with a service, ask for nothing new. `heard` are the turns before, the
     oldest first; `is_asked` says that the agent's last words ask for something."""
-    if any(turn.has_work for turn in heard):
+    if not is_service(heard):
         return False
     asked = next((turn.agent for turn in reversed(heard) if turn.agent), "")
-    if not any(turn.has_calls or _WHO.search(f"{turn.user[-TEXT_MAX:]} {turn.agent[-TEXT_MAX:]}") for turn in heard):
-        return False
     said = _SUPPOSED.sub(" ", " ".join(turn.user for turn in heard))
     return not _asks_anew(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
 

@@ -21,16 +21,16 @@ _SIBLING: Final = re.compile(r"Sibling tool call errored|cancelled because anoth
 _OTHER_WAY: Final = re.compile(
     r"\binstead\b|\b(?:different|another|other|alternative) (?:approach|way|method|tool|strategy|route|option|url"
     r"|command)\b|\balternatively\b|\blet(?:'s| me|’s) try\b"
-    r"|\btry (?:a|an|the|using|with|to|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b"
+    r"|\btry (?:a|an|the|using|with|different|another|something)\b|\bsimpler\b|\bworkaround\b|\bwork around\b"
     r"|\bfall ?back\b|\bswitch(?:ing)? to\b|\brather than\b|\bmanually\b"
-    r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b|\bdirectly\b"
-    r"|\bsince (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|recalculate|adjust)\b"
-    r"|\bmaybe (?:I|we|it)\b",
+    r"|\bfrom scratch\b|\blet me just\b|\beasier\b|\bbypass\b|\bmeanwhile\b|\bafter all\b"
+    r"|(?:^|, )since (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|recalculate|adjust)\b",
     re.IGNORECASE,
 )
 _REPAIR: Final = re.compile(
     r"\b(?:syntax|indentation|quot\w+|escap\w+|typo|path with|paths with|correct(?:ing)? (?:the )?(?:path|command"
-    r"|syntax))\b|\bread the file first\b|\bdoes not exist\b",
+    r"|syntax))\b|\bread the file\b|\bdoes not exist\b|\bagain\b|\bmade a mistake\b|\bheredoc\b|&&|\bone line\b"
+    r"|\bunrelated\b",
     re.IGNORECASE,
 )
 _DEAD: Final = re.compile(
@@ -97,10 +97,14 @@ _CAUSE: Final = re.compile(
     r"|\bno\b|\btoo\b|\binstead\b|\bunexpected\b|\bwrong\b|\btimed? ?out\b",
     re.IGNORECASE,
 )
+_TITLE: Final = re.compile(r"\*\*[^*]+\*\*[.:]?")
+"""It names what comes and says nothing of it."""
 FIRST_ONES: Final = 3
 """So many sentences after a failure are looked at for its cause."""
 _BAD: Final = re.compile(r"^\s*(?:Wrong|EXECUTION TIMED OUT|Error:|Traceback|fatal:)")
 _IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
+NEAR: Final = 8
+"""So many words and calls at most stand between a failure and what came instead."""
 LEAST_CHANGE: Final = 4
 
 
@@ -113,8 +117,12 @@ class FailedCalls(msgspec.Struct):
 
 def find_failures(turn: TurnBlocks) -> Iterator[Finding]:
     """Changes of approach and dead ends of a turn, in order."""
-    yield from _changes(turn.blocks)
-    yield from _dead_ends(turn.blocks)
+    changes = list(_changes(turn.blocks))
+    dead_ends = list(_dead_ends(turn.blocks))
+    told = {(change.span.seq, change.span.block) for change in changes}
+    yield from changes
+    yield from (c for c in _given_up(turn.blocks, dead_ends) if (c.span.seq, c.span.block) not in told)
+    yield from dead_ends
 
 
 def method_of(call: Did) -> str:
@@ -165,19 +173,22 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     act, count, now = act_of(failed), len(failure.calls), act_of(new)
     said, sentence = _words_between(blocks, failure.calls[-1][0], place)
     names_other = sentence is not None and bool(_OTHER_WAY.search(sentence.text))
+    is_asked_anew = _is_outside(new) and method_of(new) == failure.method and new.input != failure.calls[-1][1].input
+    if not (names_other or is_asked_anew):
+        return None  # nobody says that it is another way
+    if (act == "look" and count == 1) or place - failure.calls[-1][0] > NEAR:
+        return None  # a search that found nothing fails too; and what comes much later is not because of it
     score = 2 if names_other else 0
     if method_of(new) != failure.method:
         score += 2 if now == "write" or now == act else 1
-    elif _is_outside(new) and new.input != failure.calls[-1][1].input:
+    elif is_asked_anew:
         score += 3  # the same request in another way, to a service that had refused it
     else:
         score -= 1
     score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
     if sentence is not None and _REPAIR.search(sentence.text):
         score -= 2
-    if (not names_other or _WANTED.search(sentence.text if sentence else "")) and _is_wanted(
-        blocks, failure.calls[-1][0], place
-    ):
+    if _is_wanted(blocks, failure.calls[-1][0], place):
         score -= 4
     if score < LEAST_CHANGE:
         return None
@@ -188,6 +199,24 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     )
     reason = _cause(blocks, failure.calls[-1][0], place)
     return Finding("approach_change", span, reason, score, (new.seq, failed.seq))
+
+
+def _given_up(blocks: Sequence[Block], dead_ends: Sequence[Finding]) -> Iterator[Finding]:
+    """Changes after a call that worked and gave nothing: the words that give up go on with another way."""
+    for end in dead_ends:
+        place = next(n for n, b in enumerate(blocks) if b.seq == end.span.seq and isinstance(b, SpokenText))
+        said, new = blocks[place], next((b for b in blocks[place + 1 :] if isinstance(b, Did)), None)
+        if not isinstance(said, SpokenText) or new is None or not end.calls or act_of(new) == "check":
+            continue
+        for sentence in sentences_of(said.text):
+            if (
+                sentence.start >= end.span.end
+                and _OTHER_WAY.search(sentence.text)
+                and not _REPAIR.search(sentence.text)
+            ):
+                span = TextSpan(said.seq, said.block, sentence.start, sentence.end)
+                yield Finding("approach_change", span, end.span, LEAST_CHANGE, (new.seq, *end.calls))
+                break
 
 
 def _is_wanted(blocks: Sequence[Block], start: int, end: int) -> bool:
@@ -220,9 +249,13 @@ def _cause(blocks: Sequence[Block], start: int, end: int) -> TextSpan | None:
         if not isinstance(block, SpokenText) or block.who == "user" or not is_english(block.text):
             continue
         for sentence in sentences_of(block.text)[:FIRST_ONES]:
-            if _CAUSE.search(sentence.text) and not sentence.text.endswith(("?", "? ")):
+            if _CAUSE.search(sentence.text) and not sentence.text.endswith("?") and not _is_title(sentence):
                 return TextSpan(block.seq, block.block, sentence.start, sentence.end)
     return None
+
+
+def _is_title(sentence: Sentence) -> bool:
+    return sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
 
 
 # Dead ends

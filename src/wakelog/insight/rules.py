@@ -40,7 +40,7 @@ def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
         found += find_preferences(turn)
         carry.goal = goal
         carry.is_first = False
-    found += find_decisions(turn, last_asked(carry.heard))
+    found += find_decisions(turn, carry.heard)
     found += find_failures(turn)
     found += find_pending(turn)
     found += find_checks(turn)

@@ -21,7 +21,7 @@ _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE: Final = re.compile(r"[^\n]+")
 _ITEM: Final = re.compile(r"\s*(?:[-*•+]\s+|\d{1,2}[.)]\s+|#{1,6}\s+|>\s*)*")
 _LABEL: Final = re.compile(r"(?:THOUGHT|DISCUSSION|Thought|Plan|PLAN):\s*")
-_END: Final = re.compile(r"""[.!?:][)"'’”*_`]*(?=\s+|$)|[.!?](?=[A-Z][a-z])""")
+_END: Final = re.compile(r"""[.!?:][)"'’”*_`]*(?=\s+|$)|[.!?](?=[A-Z][a-z]|I['’ ])""")
 _SHORT: Final = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig)|\b[A-Z]|(?:^|\s)\d{1,2})\.$", re.IGNORECASE)
 _WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _CODE: Final = re.compile(r"`[^`\n]*`|https?://\S+|\S*[/\\_]\S*")
@@ -91,7 +91,7 @@ def _ends(prose: str, start: int, stop: int) -> Iterator[int]:
             continue
         if mark[0][0] == ":" and mark.end() < stop and mark.end() - start < 25:
             continue  # a short label: what it introduces belongs to it
-        if mark.end() < stop and not prose[mark.end()].isspace() and prose.count("`", start, mark.end()) % 2:
+        if prose.count("`", start, mark.start()) % 2 and "`" in prose[mark.start() : stop]:
             continue  # inside a name in code, as `models.Index`
         if _SHORT.search(prose[max(start, mark.end() - 8) : mark.end()]):
             continue
