@@ -50,7 +50,7 @@ COMMITS: Final = phrases(
     <lead> <adverbs>(?!<looks>|be\b|have\b|do\b|<adverbs>\W)[a-z]+
     (?:i|we)(?:'m| am|'re| are) (?:planning|aiming|switching|moving|choosing|using|opting|keeping|adding|removing)
     (?:planning|aiming|preparing|plan is) to (?!<looks>)\w+
-    (?:needs? to|must|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
+    (?:needs? to|has to|have to|ought to) (?:\w+ )?be \w+(?:ed|t|n)
     ^(?:using|keeping|switching|going|choosing|moving|adding|removing|skipping|leaving|reverting|replacing)<goes>
     ^(?:splitting|falling back|opting|sticking)
     (?:i|we) (?:can|could) (?:just|simply|instead|safely)
@@ -153,7 +153,7 @@ PROPOSES: Final = phrases(
 REFUSES: Final = phrases(
     r"""
     (?:i|we)(?: \w+)? (?:can't|cannot|can not|am unable to|are unable to|am not able to|are not able to)
-    unable to|is not possible|not eligible|not allowed
+    unable to|is not possible|not eligible|not allowed|not permitted
     ^(?:unfortunately|i'm sorry|i am sorry|i apologi[sz]e)[^.]*\b(?:cannot|can't) be \w+(?:ed|de|ne|en|t)
     (?:i|we)(?: \w+)? can only
     """
@@ -212,7 +212,7 @@ REASON: Final = phrases(
     ^so
     as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
     , as <it>
-    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)
+    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps|cannot|can't)
     this (?:way|would|will|avoids|allows|ensures|keeps|makes|provides|should|means|prevents)
     that(?:'s| is) why|the reason
     given (?:that|the|this)
@@ -235,7 +235,7 @@ STATED: Final = phrases(
     [,;] so
     as <it>(?: \w+)? (?:is|are|was|does|do|did|would|will|can|only|already|prevents|allows|has|have)
     , as <it>
-    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps)
+    which (?:would|will|means|is|allows|avoids|makes|causes|breaks|prevents|should|keeps|cannot|can't)
     ^(?:this|it) (?:way|would|will|avoids|allows|ensures|keeps|provides|should|means|prevents|gives|fixes)
     that(?:'s| is) why|the reason
     needed (?:for|to)
@@ -284,7 +284,8 @@ CLEANUP: Final = phrases(
     (?:syntax|indentation|quoting|escaping)(?: errors?| issues?| problems?)?
     i apologi[sz]e|try again
     (?:bash|code|command|one|same|single) blocks?|in one go|(?:one|single) command|heredoc|(?:in|into) two steps
-    made (?:a|the|the same|another) mistake|i forgot|but (?:i )?did(?:n't| not)
+    made (?:a|the|the same|another) mistake|i forgot|but (?:i )?did(?:n't| not)|correct this|carefully
+    but i (?:used|added|made)|previous (?:replacement|response|command)
     commit(?:ted)? (?:the|these|my|all) changes
     all (?:the )?tests pass
     """
@@ -296,7 +297,7 @@ SET_UP: Final = phrases(
     easy to set up|set(?:ting)? (?:it |things |this |everything )?up (?:first|properly|correctly)
     (?:write|create|use|make|using|writing|creating) (?:a|an|the|one|my) (?:\w+ ){0,2}<aid> <use>
     (?:create|make|write|build)\w* an? (?:\w+ ){0,3}<aid>
-    (?:in|into) a script|&&
+    (?:in|into) a script|&&|insert (?:it |them )?(?:after|at|before) (?:line )?\d+
     connect\w* to (?:the|a) (?:\w+ ){0,3}(?:server|challenge|service)
     worth (?:investigating|checking|looking|exploring|trying)
     search for (?:the|a) \S+ file
@@ -360,7 +361,7 @@ RETELLS: Final = phrases(
 )
 """It repeats what somebody else wants or says, or tells what will come of a choice."""
 
-REPEATS: Final = phrases(r"^(?:now|next|then|also|finally|similarly|likewise)\b[, ]")
+REPEATS: Final = phrases(r"^(?:and |but )?(?:now|next|then|also|finally|similarly|likewise)\b[, ]")
 
 ANNOUNCES: Final = phrases(r"^(?:now |first,? |next,? )?(?:let me|let's|i'll|i will)")
 

@@ -24,6 +24,8 @@ from wakelog.insight.sentences import Sentence, content_words, is_english, sente
 LONG: Final = 1000
 LAST_ONES: Final = 6
 """The sentences at the end of a long text, where what was weighed comes to a decision."""
+FEW_BEFORE: Final = 5
+"""So near a diagnosis stands to what it leads to."""
 FEW_WORDS: Final = 1
 """A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
 SAID_BEFORE: Final = 0.5
@@ -94,6 +96,7 @@ WEIGHTS: Final = {
     "doubts": -2,
     "summary": -1,
     "recap": -2,
+    "narrates": -3,
 }
 """What each sign adds to a score."""
 
@@ -187,8 +190,6 @@ def _of_text(
     around: set[str] = set()
     if after is not None:
         around.add("effect" if steps <= 3 else "effect later")
-    if any(cues.DIAGNOSIS.search(s.text) for s in sentences):
-        around.add("diagnosis")
     if len(said.text) > LONG:
         around.add("long text")
     if said.who == "thinking":
@@ -199,6 +200,8 @@ def _of_text(
         signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text), is_service=is_service)
         if not signs & _CHOOSES:
             continue
+        if any(cues.DIAGNOSIS.search(s.text) for s in sentences[max(n - FEW_BEFORE, 0) : n + FEW_BEFORE + 1]):
+            signs.add("diagnosis")
         near = _reason(sentences, n)
         if near is not None:
             signs.add("reason" if near is sentence else "reason beside")
@@ -218,6 +221,8 @@ def _of_text(
             continue
         if is_last and near is None and "did" in signs:
             signs.add("recap")
+        if "did" in signs and "commits" not in signs and len(said.text) > LONG and not is_last:
+            signs.add("narrates")
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
         words = content_words(sentence.text)

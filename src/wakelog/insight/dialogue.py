@@ -94,6 +94,8 @@ _SUPPOSED: Final = re.compile(r"\b(?:if|whether|do i need|would i (?:need|have)|
 """What the user only asked about: it was not asked for."""
 _INSISTS: Final = re.compile(r"\W*i (?:do )?(?:understand|see|know)\b[^.?!]{0,80}\bbut\b", re.IGNORECASE)
 """It does not take the answer: what it wants beside that is why."""
+_OTHER_THING: Final = re.compile(r"\bis there (?:any|a|some) (?:chance|possibility)\b.*\binstead\b", re.IGNORECASE)
+"""It asks for another thing without a verb for it."""
 _NEITHER: Final = re.compile(r"\b(?:neither|none) of (?:these|those|them|the)\b", re.IGNORECASE)
 
 
@@ -144,7 +146,7 @@ def _asks_anew(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
     has_answered = False
     for sentence in sentences_of(words):
         verbs = list(_acts(sentence.text))
-        if not verbs:
+        if not verbs and not _OTHER_THING.search(sentence.text):
             continue
         own = content_words(_ANOTHER.sub(" ", sentence.text)) - set(verbs)
         is_another = bool(_ANOTHER.search(sentence.text)) and not has_answered

@@ -27,6 +27,9 @@ _OTHER_WAY: Final = re.compile(
     r"|(?:^|, )since (?:that|this|the|it)\b.{0,60}\b(?:fail|not|n't|doesn)\w*|\bneed to (?:use|recalculate|adjust)\b",
     re.IGNORECASE,
 )
+_NEW_WAY: Final = re.compile(
+    r"\b(?:different|another|alternative|simpler) (?:approach|way|method|strategy|route)\b|\bfrom scratch\b", re.I
+)
 _REPAIR: Final = re.compile(
     r"\b(?:syntax|indentation|quot\w+|escap\w+|typo|path with|paths with|correct(?:ing)? (?:the )?(?:path|command"
     r"|syntax))\b|\bread the file\b|\bdoes not exist\b|\bagain\b|\bmade a mistake\b|\bheredoc\b|&&|\bone line\b"
@@ -49,10 +52,10 @@ _DEAD: Final = re.compile(
     r"|\bneither .{0,60}\b(?:has|is|works?|contains?)\b|\bdidn't work\b"
     r"|\bnothing (?:was |is )?(?:found|useful|there)\b|\bfound nothing\b"
     r"|\bdoesn't (?:seem to )?work\b|\bdid not (?:succeed|work)\b|\bdid(?:n't| not) help\b|\btimed out\b"
-    r"|\bmessed up\b"
     r"|\b(?:simply|just|only|merely) \w+ing\b[^.]{0,80}\b(?:is|was)(?: not|n['’]t) (?:enough|sufficient)\b"
     r"|\bunreasonable\b|\bmade (?:it|things) worse\b|\bhave not (?:recovered|found|solved|fixed)\b"
-    r"|\bhaven't (?:recovered|found|solved|fixed)\b|\bbroke (?:the|it|something)\b|\brefuted\b|\bnot the (?:right"
+    r"|\bhaven't (?:recovered|found|solved|fixed)\b"
+    r"|\b(?:that|this|I|it|change) broke (?:the|it|something)\b|\brefuted\b|\bnot the (?:right"
     r"|correct) (?:one|file|place|approach|fix)\b",
     re.IGNORECASE,
 )
@@ -179,6 +182,7 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
     if (act == "look" and count == 1) or place - failure.calls[-1][0] > NEAR:
         return None  # a search that found nothing fails too; and what comes much later is not because of it
     score = 2 if names_other else 0
+    score += bool(sentence and _NEW_WAY.search(sentence.text))
     if method_of(new) != failure.method:
         score += 2 if now == "write" or now == act else 1
     elif is_asked_anew:
