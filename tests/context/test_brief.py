@@ -72,6 +72,13 @@ def test_it_tells_all_that_the_next_run_must_know(store: Store) -> None:
     assert s.head.seq == brief.at, "reading it writes nothing"
 
 
+def test_code_of_the_agents_last_words_is_left_out(store: Store) -> None:
+    s = store.session("fix")
+    with s.turn("fix it"):
+        s.message("assistant", "Done. Final state:\n```go\nconst A = 1\n```\nThe key was missing.")
+    assert "the agent said: Done. Final state: (code) The key was missing." in s.brief().text
+
+
 def test_a_short_budget_cuts_with_counts_and_keeps_what_matters_most(store: Store) -> None:
     s = _full(store)
     for n in range(50):

@@ -66,8 +66,8 @@ def test_on_text_that_the_rules_were_not_made_for_the_figures_are_those_of_the_d
     assert found["goal"].recall >= 0.85
     assert found["write"].precision >= 0.95
     assert found["write"].recall >= 0.70
-    assert default.precision >= 0.70
-    assert default.recall >= 0.50
+    assert default.precision >= 0.85
+    assert default.recall >= 0.45
     assert default.reason_share >= 0.75
     assert found["correction"].precision >= 0.80
     assert found["correction"].recall >= 0.75
@@ -87,13 +87,36 @@ def test_on_transcripts_labelled_after_the_rules_the_figures_are_those_of_the_do
 
 @pytest.mark.parametrize(
     ("labels", "precision", "recall"),
-    [("held_7", 0.95, 0.90), ("held_8", 0.95, 0.90), ("held_9", 0.90, 0.90), ("held_10", 0.85, 0.85)],
+    [
+        ("held_7", 0.95, 0.90),
+        ("held_8", 0.95, 0.90),
+        ("held_9", 0.90, 0.90),
+        ("held_10", 0.90, 0.90),
+        ("held_11", 0.90, 0.95),
+        ("held_12", 0.95, 0.95),
+    ],
 )
 def test_goals_of_dialogues_stay_as_right_as_they_were(labels: str, precision: float, recall: float) -> None:
-    """The last of these was labelled after the rules; the errors of the others were read."""
+    """The errors of all of these were read after they were measured."""
     found, _ = score(load_labels(LABELS / f"{labels}.json"))
     assert found["goal"].precision >= precision
     assert found["goal"].recall >= recall
+
+
+@pytest.mark.parametrize(
+    ("labels", "precision", "recall"),
+    [
+        ("held_7", 0.75, 0.50),
+        ("held_8", 0.80, 0.70),
+        ("held_9", 0.90, 0.50),
+        ("held_11", 0.80, 0.70),
+        ("held_12", 0.65, 0.60),
+    ],
+)
+def test_decisions_of_the_default_view_stay_as_right_as_they_were(labels: str, precision: float, recall: float) -> None:
+    _, default = score(load_labels(LABELS / f"{labels}.json"))
+    assert default.precision >= precision, default
+    assert default.recall >= recall, default
 
 
 _IMPORTED = ("claude-code", "entire-checkpoints", "codex-rollout", "gemini-cli")

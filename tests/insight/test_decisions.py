@@ -161,3 +161,44 @@ def test_the_third_decision_of_a_turn_needs_more() -> None:
 )
 def test_what_others_cannot_do_quotes_and_slips_are_no_decisions(text: str) -> None:
     assert not _shown(Scene().says(text).edits())
+
+
+LEAD_IN = "Given the inconsistency, I'd say:"
+
+
+def test_a_lead_in_is_no_decision_and_no_reason() -> None:
+    scene = Scene().says(f"{LEAD_IN}\n\nThe fix is to list the tools that the docs name.").edits()
+    [found] = find_decisions(scene.done())
+    assert scene.quote(found) == "The fix is to list the tools that the docs name."
+    assert found.reason is None
+    assert not find_decisions(Scene().says(LEAD_IN).edits().done())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "I'll write a python script to apply the change instead of using an editor.",
+        "I'll create the file first, so that the command finds it.",
+        "I should insert after line 163, so that the value is printed.",
+    ],
+)
+def test_a_step_of_set_up_is_not_shown_by_default(step: str) -> None:
+    assert not _shown(Scene().says(step).edits())
+
+
+def test_a_script_to_try_something_is_no_effect_of_a_decision() -> None:
+    said = "The order is lost, so I should sort by name."
+    assert _shown(Scene().says(said).edits("app/orders.py"))
+    assert not _shown(Scene().says(said).edits("reproduce_issue.py").edits("app/orders.py"))
+
+
+def test_what_was_done_is_no_choice_where_the_agent_thinks_aloud() -> None:
+    filler = "The list holds names of tools and where they are found. " * 20
+    scene = Scene().edits().says(f"{filler} But I added the import of it later.").edits("b.py")
+    assert not _shown(scene)
+
+
+def test_a_decision_beside_a_change_of_approach_is_told_once() -> None:
+    change = Finding("approach_change", TextSpan(3, 0, 0, 9), score=4)
+    same, other = (Finding("decision", TextSpan(seq, 0, 20, 30), score=DEFAULT_SCORE) for seq in (3, 5))
+    assert minor_decisions([change, same, other], 4) == [same]

@@ -157,3 +157,29 @@ def test_who_does_not_take_the_answer_corrects(words: str, kind: str) -> None:
 def test_what_gave_nothing_is_a_dead_end_and_a_bug_that_shows_is_none(words: str, count: int) -> None:
     found = [f for f in find_failures(Scene().runs("make check").says(words).done()) if f.kind == "dead_end"]
     assert len(found) == count
+
+
+@pytest.mark.parametrize(
+    ("said", "is_shown"),
+    [
+        ("Since the lamp was bought in a sale, it cannot be returned.", True),
+        ("Your lamp was bought in a sale, which cannot be returned.", True),
+        ("Since the lamp came broken, you can return it for free.", True),
+        ("Since the lamp is heavy, you can choose a day for it.", False),
+        ("I'm unable to find your order with just a name.", False),
+    ],
+)
+def test_what_a_service_says_of_a_thing_is_decided_where_it_has_a_reason(said: str, is_shown: bool) -> None:
+    carry = Carry()
+    derive(Scene().user(WISH).says("Could you give me your order number?").done(), carry)
+    found = derive(Scene(2).user("It is 4711.").says(said).done(), carry)
+    assert any(f.kind == "decision" and f.score >= DEFAULT_SCORE for f in found) == is_shown
+
+
+def test_a_refusal_said_three_turns_ago_in_other_forms_is_the_same_one() -> None:
+    carry = Carry()
+    derive(Scene().user(WISH).says("I cannot cancel the order of the lamp because it was sent.").done(), carry)
+    derive(Scene(2).user("And the chair?").says("The chair is here.").done(), carry)
+    said = "Unfortunately, the cancellation of the lamp order is not possible."
+    found = derive(Scene(3).user("But please try again.").says(said).done(), carry)
+    assert not [f for f in found if f.kind == "decision" and f.score >= DEFAULT_SCORE]

@@ -80,3 +80,24 @@ def test_the_reason_of_a_dead_end_that_points_back_stands_before_it() -> None:
     scene.says("There aren't enough seats on it. Unfortunately, I cannot go on due to this limitation.")
     [found] = _of(scene, "dead_end")
     assert scene.reason(found) == "There aren't enough seats on it."
+
+
+def test_another_call_after_an_error_is_no_change_where_nobody_says_so() -> None:
+    scene = Scene().edits("app.py", fails=True).says("The file is long.").runs("sed -i s/a/b/ app.py")
+    assert not _of(scene, "approach_change")
+
+
+def test_words_that_give_up_and_name_another_way_are_a_change() -> None:
+    scene = Scene().runs("gofmt -w .").says("That had no effect. Let's try sed instead.").runs("sed -i s/a/b/ app.go")
+    [found] = _of(scene, "approach_change")
+    assert scene.quote(found) == "Let's try sed instead."
+    assert found.calls == (1002, 1000)
+
+
+def test_a_title_is_not_quoted_as_the_cause() -> None:
+    scene = Scene().edits("app.py", fails=True).edits("app.py", fails=True)
+    scene.says("**Analysis of the command that failed**\n\nLet me rewrite the file from scratch.").calls(
+        "Write", {"file_path": "app.py"}, effect="write"
+    )
+    [found] = _of(scene, "approach_change")
+    assert found.reason is None

@@ -68,3 +68,9 @@ def test_notes_in_keywords_are_english_by_the_few_small_words_they_have() -> Non
         " Page: map state shape, decide hooks and pieces; define how it joins."
     )
     assert is_english(notes)
+
+
+def test_a_full_stop_in_code_ends_no_sentence() -> None:
+    text = "I should use it (after checking for `.` in it). Then done."
+    assert [s.text for s in sentences_of(text)] == ["I should use it (after checking for `.` in it).", "Then done."]
+    assert [s.text for s in sentences_of("It is the third.I will use it.")] == ["It is the third.", "I will use it."]

@@ -7,7 +7,9 @@ same point gives the same text. What does not fit is counted, with the command t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -28,6 +30,9 @@ from wakelog.model.parts import Asked, flat, parts_of
 from wakelog.model.trust import Trust, least_trusted
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
+
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+"""Code on one line among prose is read by nobody."""
 
 DEFAULT_BUDGET = 2000
 TURNS_READ = 3
@@ -244,7 +249,8 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
         if who in found:
             entry = found[who]
             words = _words(teller.log, entry)
-            yield teller.said(words, entry.seq, lead=lead)
+            prose = _CODE.sub(" (code) ", words) if who == "assistant" else words
+            yield teller.said(prose, entry.seq, lead=lead)
 
 
 def _speaker(teller: Teller, entry: Entry) -> str:

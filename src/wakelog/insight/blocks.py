@@ -15,7 +15,7 @@ from wakelog.model.values import Value
 
 Speaker = Literal["user", "agent", "thinking"]
 
-RULES_VERSION: Final = 12
+RULES_VERSION: Final = 13
 """Of the rules that make findings (rules.py)."""
 
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.cues import phrases
-from wakelog.insight.sentences import sentences_of
+from wakelog.insight.dialogue import ASKS_WHAT
+from wakelog.insight.sentences import TEXT_MAX, sentences_of
 from wakelog.insight.user_words import ASKED, words_of
 
 SENTENCES_MAX: Final = 12
@@ -92,6 +93,7 @@ _AGAIN: Final = re.compile(
     re.I,
 )
 """It does not accept the answer."""
+_ACTUALLY: Final = re.compile(r"actually,? i(?:['’]d| would)? (?:like|want|need)\b", re.IGNORECASE)
 _CHANGES: Final = re.compile(r"actually\b.*\b(?:prefer|rather|instead)\b", re.IGNORECASE)
 """It takes back what was agreed on, also where the agent asked."""
 _OWNS_UP: Final = re.compile(
@@ -147,8 +149,9 @@ def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[F
         return
     best: tuple[int, str, TextSpan] | None = None
     is_answer = bool(ASKED.search(asked[-300:]))
+    is_told = bool(ASKS_WHAT.search(asked[-TEXT_MAX:]))
     for place, piece in enumerate(sentences_of(block.text[start:end])[:SENTENCES_MAX]):
-        score, kind = max(_scored(piece.text, place, is_answer=is_answer), default=(0, ""))
+        score, kind = max(_scored(piece.text, place, is_answer=is_answer, is_told=is_told), default=(0, ""))
         if score and (best is None or score > best[0]):
             best = (score, kind, TextSpan(block.seq, block.block, start + piece.start, start + piece.end))
     if best is not None and best[0] >= _SHOWN:
@@ -166,7 +169,7 @@ def _is_owned_up(turn: TurnBlocks) -> bool:
     return any(_OWNS_UP.match(s.text) for s in sentences_of(said)[:2])
 
 
-def _scored(text: str, place: int, *, is_answer: bool) -> Iterator[tuple[int, str]]:
+def _scored(text: str, place: int, *, is_answer: bool, is_told: bool) -> Iterator[tuple[int, str]]:
     """How much speaks for each kind. A "no" to what the agent asked is an answer first."""
     if place < 2 and _AGAIN.match(text):
         yield 3, "correction"
@@ -179,6 +182,7 @@ def _scored(text: str, place: int, *, is_answer: bool) -> Iterator[tuple[int, st
         yield (1 if is_no and (is_answer or text.count(" ") < 2) else 3), "correction"
     if _REDIRECTS.search(text) and not _IF_INSTEAD.search(text):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
+        is_plain = is_plain or (is_told and bool(_ACTUALLY.match(text)))
         yield (1 if is_answer and is_plain else 3), "redirect"
 
 

@@ -152,7 +152,7 @@ PROPOSES: Final = phrases(
 
 REFUSES: Final = phrases(
     r"""
-    (?:i|we)(?: \w+)? (?:can't|cannot|can not|am unable to|are unable to|am not able to|are not able to)
+    (?:i|we)(?: \w+)? (?:can't|cannot|can not|am unable to|are unable to|am not able to|are not able to)(?! easily)
     unable to|is not possible|not eligible|not allowed|not permitted
     ^(?:unfortunately|i'm sorry|i am sorry|i apologi[sz]e)[^.]*\b(?:cannot|can't) be \w+(?:ed|de|ne|en|t)
     (?:i|we)(?: \w+)? can only
@@ -309,7 +309,7 @@ SET_UP: Final = phrases(
 
 LEAD_IN: Final = phrases(
     r"""
-    ^(?:[\w' ]{0,60}, )?(?:so |then |now )?i(?:'d| would|'ll)? (?:say|suggest|recommend|propose|do|go with|think)\W*$
+    ^(?:[^,.]{0,60}, )?(?:so |then |now )?i(?:'d| would|'ll)? (?:say|suggest|recommend|propose|do|go with|think)\W*$
     ^(?:and |then |now |so |but )*(?:around|at|in|on|near) line \d+[^.]*:$
     ^(?:here(?:'s| is| are)|as follows|the following|these are|this is)\b[^.]*:$
     """

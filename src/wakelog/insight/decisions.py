@@ -97,6 +97,7 @@ WEIGHTS: Final = {
     "summary": -1,
     "recap": -2,
     "narrates": -3,
+    "idle": -3,
 }
 """What each sign adds to a score."""
 
@@ -225,6 +226,8 @@ def _of_text(
             signs.add("narrates")
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
+        if effect is None and "write" in acts.values() and not signs & _PREFERS:
+            signs.add("idle")
         words = content_words(sentence.text)
         if len(words) <= FEW_WORDS:
             signs.add("vague")
@@ -257,6 +260,8 @@ def signs_of(text: str, *, is_service: bool = False) -> set[str]:
 
 _CHOOSES: Final = {"commits", "did", "fix", "proposes", "refuses", "grants"}
 """One of these makes a sentence a candidate at all."""
+_PREFERS: Final = {"strong", "fix", "proposes", "keeps", "undoes", "refuses", "grants"}
+"""Where others have an effect, a sentence without one has to show one of these: else it is a thought on the way."""
 _SIGNS: Final = (
     ("commits", cues.COMMITS),
     ("did", cues.DID),
@@ -322,6 +327,9 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
     for n in range(place + 1, len(blocks)):
         block = blocks[n]
         if not isinstance(block, Did):
+            continue
+        if acts[n] == "write" and is_refused(block):
+            steps += 1
             continue
         if acts[n] == "write" and _is_scratch(block):
             break

@@ -37,7 +37,7 @@ _WHO: Final = re.compile(
     re.IGNORECASE,
 )
 """What is talked about with a service, and not with a coding agent."""
-_ASKS_WHAT: Final = re.compile(
+ASKS_WHAT: Final = re.compile(
     r"\b(?:what|which|how)\b[^.?!\n]{0,60}\b(?:would you like|do you (?:want|need|wish)|changes?|modifications?"
     r"|prefer)\b[^.?!\n]*\?"
     r"|\b(?:specify|provide|tell me|let me know|share|details (?:of|about))\b[^.?!\n]{0,60}"
@@ -141,7 +141,7 @@ def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) ->
 def _asks_anew(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
     if "?" in words and (_NEITHER.search(words) or _ASIDE.search(words)):
         return True
-    is_told = bool(_ASKS_WHAT.search(asked) or _INSISTS.match(words))
+    is_told = bool(ASKS_WHAT.search(asked) or _INSISTS.match(words))
     known = content_words(said) | content_words(asked)
     has_answered = False
     for sentence in sentences_of(words):
