@@ -198,7 +198,7 @@ def test_what_was_done_is_no_choice_where_the_agent_thinks_aloud() -> None:
     assert not _shown(scene)
 
 
-def test_a_decision_beside_a_change_of_approach_is_told_once() -> None:
-    change = Finding("approach_change", TextSpan(3, 0, 0, 9), score=4)
+def test_why_the_approach_was_changed_is_not_told_again_as_a_decision() -> None:
     same, other = (Finding("decision", TextSpan(seq, 0, 20, 30), score=DEFAULT_SCORE) for seq in (3, 5))
+    change = Finding("approach_change", TextSpan(3, 0, 40, 60), reason=same.span, score=4)
     assert minor_decisions([change, same, other], 4) == [same]

@@ -155,8 +155,8 @@ def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
     """The decisions that are shown only when all are asked for: the weak ones, and those beyond what a turn shows."""
     decisions = sorted((f for f in found if f.kind == "decision"), key=lambda f: -f.score)
     room = min(MOST_DECISIONS, max(LEAST_DECISIONS, steps // STEPS_EACH))
-    told = {(f.span.seq, f.span.block) for f in found if f.kind == "approach_change"}
-    weak = [f for f in decisions if f.score < DEFAULT_SCORE or (f.span.seq, f.span.block) in told]
+    told = [f.reason for f in found if f.kind == "approach_change" and f.reason]  # why it changed is said there
+    weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in told]
     rest = [f for f in decisions if f not in weak]
     return weak + [
         f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from wakelog.insight import cues
 from wakelog.insight.acts import act_of, is_refused
 from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of
@@ -208,11 +209,17 @@ def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did)
 def _given_up(blocks: Sequence[Block], dead_ends: Sequence[Finding]) -> Iterator[Finding]:
     """Changes after a call that worked and gave nothing: the words that give up go on with another way."""
     for end in dead_ends:
-        place = next(n for n, b in enumerate(blocks) if b.seq == end.span.seq and isinstance(b, SpokenText))
-        said, new = blocks[place], next((b for b in blocks[place + 1 :] if isinstance(b, Did)), None)
-        if not isinstance(said, SpokenText) or new is None or not end.calls or act_of(new) == "check":
+        place, said = next(
+            (n, b)
+            for n, b in enumerate(blocks)
+            if isinstance(b, SpokenText) and (b.seq, b.block) == (end.span.seq, end.span.block)
+        )
+        new = next((b for b in blocks[place + 1 :] if isinstance(b, Did)), None)
+        if new is None or not end.calls or act_of(new) == "check":
             continue
         for sentence in sentences_of(said.text):
+            if cues.FIX.search(sentence.text):
+                break  # it has the solution: that is a decision
             if (
                 sentence.start >= end.span.end
                 and _OTHER_WAY.search(sentence.text)
