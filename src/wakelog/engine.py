@@ -468,6 +468,14 @@ def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> b
     raise NotFoundError(f"event {seq} of {session} holds no payload {digest.hex()[:12]}", kind="payload-gone")
 
 
+def all_heads(engine: Engine) -> Iterator[Head]:
+    """The heads of all sessions that are not deleted, oldest first, each followed by its forks."""
+    after = ""
+    while page := engine.sessions(after=after, limit=1000):
+        yield from page
+        after = page[-1].session
+
+
 def head_or_none(engine: Engine, session: SessionId) -> Head | None:
     """The head of a session, or None where the engine has no such session."""
     try:
@@ -480,15 +488,5 @@ def head_after(commit: Commit, before: Head | None = None) -> Head:
     """The head that a stored commit leads to. A session keeps its name and fork point: they are those of the head
     `before`, or else the engine's to fill in."""
     fork, name = (commit.fork, "") if before is None else (before.fork, before.name)
-    return Head(
-        commit.session,
-        commit.last,
-        commit.hash,
-        commit.at,
-        commit.epoch,
-        commit.status,
-        commit.turn,
-        commit.commit_id,
-        fork,
-        name,
-    )
+    seq, at, epoch, status = commit.last, commit.at, commit.epoch, commit.status
+    return Head(commit.session, seq, commit.hash, at, epoch, status, commit.turn, commit.commit_id, fork, name)

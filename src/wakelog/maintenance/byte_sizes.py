@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from wakelog.engine import Engine
+from wakelog.engine import Engine, all_heads
 from wakelog.model.ids import SessionId
+from wakelog.model.records import Commit
 
 INDEX_FILE = "index.db"
 
@@ -18,17 +20,14 @@ def session_bytes(engine: Engine) -> dict[SessionId, int]:
         return stored_bytes(path)
     if (sizes := engine.abilities.sizes) is not None:
         return sizes.session_bytes()
-    out: dict[SessionId, int] = {}
-    after = ""
-    while page := engine.sessions(after=after):
-        for head in page:
-            commits = engine.read(head.session, payloads=True)
-            out[head.session] = sum(
-                sum(len(r.header) + len(r.salt) + len(r.body) for r in c.records) + sum(len(p) for _, p in c.payloads)
-                for c in commits
-            )
-        after = page[-1].session
-    return out
+    return {head.session: _stored_bytes(engine.read(head.session, payloads=True)) for head in all_heads(engine)}
+
+
+def _stored_bytes(commits: Iterable[Commit]) -> int:
+    return sum(
+        sum(len(r.header) + len(r.salt) + len(r.body) for r in c.records) + sum(len(p) for _, p in c.payloads)
+        for c in commits
+    )
 
 
 def file_bytes(path: Path) -> dict[str, int]:

@@ -12,19 +12,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from wakelog.engine import Engine, Surgery, head_or_none
+from wakelog.engine import Engine, Surgery, all_heads, head_or_none
 from wakelog.errors import ConflictError, NotAllowedError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.names import is_name
-from wakelog.model.records import Commit, ForkPoint, Head
+from wakelog.model.records import Commit, Head
+from wakelog.store import Store
 from wakelog.store.encryption import hold_encrypted
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
 
 CHUNK_EVENTS = 500
 REMOVALS = frozenset({"payload.erased", "range.pruned"})
@@ -99,7 +96,7 @@ def copy_sessions(
 def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[Head]:
     """Parents before their forks; a deleted one only where a fork still reads through it."""
     told: set[SessionId] = set()
-    for head in _all(source) if sessions is None else (source.head(s) for s in sessions):
+    for head in all_heads(source) if sessions is None else (source.head(s) for s in sessions):
         line = [head]
         while (fork := line[-1].fork) is not None:
             line.append(source.head(fork.parent))
@@ -107,13 +104,6 @@ def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[
             if each.session not in told:
                 told.add(each.session)
                 yield each
-
-
-def _all(source: Engine) -> Iterator[Head]:
-    after = ""
-    while page := source.sessions(after=after):
-        yield from page
-        after = page[-1].session
 
 
 def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None) -> int:
@@ -127,16 +117,13 @@ def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None)
     for commit in source.read(head.session, after=after, payloads=True):
         if "session.deleted" in commit.kinds:
             break
-        chunk.append(msgspec.structs.replace(commit, guard=None, late=True, fork=_fork_of(commit, head)))
+        fork = head.fork if head.fork is not None and commit.first == head.fork.at + 1 else None
+        chunk.append(msgspec.structs.replace(commit, guard=None, late=True, fork=fork))
         size += commit.last - commit.first + 1
         if size >= CHUNK_EVENTS or not REMOVALS.isdisjoint(commit.kinds):
             count += _store(source, target, chunk, progress)
             chunk, size = [], 0
     return count + (_store(source, target, chunk, progress) if chunk else 0)
-
-
-def _fork_of(commit: Commit, head: Head) -> ForkPoint | None:
-    return head.fork if head.fork is not None and commit.first == head.fork.at + 1 else None
 
 
 def _store(source: Engine, target: Engine, chunk: list[Commit], progress: Progress | None) -> int:

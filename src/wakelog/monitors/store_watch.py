@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 import msgspec
 
-from wakelog.engine import Engine, end_of
+from wakelog.engine import Engine, all_heads, end_of
 from wakelog.errors import NotFoundError, UnavailableError, WakelogError
 from wakelog.log import Log
 from wakelog.model.ids import Seq, SessionId
@@ -83,12 +83,9 @@ class Watcher:
 
     def _all(self) -> Iterator[SessionId]:
         if self._only is not None:
-            yield self._only
-            return
-        after = ""
-        while page := self._engine.sessions(after=after):
-            yield from (head.session for head in page if self._ended or head.status not in ENDED)
-            after = page[-1].session
+            return iter((self._only,))
+        heads = all_heads(self._engine)
+        return (head.session for head in heads if self._ended or head.status not in ENDED)
 
     def _look_at(
         self, session: SessionId, look: Callable[[Monitor], list[RaisedFinding]]

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar, overload
 from msgspec import structs
 
 from wakelog.config.guards import Guards
-from wakelog.engine import Engine
+from wakelog.engine import Engine, all_heads
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.log import Log
 from wakelog.log.append import Clock, now_us
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from wakelog.store.keywords import ResumeKeywords, SessionKeywords
 
 S = TypeVar("S")
-PAGE = 1000
-"""How many sessions are asked for at once."""
 
 
 def open(
@@ -289,10 +287,7 @@ class Store(StoreQuestions):
 
     def sessions(self) -> Iterator[Head]:
         """Lists the heads of all sessions that are not deleted, oldest first, each followed by its forks."""
-        after = ""
-        while page := self.engine.sessions(after=after, limit=PAGE):
-            yield from page
-            after = page[-1].session
+        return all_heads(self.engine)
 
     def session_ids(self) -> Iterator[tuple[SessionId, WakelogError | None]]:
         """The ids of all sessions, also of those that cannot be opened, each with the reason why not, or None."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from wakelog.cli.demo.scene import LABEL, Scene
-from wakelog.engine import Engine
+from wakelog.engine import Engine, all_heads
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.model.ids import SessionId
@@ -146,7 +146,7 @@ def is_demo_store(store: Store) -> bool:
 
 def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
     """Stores every session of `memory` together or not at all, with snapshots, names and leases."""
-    heads = _all_heads(memory)
+    heads = list(all_heads(memory))  # by id, which puts a root before its forks
     commits = [commit for head in heads for commit in _commits(memory, head)]
     engine.submit(*commits).result()
     for head in heads:
@@ -156,14 +156,6 @@ def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
         if beat is not None:
             with contextlib.suppress(ConflictError):  # of a lease that is over, and that a server has no use for
                 engine.beat(head.session, beat)
-    return heads
-
-
-def _all_heads(memory: MemoryEngine) -> list[Head]:
-    """Sorted by id, which puts a root before its forks."""
-    heads: list[Head] = []
-    while page := memory.sessions(after=heads[-1].session if heads else ""):
-        heads += page
     return heads
 
 
