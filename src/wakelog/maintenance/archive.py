@@ -11,9 +11,9 @@ import gzip
 import io
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, cast
+from typing import IO, TypeVar, cast
 
 import msgspec
 
@@ -26,9 +26,7 @@ from wakelog.log.verify import verify
 from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 LISTS = "lists/"
 SPOOL_MAX = 8 << 20
@@ -36,15 +34,23 @@ SPOOL_MAX = 8 << 20
 Progress = Callable[[int], None]
 
 
-class Archived(msgspec.Struct, frozen=True):
-    """One session in an archive."""
+class ArchivedHead(msgspec.Struct, frozen=True):
+    """How far an archive has a session."""
 
     session: SessionId
     name: str
     seq: int
     hash: str
     status: str
+
+
+class Archived(ArchivedHead, frozen=True):
+    """One session in an archive of bundles."""
+
     key: str
+
+
+E = TypeVar("E", bound=ArchivedHead)
 
 
 class Archive(msgspec.Struct, frozen=True):
@@ -110,12 +116,10 @@ def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveR
     count, is_damaged = 0, False
     for head in store.sessions():
         try:
-            is_new = False
-            if key_of(head) in there:
-                kept.append(_entry(head))
-            else:
+            entry, is_new = _entry(head), False
+            if entry.key not in there:
                 entry, is_new = archive_session(Log(store.engine, head.session, clock=store.clock), objects)
-                kept.append(entry)
+            kept.append(entry)
             count += is_new
         except (CorruptLogError, NotFoundError) as exc:
             problems[head.session] = exc.message
@@ -150,26 +154,36 @@ def restore(store: Store, url: str, name: str = "", progress: Progress | None = 
     """Brings back what a list of an archive names and the store lacks; by default the newest list."""
     objects = Objects(url, create=False)
     name, archive = read_list(url, name)
+
+    def bring(entry: Archived) -> None:
+        try:
+            store.import_bundle(io.BytesIO(objects.get(entry.key)))
+        except FileNotFoundError as exc:
+            raise CorruptLogError(f"{entry.key} is not in {url}") from exc
+
+    return bring_back(store, name, archive.sessions, bring, progress)
+
+
+def bring_back(
+    store: Store, name: str, entries: Iterable[E], bring: Callable[[E], None], progress: Progress | None
+) -> ArchiveResult:
+    """Imports, by `bring`, what the store lacks of these sessions of an archive."""
     problems: dict[SessionId, str] = {}
     count = unchanged = 0
     is_damaged = False
-    for entry in archive.sessions:
-        have = head_or_none(store.engine, entry.session)
-        if have is not None and have.seq == entry.seq and have.hash.hex() == entry.hash:
-            unchanged += 1
-        else:
-            try:
-                bundle = io.BytesIO(objects.get(entry.key))
-                store.import_bundle(bundle)
+    for entry in entries:
+        have = after = head_or_none(store.engine, entry.session)
+        try:
+            if have is None or (have.seq, have.hash.hex()) != (entry.seq, entry.hash):
+                bring(entry)
                 after = head_or_none(store.engine, entry.session)
-                is_same = have is not None and after is not None and have.seq == after.seq
-                count, unchanged = count + (not is_same), unchanged + is_same
-            except FileNotFoundError:
-                problems[entry.session] = f"{entry.key} is not in {url}"
-                is_damaged = True
-            except WakelogError as exc:
-                problems[entry.session] = exc.message
-                is_damaged = is_damaged or isinstance(exc, CorruptLogError)
+            is_same = have is not None and after is not None and have.seq == after.seq
+            count, unchanged = count + (not is_same), unchanged + is_same
+            if after is not None and after.seq < entry.seq:
+                raise CorruptLogError(f"only its first {after.seq} of {entry.seq} events are undamaged")
+        except WakelogError as exc:
+            problems[entry.session] = exc.message
+            is_damaged = is_damaged or isinstance(exc, CorruptLogError)
         if progress is not None:
             progress(entry.seq)
     return ArchiveResult(name, count, unchanged, problems, is_damaged)

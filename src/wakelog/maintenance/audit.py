@@ -7,7 +7,7 @@ the bytes are sound: `Session.verify` does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,10 +20,9 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.records import Anchor
 from wakelog.session import Session
+from wakelog.store import Store
 
-if TYPE_CHECKING:
-    from wakelog.store import Store
-
+PAGE = 500
 Concern = Literal["removal", "masking", "hold", "history", "trust", "approval", "life", "gap"]
 CONCERNS: dict[str, Concern] = {
     "payload.erased": "removal",
@@ -105,6 +104,16 @@ def audit_session(store: Store, session: Session[Any], *, after: str = "", limit
         next=page.next,
         damaged=damaged,
     )
+
+
+def whole_audit(store: Store, session: Session[Any]) -> Audit:
+    """The same, all pages in one."""
+    page = audit_session(store, session, limit=PAGE)
+    entries = page.entries
+    while page.next:
+        page = audit_session(store, session, after=page.next, limit=PAGE)
+        entries += page.entries
+    return msgspec.structs.replace(page, entries=entries)
 
 
 def _read(session: Session[Any], row: EventInfo) -> AuditEntry | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,21 +20,20 @@ from wakelog.atomic_file import atomic_file
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.index.results import TurnInfo
 from wakelog.log.verify import VerifyReport
-from wakelog.maintenance.audit import AuditEntry, audit_session
+from wakelog.maintenance.audit import PAGE, AuditEntry, whole_audit
 from wakelog.maintenance.holds import Hold
 from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Anchor
 from wakelog.provenance.taint import Touched
 from wakelog.session import Session
+from wakelog.store import Store
 from wakelog.store.anchors import AnchoredSession, AnchorReport
 from wakelog.timeline.call_table import CallRow
 
 if TYPE_CHECKING:
     from wakelog.evidence.anchor_log import AnchorLog
-    from wakelog.store import Store
 
-_PAGE = 500
 _ENDED = ("uncertain", "running", "requested", "waiting")
 
 
@@ -169,15 +168,16 @@ def audit_report(
 
 
 def _session(store: Store, session: Session[Any], anchored: AnchoredSession | None, has_log: bool) -> SessionAudit:
-    record, hold, damaged = _record(store, session)
+    audit = whole_audit(store, session)
+    record = audit.entries
     info = next(each for each in store.index.sessions(prefix=session.id) if each.id == session.id)
     report = session.verify()
     calls = _or(session.calls.table, [])
     influences, limits = _influences(session)
     gaps = [e.what or "something was not recorded" for e in record if e.concern == "gap"]
     gaps += [f"e{c.seq} {c.tool}: its outcome is not known ({c.outcome})" for c in calls if c.outcome in _ENDED]
-    if damaged:
-        gaps.append(f"a part cannot be read: {damaged}")
+    if audit.damaged:
+        gaps.append(f"a part cannot be read: {audit.damaged}")
     return SessionAudit(
         session=session.id,
         name=session.name,
@@ -189,31 +189,18 @@ def _session(store: Store, session: Session[Any], anchored: AnchoredSession | No
         first_at=info.first_at,
         last_at=info.last_at,
         anchor=session.anchor(),
-        turns=tuple(
-            _pages(
-                lambda after: store.index.turns(session.id, rewound=True, newest_first=False, after=after, limit=_PAGE)
-            )
-        ),
+        turns=tuple(_turns(store, session)),
         calls=len(calls),
         effects=tuple(c for c in calls if c.effect in ("write", "external")),
         influences=influences,
         influence_limits=limits,
         record=record,
-        hold=hold,
+        hold=audit.hold,
         integrity=report,
         anchored=anchored,
         gaps=tuple(gaps),
         unproven=tuple(_unproven(report, record, anchored, has_log)),
     )
-
-
-def _record(store: Store, session: Session[Any]) -> tuple[tuple[AuditEntry, ...], Hold | None, str]:
-    page = audit_session(store, session, limit=_PAGE)
-    entries = list(page.entries)
-    while page.next:
-        page = audit_session(store, session, after=page.next, limit=_PAGE)
-        entries += page.entries
-    return tuple(entries), page.hold, page.damaged
 
 
 def _influences(session: Session[Any]) -> tuple[tuple[Influence, ...], tuple[str, ...]]:
@@ -260,14 +247,12 @@ def _unproven(
     return told
 
 
-def _pages(page: Callable[[str], Any]) -> list[Any]:
-    rows, after = [], ""
-    while True:
-        found = page(after)
-        rows += found.rows
-        after = found.next
-        if not after:
-            return rows
+def _turns(store: Store, session: Session[Any]) -> Iterator[TurnInfo]:
+    after: str | None = ""
+    while after is not None:
+        page = store.index.turns(session.id, rewound=True, newest_first=False, after=after, limit=PAGE)
+        yield from page
+        after = page.next or None
 
 
 def _or(ask: Callable[[], Any], otherwise: Any) -> Any:

@@ -8,16 +8,14 @@ doing at that moment is not stopped: an outcome that comes later is kept as evid
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from wakelog.errors import NotAllowedError
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 
 class CancelledSession(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -19,10 +19,8 @@ from wakelog.log import Log
 from wakelog.maintenance.byte_sizes import index_fault
 from wakelog.maintenance.scrub import last_pass, open_pass
 from wakelog.model.records import Head
+from wakelog.store import Store
 from wakelog.store.index_place import has_index, index_path
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
 
 NEWEST = 20
 """So many sessions are looked into."""

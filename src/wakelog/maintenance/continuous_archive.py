@@ -7,16 +7,12 @@ the next one has it to do again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wakelog.engine import end_of
 from wakelog.maintenance.archive import ArchiveResult, Progress, bundle_key
 from wakelog.maintenance.parquet_archive import archive_parquet
 from wakelog.maintenance.parquet_runs import ArchiveRun, archived_sessions
 from wakelog.model.ids import SessionId
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 PAGE = 1000
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, get_args
+from typing import Final, get_args
 
 import msgspec
 
@@ -21,9 +21,7 @@ from wakelog.model.events import Severity
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.json_fields import text_in
 from wakelog.session.status import NEEDS, standing
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 OPEN_NEEDS: Final = tuple(need for need in NEEDS if need != "ended")
 SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
@@ -62,16 +60,9 @@ class FleetCounter:
     def count(self) -> FleetCounts:
         with self._lock:
             known = self._known
-            self._known = {info.id: self._stand(info, known.get(info.id)) for info in self._open_sessions()}
+            live = self._store.index.every_session(live=True)
+            self._known = {info.id: self._stand(info, known.get(info.id)) for info in live}
             return _sum(self._known.values(), self._store.clock())
-
-    def _open_sessions(self) -> Iterable[SessionInfo]:
-        after = ""
-        while True:
-            page = self._store.index.sessions(live=True, after=after, limit=1000)
-            yield from page
-            if not (after := page.next):
-                return
 
     def _stand(self, info: SessionInfo, known: _Stand | None) -> _Stand:
         if known is not None and known.head == info.head and known.needs == ("idle",):

@@ -7,7 +7,7 @@ every surface. A rewind does not remove a hold; a fork inherits it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -17,9 +17,7 @@ from wakelog.errors import CorruptLogError, InvalidInputError, NotFoundError, Un
 from wakelog.model.document import HOLD_LABEL
 from wakelog.model.ids import Seq, SessionId
 from wakelog.session import Session
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 
 class Hold(msgspec.Struct, frozen=True):

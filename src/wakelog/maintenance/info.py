@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,9 +16,7 @@ from wakelog.maintenance.holds import find_holds
 from wakelog.maintenance.scrub import Pass, last_pass
 from wakelog.model.records import Head
 from wakelog.model.shards import ShardPlacement
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 SAMPLE = 100_000
 """Above this many events, bytes by kind are estimated from the newest events of some sessions."""

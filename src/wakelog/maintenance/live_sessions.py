@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -12,9 +12,7 @@ from wakelog.index.results import SessionInfo
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
 from wakelog.session.status import NEEDS, Standing, standing
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 RECENT_S = 3600
 """An idle session without a flag leaves the list after so long."""

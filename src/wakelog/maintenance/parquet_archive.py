@@ -21,7 +21,7 @@ import hashlib
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -46,9 +46,7 @@ from wakelog.maintenance.parquet_tables import RowFiles, Tables
 from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import as_dict, text_in
 from wakelog.model.records import Head
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 NO_PROJECT = "none"
 _COMPARED = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import io
@@ -10,18 +11,17 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
 
-from wakelog.engine import head_or_none
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.objects import Objects, is_url
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.index.results import Table
 from wakelog.log.bundle import import_bundle
-from wakelog.maintenance.archive import ArchiveResult, Progress, bundle_key
+from wakelog.maintenance.archive import ArchiveResult, Progress, bring_back, bundle_key
 from wakelog.maintenance.parquet_runs import (
     RUNS,
     ArchivedFile,
@@ -31,10 +31,7 @@ from wakelog.maintenance.parquet_runs import (
     read_runs,
 )
 from wakelog.maintenance.parquet_tables import Tables
-from wakelog.model.ids import SessionId
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
+from wakelog.store import Store
 
 
 class ArchiveCheck(msgspec.Struct, frozen=True):
@@ -170,32 +167,12 @@ def _commit_lines(
 
 def restore_parquet(store: Store, place: str, progress: Progress | None = None) -> ArchiveResult:
     """Brings back what the archive has and the store lacks. Each session is verified whole before it is written."""
-    problems: dict[SessionId, str] = {}
-    count = unchanged = 0
-    is_damaged = False
     with opened(place, lost={}) as archive:
-        for entry in archive.sessions:
-            have = head_or_none(store.engine, entry.session)
-            if have is not None and have.seq == entry.seq and have.hash.hex() == entry.hash:
-                unchanged += 1
-                continue
-            try:
-                _bring_back(store, archive, entry)
-                after = head_or_none(store.engine, entry.session)
-                is_same = have is not None and after is not None and have.seq == after.seq
-                count, unchanged = count + (not is_same), unchanged + is_same
-                if after is not None and after.seq < entry.seq:
-                    problems[entry.session] = f"only its first {after.seq} of {entry.seq} events are undamaged"
-                    is_damaged = True
-            except WakelogError as exc:
-                problems[entry.session] = exc.message
-                is_damaged = is_damaged or isinstance(exc, CorruptLogError)
-            if progress is not None:
-                progress(entry.seq)
-    return ArchiveResult(f"{RUNS}{archive.run}.json", count, unchanged, problems, is_damaged)
+        bring = functools.partial(_bring, store, archive)
+        return bring_back(store, f"{RUNS}{archive.run}.json", archive.sessions, bring, progress)
 
 
-def _bring_back(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:
+def _bring(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:
     """From the tables, or else from the bundle beside them."""
     try:
         import_bundle(store.engine, bundle_of(archive.tables, entry))

@@ -16,6 +16,7 @@ import msgspec
 
 from wakelog.engines.objects import Objects
 from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
+from wakelog.maintenance.archive import ArchivedHead
 from wakelog.model.described import described
 from wakelog.model.ids import Seq, SessionId
 
@@ -30,14 +31,9 @@ class ArchivedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class ArchivedSession(msgspec.Struct, frozen=True):
+class ArchivedSession(ArchivedHead, frozen=True):
     """A session as far as the archive has it."""
 
-    session: SessionId
-    name: str
-    seq: int
-    hash: str
-    status: str
     since: str
     """The run from which on its rows count."""
     first: str

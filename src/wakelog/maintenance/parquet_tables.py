@@ -22,6 +22,7 @@ import msgspec
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
 from wakelog.index.results import AsOf, Table
 
+_PLACE = {"run": "VARCHAR", "day": "DATE", "project": "VARCHAR"}
 TABLES: Final[dict[str, dict[str, str]]] = {
     "events": {
         "session": "VARCHAR",
@@ -39,9 +40,7 @@ TABLES: Final[dict[str, dict[str, str]]] = {
         "header": "VARCHAR",
         "salt": "VARCHAR",
         "body": "VARCHAR",
-        "run": "VARCHAR",
-        "day": "DATE",
-        "project": "VARCHAR",
+        **_PLACE,
     },
     "commits": {
         "session": "VARCHAR",
@@ -49,19 +48,9 @@ TABLES: Final[dict[str, dict[str, str]]] = {
         "last": "BIGINT",
         "hash": "VARCHAR",
         "line": "VARCHAR",
-        "run": "VARCHAR",
-        "day": "DATE",
-        "project": "VARCHAR",
+        **_PLACE,
     },
-    "payloads": {
-        "session": "VARCHAR",
-        "first": "BIGINT",
-        "hash": "VARCHAR",
-        "content": "BLOB",
-        "run": "VARCHAR",
-        "day": "DATE",
-        "project": "VARCHAR",
-    },
+    "payloads": {"session": "VARCHAR", "first": "BIGINT", "hash": "VARCHAR", "content": "BLOB", **_PLACE},
 }
 LINE_MAX = 1 << 30
 ROWS = 2000

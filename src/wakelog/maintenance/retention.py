@@ -11,7 +11,7 @@ and keeps headers, chain and last state, so that it can still be verified. *Dele
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
@@ -27,10 +27,8 @@ from wakelog.maintenance.archive import archive_session
 from wakelog.maintenance.byte_sizes import session_bytes
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Head
+from wakelog.store import Store
 from wakelog.store.erasure import scrub_index
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
 
 
 class Planned(msgspec.Struct, frozen=True):

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,10 +33,8 @@ from wakelog.maintenance.shards import require_shards
 from wakelog.model.described import described
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Head
+from wakelog.store import Store
 from wakelog.store.index_place import has_index, index_path
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
 
 _BACKUP = "wakelog store scrub --repair mends it where that is certain; else restore it from a backup"
 POSITION, LAST = "scrub", "scrubbed"

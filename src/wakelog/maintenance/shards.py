@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TYPE_CHECKING
 
 from wakelog.encryption.key_ring import MasterKey
 from wakelog.engine import Engine, Shards, require
 from wakelog.errors import ConflictError, NotFoundError, UnsupportedError
 from wakelog.model.shards import ShardPlacement
+from wakelog.store import Store
 from wakelog.store.encryption import with_encryption
 from wakelog.store.url import POSTGRES, open_engine, open_postgres
-
-if TYPE_CHECKING:
-    from wakelog.store import Store
 
 
 def create_store(

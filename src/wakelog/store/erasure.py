@@ -14,7 +14,7 @@ found; the secrets themselves are not kept.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -77,13 +77,17 @@ class FoundSecret(msgspec.Struct, frozen=True):
 
 def preview(log: Log, seqs: Iterable[Seq]) -> Erasure:
     """What erasing these events would do. They may be in several sessions of the fork tree."""
+    parts = _by_holder(log, seqs).items()
+    names = {name for _, mine in parts for seq in mine for name in _names(log.entry(seq))}
+    return Erasure(_together(removal.reach(_reader(log, part), mine) for part, mine in parts), tuple(sorted(names)))
+
+
+def _together(parts: Iterable[Mapping[SessionId, Iterable[Seq]]]) -> Events:
     events: dict[SessionId, set[Seq]] = {}
-    names: dict[str, None] = {}
-    for part, mine in _by_holder(log, seqs).items():
-        for session, changed in removal.reach(_reader(log, part), mine).items():
+    for part in parts:
+        for session, changed in part.items():
             events.setdefault(session, set()).update(changed)
-        names |= dict.fromkeys(name for seq in mine for name in _names(log.entry(seq)))
-    return Erasure({session: tuple(sorted(changed)) for session, changed in events.items()}, tuple(sorted(names)))
+    return {session: tuple(sorted(changed)) for session, changed in events.items()}
 
 
 def erase_everywhere(store: Store, log: Log, seqs: Iterable[Seq], *, why: str, by: str) -> Erasure:
@@ -183,12 +187,8 @@ def erase_all(
     parts = [
         work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
     ]
-    events: dict[SessionId, set[Seq]] = {}
-    for part in parts:
-        for session, changed in part.events.items():
-            events.setdefault(session, set()).update(changed)
     return Erasure(
-        {session: tuple(sorted(changed)) for session, changed in events.items()},
+        _together(part.events for part in parts),
         tuple(sorted({name for part in parts for name in part.names})),
         "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
     )
@@ -197,9 +197,7 @@ def erase_all(
 def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
     """The later events that depend on the targets, in every live session of the fork tree that has a target in its
     history. The targets themselves are left out."""
-    by_holder: dict[SessionId, set[Seq]] = {}
-    for seq in targets:
-        by_holder.setdefault(holder_of(log, seq), set()).add(seq)
+    by_holder = _by_holder(log, targets)
     out: dict[tuple[SessionId, Seq], Follower] = {}
     for holder, mine in by_holder.items():
         for member in _tree(log.engine, holder):

@@ -20,7 +20,7 @@ from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.render.table import Cell, Column, say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.errors import NotFoundError
-from wakelog.maintenance.audit import AuditEntry, audit_session
+from wakelog.maintenance.audit import AuditEntry, whole_audit
 from wakelog.session import Session
 
 _ID = re.compile(r"(?:op:|e)?([1-9][0-9]{0,15})")
@@ -56,11 +56,8 @@ def op_log(ctx: CommandContext, session: str, limit: int) -> None:
     shown = entries[:limit] if limit else entries
 
     def human() -> None:
-        if not shown:
-            ctx.say(f"nothing was done to {label(found)}")
-            return
         columns = (Column("op"), Column("time"), Column("what", 16), Column("by", drop=1), Column("why", 8, drop=2))
-        say_table(ctx, columns, [_row(ctx, each) for each in shown])
+        say_table(ctx, columns, [_row(ctx, each) for each in shown], none=f"nothing was done to {label(found)}")
         if len(entries) > len(shown):
             ctx.say(f"… {len(entries) - len(shown):,} more (-n 0 shows all)")
 
@@ -120,12 +117,7 @@ def op_restore(ctx: CommandContext, operation: str, yes: bool, why: str) -> None
 
 
 def _operations(ctx: CommandContext, session: Session[Any]) -> list[AuditEntry]:
-    page = audit_session(ctx.store, session)
-    entries = list(page.entries)
-    while page.next:
-        page = audit_session(ctx.store, session, after=page.next)
-        entries += page.entries
-    return [each for each in entries if each.concern not in _NOT_OURS]
+    return [each for each in whole_audit(ctx.store, session).entries if each.concern not in _NOT_OURS]
 
 
 def _find(ctx: CommandContext, session: Session[Any], operation: str) -> AuditEntry:
