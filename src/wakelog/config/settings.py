@@ -78,10 +78,17 @@ def _switch(value: Any) -> bool:
     return str(value).lower() in ("true", "1")
 
 
-def _action(value: Any) -> str:
-    if value not in ("archive", "prune", "delete"):
-        raise InvalidInputError(f"{value!r} is not archive, prune or delete", kind="bad-setting")
-    return str(value)
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def check_word(value: Any) -> str:
+        if value not in words:
+            known = f"{', '.join(words[:-1])} or {words[-1]}"
+            raise InvalidInputError(f"{value!r} is not {known}", kind="bad-setting")
+        return str(value)
+
+    return check_word
+
+
+_action, _on_effect = _one_of("archive", "prune", "delete"), _one_of("flag", "ask")
 
 
 def _limit(unit: str) -> Callable[[Any], str]:
@@ -90,12 +97,6 @@ def _limit(unit: str) -> Callable[[Any], str]:
         return str(value)
 
     return check_limit
-
-
-def _on_effect(value: Any) -> str:
-    if value not in ("flag", "ask"):
-        raise InvalidInputError(f"{value!r} is not flag or ask", kind="bad-setting")
-    return str(value)
 
 
 SETTINGS: dict[str, Setting] = {

@@ -183,20 +183,11 @@ def _name(number: int) -> str:
     return f"{number:08}.heads"
 
 
-class _ObjectPlace:
+class _ObjectPlace(Objects):
     """A log in an object store."""
 
-    def __init__(self, url: str) -> None:
-        self._objects = Objects(url)
-
-    def put(self, key: str, content: bytes) -> bool:
-        return self._objects.put(key, content)
-
-    def get(self, key: str) -> bytes:
-        return self._objects.get(key)
-
     def names(self) -> Iterable[str]:
-        return [each.key.rpartition("/")[2] for each in self._objects.list()]
+        return [each.key.rpartition("/")[2] for each in self.list()]
 
 
 class _Folder:

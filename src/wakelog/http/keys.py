@@ -91,6 +91,18 @@ def make_key(name: str, scope: Scope, namespaces: tuple[str, ...], *, now: int, 
     return Key(ident, name, _hash(token), scope, namespaces, now, expires), token
 
 
+def name_taken(key: Key) -> ConflictError:
+    return ConflictError(
+        f"there is a key {key.name!r} already",
+        kind="name-taken",
+        hint=f"choose another name, or wakelog key revoke {key.name}",
+    )
+
+
+def no_such_key(name_or_id: str) -> NotFoundError:
+    return NotFoundError(f"there is no key {name_or_id!r}", kind="key-not-found", hint="wakelog key ls shows them")
+
+
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
@@ -158,11 +170,7 @@ class Keys:
         """ConflictError when the name is taken."""
         with self._changing() as keys:
             if any(each.name == key.name for each in keys):
-                raise ConflictError(
-                    f"there is a key {key.name!r} already",
-                    kind="name-taken",
-                    hint=f"choose another name, or wakelog key revoke {key.name}",
-                )
+                raise name_taken(key)
             keys.append(key)
 
     def revoke(self, name_or_id: str) -> Key:
@@ -170,9 +178,7 @@ class Keys:
         with self._changing() as keys:
             found = [key for key in keys if name_or_id in (key.name, key.id)]
             if not found:
-                raise NotFoundError(
-                    f"there is no key {name_or_id!r}", kind="key-not-found", hint="wakelog key ls shows them"
-                )
+                raise no_such_key(name_or_id)
             keys.remove(found[0])
             return found[0]
 

@@ -94,14 +94,11 @@ class FleetLook:
         if (self._last and now - self._last < EVERY_US) or not self._lock.acquire(blocking=not self._last):
             return
         try:
-            names = self._spaces.names()
-            self._counters = {name: self._counters.get(name) or self._counter(name) for name in names}
+            known, spaces = self._counters, self._spaces
+            self._counters = {name: known.get(name) or FleetCounter(spaces.get(name).store) for name in spaces.names()}
             metrics.tell_fleet(add_up(counter.count() for counter in self._counters.values()), now)
             self._last = now
         except WakelogError as exc:
             _log.warning("fleet not counted", extra={"why": exc.kind})
         finally:
             self._lock.release()
-
-    def _counter(self, name: str) -> FleetCounter:
-        return FleetCounter(self._spaces.get(name).store)

@@ -176,7 +176,7 @@ class NamespaceStores:
         if self.shared is not None:
             if create:
                 self.shared.make_space(name)
-            elif not self.shared.has_space(name):
+            elif name not in self.shared.spaces():
                 raise no_space(name)
             return wakelog.store.open(_in_namespace(self.url, name), encryption_key=key)
         path = Path(self.url.removeprefix("sqlite://"))

@@ -128,7 +128,9 @@ class Protocol(HttpToolsProtocol):
             return
         is_answering = bool(self.cycle) and not self.cycle.response_complete
         if not is_answering:
-            self.transport.write(_refusal(_head_too_large()))
+            told = f"is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers"
+            error = InvalidInputError(f"the head of the request {told}", kind="head-too-large")
+            self.transport.write(_refusal(error))
         self.transport.close()
 
     def _start_limit(self) -> None:
@@ -139,13 +141,6 @@ class Protocol(HttpToolsProtocol):
         if self._limit is not None:
             self._limit.cancel()
             self._limit = None
-
-
-def _head_too_large() -> InvalidInputError:
-    return InvalidInputError(
-        f"the head of the request is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers",
-        kind="head-too-large",
-    )
 
 
 def _refusal(error: WakelogError, *headers: str) -> bytes:

@@ -180,22 +180,8 @@ def route(
 
     def enter(verb: Callable[..., Any]) -> Callable[..., Any]:
         hints = typing.get_type_hints(verb)
-        ROUTES.append(
-            Route(
-                method=method,
-                path=path,
-                scope=scope,
-                verb=verb,
-                query=hints.get("query"),
-                body=hints.get("body"),
-                answer=hints["return"],
-                media=media,
-                by_head=by_head,
-                status=status,
-                reach=reach,
-                waits=waits,
-            )
-        )
+        query, body, answer = hints.get("query"), hints.get("body"), hints["return"]
+        ROUTES.append(Route(method, path, scope, verb, query, body, answer, media, by_head, status, reach, waits))
         return verb
 
     return enter

@@ -72,21 +72,29 @@ def run(server: Server, sock: socket.socket, *, tls: tuple[str, str] | None = No
 
 
 def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:
-    config = uvicorn.Config(
+    config = uvicorn_config(
         App(server),
+        http=Protocol,
+        timeout_keep_alive=IDLE_S,
+        ssl_certfile=tls[0] if tls else None,
+        ssl_keyfile=(tls[1] or None) if tls else None,
+    )
+    return _Uvicorn(config, server)
+
+
+def uvicorn_config(app: Any, **own: Any) -> uvicorn.Config:
+    """What our servers have in common: log lines of our own, and no header that tells about this machine."""
+    return uvicorn.Config(
+        app,
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
         proxy_headers=False,
         ws="none",
-        http=Protocol,
-        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=GRACE_S,
-        ssl_certfile=tls[0] if tls else None,
-        ssl_keyfile=(tls[1] or None) if tls else None,
+        **own,
     )
-    return _Uvicorn(config, server)
 
 
 @contextlib.contextmanager

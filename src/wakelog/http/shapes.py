@@ -110,18 +110,9 @@ class HeadAnswer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, head: Head) -> HeadAnswer:
-        return cls(
-            session=head.session,
-            name=head.name,
-            seq=head.seq,
-            hash=head.hash.hex(),
-            at=head.at,
-            epoch=head.epoch,
-            status=head.status,
-            turn=head.turn,
-            commit_id=head.commit_id,
-            parent=Parent(head.fork.parent, head.fork.at) if head.fork else None,
-        )
+        same = {name: getattr(head, name) for name in cls.__struct_fields__ if name not in ("hash", "parent")}
+        parent = Parent(head.fork.parent, head.fork.at) if head.fork else None
+        return cls(**same, hash=head.hash.hex(), parent=parent)
 
 
 class EventRecord(msgspec.Struct, frozen=True):

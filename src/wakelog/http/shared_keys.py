@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from wakelog.errors import ConflictError, CorruptLogError, NotFoundError
-from wakelog.http.keys import PREFIX, Key, Keys
+from wakelog.errors import CorruptLogError
+from wakelog.http.keys import PREFIX, Key, Keys, name_taken, no_such_key
 from wakelog.model.described import described
 
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ class SharedNotes:
             return {content: msgspec.json.decode(content, type=described(Key)) for content in found}
         except msgspec.DecodeError as exc:
             raise CorruptLogError(f"a key in the database cannot be read: {exc}", kind="bad-key-file") from exc
-
-    def has_space(self, name: str) -> bool:
-        return name in self.spaces()
 
     def make_space(self, name: str) -> None:
         self._notes.add(_SPACE, name, b"")
@@ -118,20 +115,14 @@ class SharedKeys(Keys):
 
     def add(self, key: Key) -> None:
         if not self._shared.add_key(key):
-            raise ConflictError(
-                f"there is a key {key.name!r} already",
-                kind="name-taken",
-                hint=f"choose another name, or wakelog key revoke {key.name}",
-            )
+            raise name_taken(key)
         self.look()
 
     def revoke(self, name_or_id: str) -> Key:
         while True:
             found = [(was, key) for was, key in self._shared.keys().items() if name_or_id in (key.name, key.id)]
             if not found:
-                raise NotFoundError(
-                    f"there is no key {name_or_id!r}", kind="key-not-found", hint="wakelog key ls shows them"
-                )
+                raise no_such_key(name_or_id)
             if self._shared.drop_key(found[0][1], found[0][0]):  # else its use was noted meanwhile
                 self.look()
                 return found[0][1]

@@ -22,7 +22,7 @@ import uvicorn
 from wakelog import otlp
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError, WakelogError
 from wakelog.http.guards import LOOPBACK, HostGuard
-from wakelog.http.server import GRACE_S, in_a_thread, listen
+from wakelog.http.server import GRACE_S, in_a_thread, listen, uvicorn_config
 from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.store import Store
@@ -181,20 +181,7 @@ def run_intake(app: TraceIntake, sock: socket.socket) -> None:
 
 
 def _server(app: TraceIntake) -> uvicorn.Server:
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            proxy_headers=False,
-            ws="none",
-            lifespan="off",
-            limit_concurrency=REQUESTS_MAX,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-    )
+    return uvicorn.Server(uvicorn_config(app, lifespan="off", limit_concurrency=REQUESTS_MAX))
 
 
 @contextlib.contextmanager

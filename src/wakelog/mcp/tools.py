@@ -70,6 +70,19 @@ class Tools(ReadTools):
         return {"busy": f"{words}: fork it to work beside it"} if words else {}
 
     @told
+    def start_turn(
+        self,
+        session_id: Id,
+        input: Annotated[str, Field(description="What you were asked.")],
+        ctx: Context = None,  # type: ignore[assignment]
+    ) -> str:
+        """Starts a turn, which ends when you stop. A turn you left open is marked interrupted. If another client has a
+        turn open, this is refused: fork the session then."""
+        session = self._session(session_id)
+        self._turns.start(session, _client(ctx), input)
+        return self._stands(session)
+
+    @told
     def record(
         self,
         session_id: Id,
@@ -87,19 +100,6 @@ class Tools(ReadTools):
         drafts = [draft(e, _action(e, id, i), client) for i, e in enumerate(entries)]
         head = session.append(*drafts, commit_id=f"mcp:{id}" if id else "")
         return answer({"e": head.seq, "turn": head.turn})
-
-    @told
-    def start_turn(
-        self,
-        session_id: Id,
-        input: Annotated[str, Field(description="What you were asked.")],
-        ctx: Context = None,  # type: ignore[assignment]
-    ) -> str:
-        """Starts a turn, which ends when you stop. A turn you left open is marked interrupted. If another client has a
-        turn open, this is refused: fork the session then."""
-        session = self._session(session_id)
-        self._turns.start(session, _client(ctx), input)
-        return self._stands(session)
 
     @told
     def end_turn(
@@ -155,33 +155,11 @@ class Tools(ReadTools):
         return self._stands(session)
 
 
-LOOKING = (
-    "list_sessions",
-    "get_state",
-    "get_events",
-    "files",
-    "diff",
-    "why",
-    "insight",
-    "search",
-    "recall",
-    "known",
-    "lessons",
-    "brief",
-    "pending",
+LOOKING, RECORDING = (
+    tuple(name for name in vars(tools) if not name.startswith("_") and callable(getattr(tools, name)))
+    for tools in (ReadTools, Tools)
 )
-RECORDING = (
-    "open_session",
-    "resume_session",
-    "start_turn",
-    "record",
-    "end_turn",
-    "checkpoint",
-    "rewind",
-    "fork",
-    "reconcile",
-    "close_session",
-)
+"""The tools that read and those that write, in the order in which they are offered."""
 
 
 def _action(entry: AgentEntry, id: str, place: int) -> str:

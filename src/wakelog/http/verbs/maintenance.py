@@ -56,28 +56,11 @@ class LiveAnswer(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, live: LiveSession) -> LiveAnswer:
-        stand, info = live.stand, live.info
-        document = stand.document
-        return cls(
-            session=info.id,
-            name=info.name,
-            agent=info.agent,
-            status=stand.status,
-            needs=stand.needs,
-            at=stand.at,
-            seq=stand.seq,
-            turn=document["turn"],
-            holder=stand.holder,
-            goal=document["goal"],
-            labels=document["labels"],
-            pending=stand.pending,
-            flags=document["flags"],
-            budget=document["budget"],
-            last_error=document["last_error"],
-            tokens=info.tokens,
-            usd_micros=info.usd_micros,
-            about=info.about,
-        )
+        info, stand, document = live.info, live.stand, live.stand.document
+        told = {name: getattr(info, name) for name in ("name", "agent", "tokens", "usd_micros", "about")}
+        told |= {name: getattr(stand, name) for name in ("status", "needs", "at", "seq", "holder", "pending")}
+        told |= {name: document[name] for name in ("turn", "goal", "labels", "flags", "budget", "last_error")}
+        return cls(session=info.id, **told)
 
 
 class Unreadable(msgspec.Struct, frozen=True):
