@@ -45,16 +45,17 @@ def open_store(url: str, **how: Any) -> Store:
 class CommandContext:
     """One run of one command."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
-        self._url: str = options["store_url"] or ""
-        self.json: bool = options["as_json"]
-        self.ndjson: bool = options["as_ndjson"]
-        self.quiet: bool = options["quiet"]
-        self.utc: bool = options["utc"]
-        self.no_input: bool = options["no_input"]
-        self.color = _wants_color(options["color"])
-        self.use_pager: bool = options["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
-        self._session: str = options["session"] or ""
+    def __init__(self, given: dict[str, Any]) -> None:
+        """`given` are the options of `common`."""
+        self._url: str = given["store_url"] or click.get_current_context().meta.get("wakelog.store") or ""
+        self.json: bool = given["as_json"]
+        self.ndjson: bool = given["as_ndjson"]
+        self.quiet: bool = given["quiet"]
+        self.utc: bool = given["utc"]
+        self.no_input: bool = given["no_input"] or bool(os.environ.get("CI"))
+        self.color = _wants_color(given["color"])
+        self.use_pager: bool = given["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
+        self._session: str = given["session_name"] or ""
         if isinstance(sys.stdout, io.TextIOWrapper):
             # A terminal that cannot show a character shows its number; that is no reason to fail.
             sys.stdout.reconfigure(errors="backslashreplace")
@@ -221,6 +222,14 @@ class CommandContext:
         click.echo(inert_json(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain(record)}).decode()))
         sys.stdout.flush()
 
+    def tell(self, schema: str, record: Any, line: str) -> None:
+        """One thing of an answer that comes bit by bit, seen at once."""
+        if self.is_for_people:
+            self.say(line)
+            self.flush()
+        else:
+            self.record(schema, record)
+
     def say(self, line: str = "") -> None:
         """A line of the answer, for people."""
         self._lines.append(line if self.color else click.unstyle(line))
@@ -231,9 +240,21 @@ class CommandContext:
         for line in lines:
             self.say(line)
 
+    def remark(self, line: str) -> None:
+        """Says something beside the answer."""
+        self.say(self.style(line, dim=True))
+
     def row(self, title: str, text: str) -> None:
         """Says a line with a title in front of it."""
         self.say(f"  {self.style(f'{title:<14}', dim=True)}{text}")
+
+    def rows(self, title: str, lines: Sequence[str], most: int = 0, *, rest: str = "") -> None:
+        """Says lines under one title. Of more than `most`, the others are counted; `rest` is said of them."""
+        for line in lines[: most or None]:
+            self.row(title, line)
+            title = ""
+        if most and len(lines) > most:
+            self.row("", f"and {len(lines) - most} more{rest}")
 
     def suggest(self, *commands: str) -> None:
         """What one might do next; only to people, and not on stdout."""
@@ -320,33 +341,8 @@ def common(function: F) -> F:
     """The options every command has; the command gets a Context as its first argument."""
 
     @functools.wraps(function)
-    def wrapped(
-        *args: Any,
-        store_url: str | None,
-        session_name: str | None,
-        as_json: bool,
-        as_ndjson: bool,
-        color: str,
-        pager: bool,
-        quiet: bool,
-        utc: bool,
-        no_input: bool,
-        **kwargs: Any,
-    ) -> Any:
-        meta = click.get_current_context().meta
-        context = CommandContext(
-            {
-                "store_url": store_url or meta.get("wakelog.store"),
-                "session": session_name,
-                "as_json": as_json,
-                "as_ndjson": as_ndjson,
-                "color": color,
-                "pager": pager,
-                "quiet": quiet,
-                "utc": utc,
-                "no_input": no_input or bool(os.environ.get("CI")),
-            }
-        )
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        context = CommandContext({name: kwargs.pop(name) for name in _NAMES})
         try:
             try:
                 return function(context, *args, **kwargs)
@@ -362,6 +358,7 @@ def common(function: F) -> F:
     return wrapped  # type: ignore[return-value]
 
 
+_NAMES = ("store_url", "session_name", "as_json", "as_ndjson", "color", "pager", "quiet", "utc", "no_input")
 _OPTIONS = (
     click.option(
         "--store",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import click
+import msgspec
 
 
 # Completion reads the store, so it is loaded when a shell asks for it.
@@ -24,6 +25,14 @@ def complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) 
 def place_argument(name: str = "selector", metavar: str = "[SEL]") -> Callable[[Any], Any]:
     """A point or range of a session; without it, the newest session as it is now."""
     return click.argument(name, metavar=metavar, required=False, default="", shell_complete=complete_places)
+
+
+def json_or_text(given: str) -> Any:
+    """What an option holds: JSON, or else a text as it is."""
+    try:
+        return msgspec.json.decode(given)
+    except msgspec.DecodeError:
+        return given
 
 
 def limit_option(

@@ -8,8 +8,9 @@ from typing import Any
 import click
 import msgspec
 
-from wakelog.cli.commands.verify import INTEGRITY, kept_notes
+from wakelog.cli.commands.verify import kept_notes
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import force_option
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.render.results import plain

@@ -23,7 +23,6 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.output import writing
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import inert_line
@@ -197,14 +196,14 @@ def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
     data = {
         "session": session.id,
         "name": session.name,
-        "next": plain(point) if point else None,
+        "next": point,
         "left": search.left,
-        "good": plain(search.good),
-        "bad": plain(search.bad),
-        "judged": plain(search.judged),
-        "first_bad": plain(found.first_bad) if found and found.first_bad else None,
-        "suspects": plain(found.suspects) if found else [],
-        "change": plain(found.change) if found and found.change else None,
+        "good": search.good,
+        "bad": search.bad,
+        "judged": search.judged,
+        "first_bad": found and found.first_bad,
+        "suspects": found.suspects if found else [],
+        "change": (found and found.change) or None,
     }
 
     def human() -> None:

@@ -54,14 +54,8 @@ def calls_command(
     data = [plain(row) for row in rows]
 
     def human() -> None:
-        if not rows:
-            ctx.say(
-                f"{label(place.session)} has no such calls"
-                if tools or failed or effects
-                else f"{label(place.session)} has no calls"
-            )
-            return
-        say_table(ctx, _COLUMNS, [_cells(ctx, row) for row in rows])
+        none = f"{label(place.session)} has no{' such' if tools or failed or effects else ''} calls"
+        say_table(ctx, _COLUMNS, [_cells(ctx, row) for row in rows], none=none)
         if left:
             ctx.say(f"… {left:,} more (-n 0 shows all)")
 

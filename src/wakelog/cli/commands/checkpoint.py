@@ -60,11 +60,9 @@ def _list(ctx: CommandContext, session: Session[Any], names: dict[str, int]) -> 
     data = [{"checkpoint": n, "at": h.seq, "turn": h.turn or None, "kind": h.kind} for n, h in entries.items()]
 
     def human() -> None:
-        if not data:
-            ctx.say(f"{label(session)} has no checkpoints")
-            return
         rows = [(f"cp:{n}", f"e{h.seq}", f"@{h.turn}" if h.turn else "", h.kind) for n, h in entries.items()]
-        say_table(ctx, [Column("name", 12), Column("event"), Column("turn"), Column("kind", drop=1)], rows)
+        columns = [Column("name", 12), Column("event"), Column("turn"), Column("kind", drop=1)]
+        say_table(ctx, columns, rows, none=f"{label(session)} has no checkpoints")
 
     ctx.answer("checkpoints", data, human)
 

@@ -49,13 +49,8 @@ def conformance_command(
             "name the server to check", kind="bad-url", hint="such as wakelog conformance http://127.0.0.1:8425"
         )
     results: list[Result] = []
-    for result in run(
-        url,
-        key or os.environ.get("WAKELOG_KEY", ""),
-        other_key=other_key or os.environ.get("WAKELOG_OTHER_KEY", ""),
-        only=only,
-        timeout_s=time_limit,
-    ):
+    key, other_key = key or os.environ.get("WAKELOG_KEY", ""), other_key or os.environ.get("WAKELOG_OTHER_KEY", "")
+    for result in run(url, key, other_key=other_key, only=only, timeout_s=time_limit):
         results.append(result)
         if ctx.ndjson:
             ctx.record("conformance", result)

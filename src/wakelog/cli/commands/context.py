@@ -89,11 +89,11 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     if look.moved:
         rows += [_row(left.item, glyph("minus"), left.how) for left in look.moved.left]
     if len(seen.items) > _SHOWN:
-        ctx.say(ctx.style(f"  {len(seen.items) - _SHOWN:,} older items (--json shows all)", dim=True))
+        ctx.remark(f"  {len(seen.items) - _SHOWN:,} older items (--json shows all)")
     say_table(ctx, _COLUMNS, rows)
     if look.moved:
         since = f"since the model call at e{look.moved.before}" if look.moved.before else "since the beginning"
-        ctx.say(ctx.style(f"  {since}: {len(look.moved.entered)} entered, {len(look.moved.left)} left", dim=True))
+        ctx.remark(f"  {since}: {len(look.moved.entered)} entered, {len(look.moved.left)} left")
     _say_evicted(ctx, session, seen)
 
 
@@ -139,7 +139,7 @@ def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindo
         ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
     if len(seen.evicted) > 12:
         rest = f"{len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})"
-        ctx.say(ctx.style(f"  {rest}", dim=True))
+        ctx.remark(f"  {rest}")
 
 
 @click.command("context")
@@ -219,9 +219,6 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
     found = session.context.compactions()
 
     def human() -> None:
-        if not found:
-            ctx.say("nothing is compacted")
-            return
         columns = (Column("event"), Column("stands for"), Column("when", drop=2), Column("summary", least=20))
         rows = [
             (
@@ -232,7 +229,7 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
             )
             for c in found
         ]
-        say_table(ctx, columns, rows)
+        say_table(ctx, columns, rows, none="nothing is compacted")
 
     data = {**identity(session), "compactions": [_plain(c) for c in found]}
     ctx.answer("compact", data, human)

@@ -151,7 +151,9 @@ def cost_command(
       wakelog cost --prices
     """
     if prices:
-        _answer_prices(ctx)
+        from wakelog.config.settings import user_prices
+
+        ctx.answer("prices", user_prices())  # of the user, whatever store is meant
         return
     session, turns = _chosen(ctx, selector)
     if with_budget and session is None:
@@ -177,7 +179,7 @@ def cost_command(
     def human() -> None:
         _show(ctx, costs, name, limit)
         if inherited:
-            ctx.say(ctx.style(f"besides, {money(inherited)} was spent before it was forked: its parent's", dim=True))
+            ctx.remark(f"besides, {money(inherited)} was spent before it was forked: its parent's")
         if session is not None and with_budget:
             ctx.say_all(budget_lines(ctx, session))
 
@@ -204,12 +206,6 @@ def _chosen(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tu
 def _inherited(session: Session[Any]) -> int:
     fork = session.head.fork
     return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
-
-
-def _answer_prices(ctx: CommandContext) -> None:
-    from wakelog.config.settings import user_prices
-
-    ctx.answer("prices", user_prices())  # of the user, whatever store is meant
 
 
 def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: int) -> None:

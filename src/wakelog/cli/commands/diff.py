@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import click
@@ -12,7 +11,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import place_argument
 from wakelog.cli.places import span_of
-from wakelog.cli.render.changes import FileLines, change_lines
+from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
 from wakelog.cli.render.insight import WHY, derived, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
@@ -138,13 +137,8 @@ def diff_command(
         insight = derived(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
         ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
         if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
-            ctx.say(
-                ctx.style(
-                    f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: ask for fewer,"
-                    f" or wakelog insight {handle(a.session)}@N",
-                    dim=True,
-                )
-            )
+            few = f"ask for fewer, or wakelog insight {handle(a.session)}@N"
+            ctx.remark(f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: {few}")
         _suggest(ctx, pair, found)
     return NO if exit_code and (found.changes or found.patch) else 0
 
@@ -248,9 +242,7 @@ def _show(
         ctx.say("no change")
     elif stat:
         for part in dict.fromkeys(c.part for c in found.changes):
-            counts = Counter(c.how for c in found.of(part))
-            words = ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
-            ctx.say(f"  {part:<12}{words}")
+            ctx.say(f"  {part:<12}{count_by_sign(found.of(part))}")
     else:
         ctx.say_all(change_lines(ctx, found, files))
     if insight and not stat:
@@ -320,7 +312,7 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
         ctx.say(f"{title(ctx, session)}  {_about(found)}")
         say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
         if found.turns and (older := _older(session, found, place.seq)):
-            ctx.say(ctx.style(f"{older} before @{found.turns[0]} (--last 0 shows all)", dim=True))
+            ctx.remark(f"{older} before @{found.turns[0]} (--last 0 shows all)")
 
     ctx.answer("files", data, human, records=({"session": session.id, **plain(each)} for each in found.files))
     if found.files:

@@ -93,9 +93,9 @@ def _carry_out(
     ctx: CommandContext, verb: str, changes: list[FileChange], agents: list[HookedAgent], *, dry_run: bool, yes: bool
 ) -> int:
     real = [change for change in changes if change.is_change]
-    if ctx.is_for_people:
-        for change in real:
-            _say_diff(ctx, change)
+    for line in (line for change in real for line in _diff(change)) if ctx.is_for_people else ():
+        color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
+        ctx.say(ctx.style(inert_line(line.rstrip("\n")), fg=color))
     if real and not dry_run:
         files = "this file" if len(real) == 1 else f"these {len(real)} files"
         ctx.confirm(f"Change {files}?", yes=yes)
@@ -110,11 +110,7 @@ def _carry_out(
         "next": after,
     }
 
-    def human() -> None:
-        for line in (*said, *after):
-            ctx.say(line)
-
-    ctx.answer(verb, data, human)
+    ctx.answer(verb, data, [*said, *after])
     if verb == "enable" and not dry_run:
         ctx.suggest("wakelog doctor", f"wakelog disable {agents[0].name}")
     return 0 if real or verb == "enable" else NO
@@ -132,12 +128,6 @@ def _outcome(verb: str, agents: list[HookedAgent], real: list[FileChange], dry_r
     if own_command() != ("wakelog",):
         lines.append(f"The command is {own_command()[0]}, because wakelog is not on your PATH; keep it there.")
     return lines
-
-
-def _say_diff(ctx: CommandContext, change: FileChange) -> None:
-    for line in _diff(change):
-        color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        ctx.say(ctx.style(inert_line(line.rstrip("\n")), fg=color))
 
 
 def _diff(change: FileChange) -> list[str]:

@@ -200,12 +200,13 @@ def _write(
             gone += not entry.is_intact
             yield entry
 
-    text, value = (mask.text, mask.value) if mask is not None else (str, _same)
+    text, value = (mask.text, mask.value) if mask is not None else (str, lambda value: value)
     if form in ("openai", "claude-code"):
         at = _end(place)
         progress(at)
         if form == "openai":
-            _write_array([value(message) for message in openai_chat(session, at)], out)
+            messages = b",\n".join(msgspec.json.encode(value(message)) for message in openai_chat(session, at))
+            out.write(b"[\n" + messages + b"\n]\n")
         else:
             for made in claude_code_file(session, at):
                 out.write(msgspec.json.encode(value(made)) + b"\n")
@@ -245,15 +246,6 @@ def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted
 
 def _end(place: Place) -> Seq:
     return place.span.last if place.text else place.session.head.seq
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def _write_array(items: list[dict[str, Any]], out: IO[bytes]) -> None:
-    lines = b",\n".join(map(msgspec.json.encode, items))
-    out.write(b"[\n" + lines + b"\n]\n")
 
 
 def _write_json(
@@ -311,18 +303,7 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
         recording.export_bundle(out)
     with writing(test, force=force) as out:
         out.write(source.encode())
-    _answer(
-        ctx, session, recording.name, test, bundle, len(recording.steps), sum(bool(s.gone) for s in recording.steps)
-    )
-    if not agent:
-        ctx.suggest(f"fill in AGENT in {target}", f"pytest {target}")
-    else:
-        ctx.suggest(f"pytest {target}")
-
-
-def _answer(
-    ctx: CommandContext, session: Session[Any], replayed: str, test: Path, bundle: Path, steps: int, gone: int
-) -> None:
+    steps, gone = len(recording.steps), sum(bool(step.gone) for step in recording.steps)
     if gone:
         ctx.warn(f"the content of {gone} of its steps is gone: a strict replay will stop there")
     data = {
@@ -337,11 +318,9 @@ def _answer(
         "steps": steps,
     }
 
-    def human() -> None:
-        ctx.say(f"Wrote a test of {inert_line(replayed)} to {test}  ({steps} steps)")
-        ctx.say(f"  its recording is {bundle}  ({size(bundle.stat().st_size)})")
-
-    ctx.answer("export", data, human)
+    said = f"Wrote a test of {inert_line(recording.name)} to {test}  ({steps} steps)"
+    ctx.answer("export", data, [said, f"  its recording is {bundle}  ({size(bundle.stat().st_size)})"])
+    ctx.suggest(*([] if agent else [f"fill in AGENT in {target}"]), f"pytest {target}")
 
 
 EVENTS = 12

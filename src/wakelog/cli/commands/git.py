@@ -83,7 +83,7 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
         if not any(each.links for each in found):
             ctx.say("no commit has work of a turn, as far as can be seen")
         elif dry_run:
-            ctx.say(ctx.style("nothing was written", dim=True))
+            ctx.remark("nothing was written")
 
     ctx.answer("gitlinks", found, human)
     newest = next((each.links[-1] for each in reversed(found) if each.links), None)
@@ -119,10 +119,8 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     def human() -> None:
         front = ctx.style(commit.hash[:SHORT], fg="yellow")
         ctx.say(f"{front} {fit(commit.subject, ctx.columns - SHORT - 1)}")
-        if not found.turns:
-            ctx.say("  no turn is linked to it")
-            return
-        say_table(ctx, _TURNS, [_turn_row(each) for each in found.turns], titles=False)
+        rows = [_turn_row(each) for each in found.turns]
+        say_table(ctx, _TURNS, rows, titles=False, none="  no turn is linked to it")
 
     data: dict[str, Any] = {
         "commit": commit.hash,
@@ -164,19 +162,13 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
       wakelog git hook install
       wakelog git hook remove
     """
-    install = what == "install"
-    path, changed = install_hook(folder, _own_command()) if install else remove_hook(folder)
+    install, own = what == "install", shutil.which("wakelog") or sys.argv[0]
+    path, changed = install_hook(folder, own) if install else remove_hook(folder)
 
-    def human() -> None:
-        done = "is in" if install else "was taken out of"
-        same = "was there already:" if install else "was not there:"
-        ctx.say(f"the hook {done if changed else same} {inert_line(str(path))}")
-
-    ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, human)
-
-
-def _own_command() -> str:
-    return shutil.which("wakelog") or sys.argv[0]
+    done = "is in" if install else "was taken out of"
+    same = "was there already:" if install else "was not there:"
+    said = f"the hook {done if changed else same} {inert_line(str(path))}"
+    ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, said)
 
 
 @git_command.command("trailer")

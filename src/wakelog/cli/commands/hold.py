@@ -77,9 +77,6 @@ def ls(ctx: CommandContext) -> int:
 
 
 def _show(ctx: CommandContext, holds: Holds) -> None:
-    if not holds.found:
-        ctx.say("No session is under a hold.")
-        return
     columns = [Column("session", 12), Column("since", drop=1), Column("event", drop=2), Column("reason", 20)]
     rows = [(h.name or h.session, clock(h.since, utc=ctx.utc, long=True), f"e{h.seq}", h.reason) for h in holds.found]
-    say_table(ctx, columns, rows)
+    say_table(ctx, columns, rows, none="No session is under a hold.")

@@ -304,10 +304,13 @@ def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     for role, key in (("you", "last_user"), ("agent", "last_assistant")):
         if data[key]:
             ctx.row("", fit(f"{role}: {data[key]}", room))
-    _many(ctx, "known", [f"{key}: {text_of(value)}" for key, value in data["facts"].items()], room)
     ends = [f"{text_of(d.get('tried', ''))}: {text_of(d.get('learned', ''))}" for d in data["dead_ends"]]
-    _many(ctx, "dead ends", ends, room)
-    _many(ctx, "pending", [_pending(p) for p in data["pending"]] or ["nothing"], room)
+    for title, lines in (
+        ("known", [f"{key}: {text_of(value)}" for key, value in data["facts"].items()]),
+        ("dead ends", ends),
+        ("pending", [_pending(p) for p in data["pending"]] or ["nothing"]),
+    ):
+        ctx.rows(title, [fit(line, room) for line in lines], SHOWN)
     command = f"wakelog resume {name} --in {NATIVE}" if data["agent"] else data["python"]
     ctx.row("go on", inert_line(command))
 
@@ -319,11 +322,3 @@ def _pending(pending: dict[str, Any]) -> str:
     if pending["status"] == "uncertain":
         text = f"{glyph('warn')} {text}: did it happen? Find out before it is tried again"
     return text
-
-
-def _many(ctx: CommandContext, title: str, lines: list[str], room: int) -> None:
-    for line in lines[:SHOWN]:
-        ctx.row(title, fit(line, room))
-        title = ""
-    if len(lines) > SHOWN:
-        ctx.row("", f"and {len(lines) - SHOWN} more")

@@ -52,11 +52,6 @@ TURNS, EVENTS = 40, 100
 def log_command(
     ctx: CommandContext,
     where: str,
-    patch: bool,
-    stat: bool,
-    oneline: bool,
-    insight: bool,
-    graph: bool,
     events: bool,
     kinds: tuple[str, ...],
     tool: str | None,
@@ -65,6 +60,7 @@ def log_command(
     since: str | None,
     until: str | None,
     at: str,
+    **looks: bool,
 ) -> int:
     """Show a session turn by turn, newest first, one line each. A session without turns shows its events.
 
@@ -87,9 +83,8 @@ def log_command(
             )
             _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
         else:
-            look = TurnsLook(
-                patch=patch, stat=stat, oneline=oneline, insight=insight or patch, graph=graph, reverse=reverse
-            )
+            looks["insight"] |= looks["patch"]
+            look = TurnsLook(**looks, reverse=reverse)
             _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
         shown = EVENTS if limit is None else limit

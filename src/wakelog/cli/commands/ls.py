@@ -61,18 +61,11 @@ def ls_command(
     ctx: CommandContext,
     everything: bool,
     since: str | None,
-    status: str | None,
-    label: str | None,
-    agent: str | None,
     repo: str | None,
-    failed: bool,
-    live: bool,
-    pending: bool,
-    flagged: bool,
-    text: str | None,
     parent: str | None,
     name: str | None,
     limit: int,
+    **chosen: Any,
 ) -> None:
     """List the sessions of this store, the last active one first. Forks are listed below their parent.
 
@@ -83,14 +76,7 @@ def ls_command(
       wakelog ls --json
     """
     filters = {
-        "status": status,
-        "label": label,
-        "agent": agent,
-        "failed": True if failed else None,
-        "live": True if live else None,
-        "pending": True if pending else None,
-        "flagged": True if flagged else None,
-        "text": text,
+        **{each: None if value is False else value for each, value in chosen.items()},
         "parent": find_session(ctx, parent) if parent else None,
         "name_glob": name,
         "since": find_time(ctx, since),
@@ -103,24 +89,18 @@ def ls_command(
     is_first_page = has_index and 0 < limit <= PAGE and not is_filtered and ctx.store.is_index_behind
     if has_index:
         with _index(ctx, limit if is_first_page else 0) as index:
-            found, more = _find(index, everything or status == "archived", limit, is_there, **filters)
+            found, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
     else:
         found, more = ctx.store.encryption.sessions()[: limit or None], ""
         ctx.warn("the store is encrypted, and was opened without its key: only heads are known")
 
     def human() -> None:
-        if not found:
-            ctx.say("no sessions")
-            return
-        say_table(ctx, _COLUMNS, [_row(ctx, info, depth) for info, depth in _in_families(found)])
-        if is_first_page:
-            ctx.say(
-                ctx.style(
-                    "  these were written last; many sessions are not indexed yet: -n 0 indexes and lists all", dim=True
-                )
-            )
+        rows = [_row(ctx, info, depth) for info, depth in _in_families(found)]
+        say_table(ctx, _COLUMNS, rows, none="no sessions")
+        if is_first_page and found:
+            ctx.remark("  these were written last; many sessions are not indexed yet: -n 0 indexes and lists all")
         elif more:
-            ctx.say(ctx.style(f"  there are more; -n {limit * 4} shows more of them, -n 0 all", dim=True))
+            ctx.remark(f"  there are more; -n {limit * 4} shows more of them, -n 0 all")
 
     ctx.answer("ls", found, human, next_cursor=more or None)
     if found:

@@ -14,6 +14,7 @@ import msgspec
 
 from wakelog import otlp
 from wakelog.cli.context import CommandContext, common, hide_password
+from wakelog.cli.errors import NO
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.text import counted, inert_line
@@ -23,8 +24,6 @@ from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.session import Session
-
-PARTIAL = 1
 
 
 class ExportedSpans(msgspec.Struct):
@@ -95,8 +94,8 @@ def export(
     for session, why in done.problems.items():
         ctx.warn(f"{session} cannot be exported: {inert_line(why)}")
     if to != STDOUT:
-        ctx.answer("otel-export", done, lambda: _say(ctx, done))
-    return PARTIAL if done.problems or done.rejected else 0
+        ctx.answer("otel-export", done, _lines(done))
+    return NO if done.problems or done.rejected else 0
 
 
 def _send(
@@ -112,10 +111,10 @@ def _send(
         sender.close()
 
 
-def _say(ctx: CommandContext, done: ExportedSpans) -> None:
-    ctx.say(f"Exported {counted(done.spans, 'span')} of {counted(done.sessions, 'session')} to {done.to}")
+def _lines(done: ExportedSpans) -> Iterator[str]:
+    yield f"Exported {counted(done.spans, 'span')} of {counted(done.sessions, 'session')} to {done.to}"
     if done.rejected:
-        ctx.say(f"The collector rejected {counted(done.rejected, 'span')}: {done.message or 'it does not say why'}")
+        yield f"The collector rejected {counted(done.rejected, 'span')}: {done.message or 'it does not say why'}"
 
 
 def _documents(
@@ -191,7 +190,7 @@ def serve(
         imports = TraceImports(kept, store, told=lambda report: _tell(ctx, report))
         url = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
         data = {"url": url, "store": hide_password(ctx.url), "spool": str(kept.folder), "token": bool(token)}
-        ctx.answer("otel-serve", data, lambda: ctx.say(f"Receiving spans at {url}/v1/traces; stop with Ctrl-C"))
+        ctx.answer("otel-serve", data, f"Receiving spans at {url}/v1/traces; stop with Ctrl-C")
         ctx.flush()
         imports.start()
         try:
@@ -202,12 +201,7 @@ def serve(
 
 def _tell(ctx: CommandContext, report: ImportReport) -> None:
     for each in report.sessions:
-        if not each.records:
-            continue
-        data = {"session": each.session, "name": each.name, "spans": each.records, "events": each.events}
-        said = f"{inert_line(each.name)}  {counted(each.records, 'span')}, {counted(each.events, 'event')}"
-        if ctx.is_for_people:
-            ctx.say(said)
-            ctx.flush()
-        else:
-            ctx.record("otel-intake", data)
+        if each.records:
+            data = {"session": each.session, "name": each.name, "spans": each.records, "events": each.events}
+            said = f"{inert_line(each.name)}  {counted(each.records, 'span')}, {counted(each.events, 'event')}"
+            ctx.tell("otel-intake", data, said)

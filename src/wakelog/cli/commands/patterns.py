@@ -69,10 +69,10 @@ def list_patterns(
     def human() -> None:
         ctx.say_all(pattern_lines(ctx, found))
         for note in found.notes:
-            ctx.say(ctx.style(note, dim=True))
+            ctx.remark(note)
         rest = f"{found.hidden} more; -n shows more of each kind" if found.hidden else ""
         looked = counted(found.sessions, "session") + (f" {chr(183)} {rest}" if rest else "")
-        ctx.say(ctx.style(looked, dim=True))
+        ctx.remark(looked)
 
     ctx.answer("patterns", found, human, records=list(found.patterns))
     if found.patterns:
@@ -164,10 +164,10 @@ def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, eve
             ctx.say("  too few sessions to say what differs" if is_few else "  no difference was found")
         rest = [each for each in found.differences if each not in told]
         if rows and rest:
-            ctx.say(ctx.style("no clear difference", dim=True))
+            ctx.remark("no clear difference")
             ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in rest)
         for note in found.notes:
-            ctx.say(ctx.style(note, dim=True))
+            ctx.remark(note)
 
     ctx.answer("cohorts", found, human, records=list(found.differences))
 

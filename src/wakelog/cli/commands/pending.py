@@ -12,7 +12,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.options import named_session, session_argument, why_option
+from wakelog.cli.options import json_or_text, named_session, session_argument, why_option
 from wakelog.cli.render.sessions import handle, harmless
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.render.values import fetched, text_of
@@ -167,8 +167,9 @@ def reconcile_command(
         _show(ctx, found)
         return NO
     is_told = outcome == "evidence"
+    value = None if output is None else json_or_text(output)
     seq = found.session.calls.reconcile(
-        found.action, "" if is_told else outcome, output=_value(output), by=by or ("" if is_told else _me()), why=why
+        found.action, "" if is_told else outcome, output=value, by=by or ("" if is_told else _me()), why=why
     )
     said = found.session.log.entry(seq).body["outcome"]
     _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {said.replace('_', ' ')}")
@@ -197,15 +198,6 @@ def _show(ctx: CommandContext, found: _Pending) -> None:
     ctx.answer("pending", {**found.plain(), "evidence": told}, human)
 
 
-def _value(text: str | None) -> Any:
-    if text is None:
-        return None
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
-
-
 @click.command("answer")
 @named_session
 @click.argument("request")
@@ -224,10 +216,10 @@ def answer_command(ctx: CommandContext, session: str, request: str, given: str, 
     _answer_settled(ctx, found, seq, f"{found.action} is answered: {given}")
 
 
-def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
-    """A command that settles a call by one verb."""
+def _settling(verb: str, done: str, doc: str) -> click.Command:
+    """A command that settles a call by the verb of its name."""
 
-    @click.command(name, help=doc)
+    @click.command(verb, help=doc)
     @named_session
     @click.argument("action")
     @why_option
@@ -245,7 +237,6 @@ def _settling(name: str, verb: str, done: str, doc: str) -> click.Command:
 
 approve_command = _settling(
     "approve",
-    "approve",
     "approved: a waiting agent continues; if it has ended, run its script again",
     """Approve a call that waits, so that it can run.
 
@@ -255,7 +246,6 @@ approve_command = _settling(
 )
 deny_command = _settling(
     "deny",
-    "deny",
     "denied: its caller gets an error of type denied",
     """Deny a call that waits for approval.
 
@@ -264,7 +254,6 @@ deny_command = _settling(
     """,
 )
 abandon_command = _settling(
-    "abandon",
     "abandon",
     "given up",
     """Give up on a pending call, when its outcome no longer matters. A call that had started is not run again: the

@@ -75,7 +75,7 @@ def show_plan(ctx: CommandContext, name: str) -> None:
         say_plan(ctx, found.plan)
         for source in found.plan.sources:
             session, _, seq = source.rpartition("@")
-            ctx.say(ctx.style(f"  from {session}@e{seq}", dim=True))
+            ctx.remark(f"  from {session}@e{seq}")
 
     ctx.answer("plan", found, human)
     if not found.endorsed:

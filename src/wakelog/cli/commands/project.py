@@ -56,12 +56,10 @@ def _run(ctx: CommandContext) -> None:
                 return
             before = now.shards
             data = {"shards": list(now.shards), "of": now.of, "projectors": now.projectors}
-            if ctx.is_for_people and now.of:
-                which = ", ".join(map(str, now.shards)) or "none"
-                ctx.say(f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})")
-                ctx.flush()
-            elif not ctx.is_for_people:
-                ctx.record("projection-share", data)
+            which = ", ".join(map(str, now.shards)) or "none"
+            said = f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})"
+            if now.of or not ctx.is_for_people:
+                ctx.tell("projection-share", data, said)
 
         projection.run(told, lambda what: ctx.warn(f"{inert_line(what)}; trying again"))
 

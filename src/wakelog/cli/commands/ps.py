@@ -96,9 +96,9 @@ def _say_live(
         _show(ctx, fleet.found, failed, wanted)
         if most:
             note = f"  of the {most} sessions written last; many are not indexed yet: -A looks at all"
-            ctx.say(ctx.style(note, dim=True))
+            ctx.remark(note)
         elif fleet.resting:
-            ctx.say(ctx.style(f"  {fleet.resting} more that are idle; -A shows all", dim=True))
+            ctx.remark(f"  {fleet.resting} more that are idle; -A shows all")
 
     ctx.answer("ps", [plain_session(each.session, each.stand) for each in fleet.found], human)
     return fleet.found
@@ -109,11 +109,9 @@ def _stands(live: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]
 
 
 def _show(ctx: CommandContext, live: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
-    if not live:
-        words = [_NOTHING[need] for need in ("waiting", "stuck", "over-budget") if need in wanted]
-        ctx.say(f"nothing {' or '.join([*(['failed'] if failed else []), *words]) or 'is live'}")
-        return
-    say_table(ctx, _COLUMNS, [_row(ctx, each, failed) for each in live])
+    words = [*(["failed"] if failed else []), *(_NOTHING[need] for need in _NOTHING if need in wanted)]
+    none = f"nothing {' or '.join(words) or 'is live'}"
+    say_table(ctx, _COLUMNS, [_row(ctx, each, failed) for each in live], none=none)
 
 
 def _row(ctx: CommandContext, each: LiveSession, failed: bool) -> Row:

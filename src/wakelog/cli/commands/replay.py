@@ -13,7 +13,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.options import place_argument
+from wakelog.cli.options import json_or_text, place_argument
 from wakelog.cli.places import Place, span_of
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
@@ -112,7 +112,7 @@ def say_report(ctx: CommandContext, report: Report) -> None:
     if len(shown) < len(report.steps):
         left = len(report.steps) - len(shown)
         words = "step was" if left == 1 else "steps were"
-        ctx.say(ctx.style(f"  {glyph('more')} {left} {words} not reached", dim=True))
+        ctx.remark(f"  {glyph('more')} {left} {words} not reached")
     if report.state:
         ctx.say(f"state    different at the end: {inert_line(', '.join(report.state))}")
     elif report.ok and report.mode == "strict":
@@ -311,17 +311,10 @@ def _show_plan(ctx: CommandContext, session: Session[Any], where: str, sets: dic
     plan = session.calls.workflow(where)
     if sets:
         texts = {p.name for p in plan.parameters if isinstance(p.value, str)} | {str(p.value) for p in plan.parameters}
-        given = {name: text if name in texts else _json(text) for name, text in sets.items()}
+        given = {name: text if name in texts else json_or_text(text) for name, text in sets.items()}
         plan = plan.with_values(given)
     ctx.answer("plan", plan)
     return 0
-
-
-def _json(text: str) -> Value:
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text
 
 
 def _run(ctx: CommandContext, session: Session[Any], where: str, agent: str, sets: dict[str, str], **how: Any) -> int:
@@ -355,7 +348,7 @@ def _change(replay: Any, sets: dict[str, str]) -> None:
     """Other inputs, and other data to begin with."""
     for key, text in sets.items():
         if key.startswith("/data/"):
-            replay.session.patch([{"op": "add", "path": key, "value": _json(text)}], why="replay --set")
+            replay.session.patch([{"op": "add", "path": key, "value": json_or_text(text)}], why="replay --set")
             continue
         word, _, number = key.partition(".")
         turns = [str(begun.turn) for begun in replay.turns]

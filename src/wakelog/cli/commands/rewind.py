@@ -10,10 +10,10 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
-from wakelog.cli.options import why_option, yes_option
+from wakelog.cli.options import session_argument, why_option, yes_option
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
-from wakelog.cli.shell_completion import complete_selector, complete_session
+from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
 from wakelog.session import Session
@@ -99,16 +99,18 @@ def rewind_command(
     to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
     preview = session.history.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
-    for_people = ctx.is_for_people
-    if for_people:
+    if ctx.is_for_people:
         show_preview(ctx, session, preview, what, plan)
     nothing = to == preview.head
+    done = not dry_run and not nothing
     restored = None
-    if not dry_run and not nothing:
+    if done:
         ctx.confirm("Proceed?" if plan else "Rewind?", yes=yes, show=_differ(ctx, session, plan) if plan else None)
         refuse_if_moved(session, preview.head)
-        restored = _do(session, to, what, plan, why)
-    done = not dry_run and not nothing
+        if plan is None:
+            session.rewind(to, why=why)
+        else:
+            restored = session.files.restore(plan, state="state" in what, why=why)
     undo = f"wakelog undo {session}"
     data = {
         **msgspec.to_builtins(preview),
@@ -118,19 +120,11 @@ def rewind_command(
         "done": done,
         "operation": session.head.seq if done else None,
         "undo": undo if done else None,
-        **_plain(plan, restored),
+        "restore": plan,
+        "results": restored.results if restored else None,
     }
     ctx.answer("rewind", data, lambda: _show_end(ctx, preview, what, restored, dry_run, nothing, undo))
     return PARTIAL if restored is not None and restored.is_partial else 0
-
-
-def _do(
-    session: Session[Any], to: int, what: tuple[str, ...], plan: RestorePlan | None, why: str
-) -> RestoredFiles | None:
-    if plan is None:
-        session.rewind(to, why=why)
-        return None
-    return session.files.restore(plan, state="state" in what, why=why)
 
 
 def _differ(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Any:
@@ -141,12 +135,6 @@ def _differ(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> An
             ctx.say_all(diff_lines(ctx, found))
 
     return show
-
-
-def _plain(plan: RestorePlan | None, restored: RestoredFiles | None) -> dict[str, Any]:
-    if plan is None:
-        return {"restore": None, "results": None}
-    return {"restore": plan, "results": restored.results if restored else None}
 
 
 def _show_end(
@@ -196,10 +184,15 @@ def show_preview(
         ctx.row("state", "not selected")
         ctx.row("conversation", "not selected")
     if plan is None:
-        _files(ctx, preview.files)
+        ctx.rows("files", [_file_line(file) for file in preview.files], FILES_SHOWN, rest=", not touched")
     else:
-        _plan_rows(ctx, plan)
-    _effects(ctx, preview.effects)
+        from wakelog.cli.render.files import plan_lines
+
+        ctx.rows("files", list(plan_lines(ctx, plan)))
+    if preview.effects:
+        count = len(preview.effects)
+        ctx.row("outside", ctx.style(f"{count} effect{'s' * (count != 1)} cannot be undone:", fg="yellow"))
+        ctx.rows("", [_effect_line(effect) for effect in preview.effects], FILES_SHOWN)
     if plan is not None and plan.git:
         ctx.row("git", f"HEAD stays at {plan.git[:7]}; nothing is reset or committed")
     if preview.stays and "state" in what:
@@ -219,37 +212,14 @@ def _state(ctx: CommandContext, preview: RewindPreview) -> None:
     ctx.row("conversation", f"{preview.messages_now:,} messages {arrow} {preview.messages_then:,} in view")
 
 
-def _plan_rows(ctx: CommandContext, plan: RestorePlan) -> None:
-    from wakelog.cli.render.files import plan_lines
-
-    title = "files"
-    for line in plan_lines(ctx, plan):
-        ctx.row(title, line)
-        title = ""
+def _file_line(file: FileBeyond) -> str:
+    lines = f"+{file.added} {glyph('minus')}{file.removed}"
+    return f"{inert_line(file.path):<32}  {file.change:<9} {lines:<9} @{file.turn}   not touched"
 
 
-def _files(ctx: CommandContext, files: tuple[FileBeyond, ...]) -> None:
-    title = "files"
-    for file in files[:FILES_SHOWN]:
-        lines = f"+{file.added} {glyph('minus')}{file.removed}"
-        text = f"{inert_line(file.path):<32}  {file.change:<9} {lines:<9} @{file.turn}   not touched"
-        ctx.row(title, text)
-        title = ""
-    if len(files) > FILES_SHOWN:
-        ctx.row("", f"and {len(files) - FILES_SHOWN} more, not touched")
-
-
-def _effects(ctx: CommandContext, effects: tuple[Beyond, ...]) -> None:
-    if not effects:
-        return
-    count = len(effects)
-    what = "1 effect" if count == 1 else f"{count} effects"
-    ctx.row("outside", ctx.style(f"{what} cannot be undone:", fg="yellow"))
-    for effect in effects[:FILES_SHOWN]:
-        where = f"@{effect.turn}" if effect.turn else "between turns"
-        ctx.row("", f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}")
-    if count > FILES_SHOWN:
-        ctx.row("", f"and {count - FILES_SHOWN} more")
+def _effect_line(effect: Beyond) -> str:
+    where = f"@{effect.turn}" if effect.turn else "between turns"
+    return f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  {where} e{effect.seq}"
 
 
 def _place(seq: int, turn: int) -> str:
@@ -257,12 +227,8 @@ def _place(seq: int, turn: int) -> str:
 
 
 def _options(function: F) -> F:
-    for option in (
-        _roots,
-        _force,
-        click.option("--no-files", is_flag=True, help="Leave files as they are."),
-        click.argument("session", required=False, default="", shell_complete=complete_session),
-    ):
+    no_files = click.option("--no-files", is_flag=True, help="Leave files as they are.")
+    for option in (_roots, _force, no_files, session_argument):
         function = option(function)
     return function
 

@@ -250,9 +250,6 @@ shape(
 
 
 def _show(ctx: CommandContext, keys: list[Key]) -> None:
-    if not keys:
-        ctx.say("There is no key.")
-        return
     columns = [
         Column("key", 8),
         Column("name", 8),
@@ -274,4 +271,4 @@ def _show(ctx: CommandContext, keys: list[Key]) -> None:
         )
         for key in keys
     ]
-    say_table(ctx, columns, rows)
+    say_table(ctx, columns, rows, none="There is no key.")

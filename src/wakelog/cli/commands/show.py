@@ -195,11 +195,8 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
     )
     total = row.events if row else shown.span.last - shown.span.first + 1
     if total > EVENTS:
-        name = handle(session)
-        rest = f"wakelog log {name} --events"
-        ctx.say(
-            ctx.style(f"  {total - EVENTS:,} more events ({rest}, or show a range e{shown.span.first}..)", dim=True)
-        )
+        rest = f"wakelog log {handle(session)} --events, or show a range e{shown.span.first}.."
+        ctx.remark(f"  {total - EVENTS:,} more events ({rest})")
 
 
 def _say_raw(shown: _Shown) -> None:

@@ -20,7 +20,6 @@ from wakelog.cli.text import clock, glyph, inert_line, iso, other_time
 from wakelog.diff.writers import Blame
 from wakelog.model.document import State
 from wakelog.model.values import Value
-from wakelog.session import Session
 
 _COLUMNS = (
     Column(least=24, cut="middle"),
@@ -80,7 +79,7 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
             _say_document(ctx, document)
 
     ctx.answer("state", data, human)
-    _suggest(ctx, session, pointer)
+    ctx.suggest(f"wakelog blame {pointer or '/data'} -s {handle(session)}", f"wakelog diff {handle(session)}")
 
 
 def _say_document(ctx: CommandContext, document: dict[str, Value]) -> None:
@@ -88,16 +87,11 @@ def _say_document(ctx: CommandContext, document: dict[str, Value]) -> None:
     empty = [name for name, value in document.items() if _is_empty(value)]
     ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
-        ctx.say(ctx.style(f"  {line}", dim=True))
+        ctx.remark(f"  {line}")
 
 
 def _is_empty(value: Value) -> bool:
     return value is None or value == {} or (isinstance(value, dict) and all(v == {} for v in value.values()))
-
-
-def _suggest(ctx: CommandContext, session: Session[Any], pointer: str) -> None:
-    name = handle(session)
-    ctx.suggest(f"wakelog blame {pointer or '/data'} -s {name}", f"wakelog diff {name}")
 
 
 @click.command("blame")

@@ -455,7 +455,7 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
     if found.by_kind:
         ctx.say("")
         estimate = ", estimated (--full counts)" if found.is_sampled else ""
-        ctx.say(ctx.style(f"bytes by kind, before compression{estimate}", dim=True))
+        ctx.remark(f"bytes by kind, before compression{estimate}")
         rows = [(k.kind, f"{k.events:,}", size(k.bytes)) for k in found.by_kind[:KINDS_SHOWN]]
         rest = found.by_kind[KINDS_SHOWN:]
         if rest:

@@ -39,7 +39,7 @@ def new(ctx: CommandContext, file: Path) -> None:
     """
     path = file.expanduser()
     id = new_key_file(path)
-    ctx.answer("store-key", {"id": id, "file": str(path)}, lambda: ctx.say(f"Wrote the key {id} to {path}"))
+    ctx.answer("store-key", {"id": id, "file": str(path)}, f"Wrote the key {id} to {path}")
     ctx.suggest("keep a copy of it elsewhere", f"wakelog store create STORE --encrypt file:{path}")
 
 
@@ -87,7 +87,7 @@ def rotate(ctx: CommandContext, key: str) -> None:
     """
     count = ctx.store.encryption.rotate(key)
     said = f"{count} {'key is' if count == 1 else 'keys are'} now opened by the new key, and no longer by the old one"
-    ctx.answer("store-keys-rotated", {"keys": count}, lambda: ctx.say(said))
+    ctx.answer("store-keys-rotated", {"keys": count}, said)
     ctx.suggest("name the new key from now on", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
 
 
@@ -109,9 +109,6 @@ def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
     ctx.confirm(f"Erase {session} and all its forks for good, in every copy?", yes=yes)
     done = ctx.store.encryption.delete(session, why=why)
 
-    def human() -> None:
-        count = len(done.sessions)
-        ctx.say(f"Deleted {count} {'session' if count == 1 else 'sessions'} and the key {done.key_id}")
-        ctx.say("  copies of the key ring that still have it must go too")
-
-    ctx.answer("store-key-deleted", msgspec.to_builtins(done), human)
+    count = len(done.sessions)
+    said = f"Deleted {count} {'session' if count == 1 else 'sessions'} and the key {done.key_id}"
+    ctx.answer("store-key-deleted", done, [said, "  copies of the key ring that still have it must go too"])

@@ -27,10 +27,8 @@ class _Wanted(msgspec.Struct, frozen=True):
     errors: bool
 
     def takes(self, entry: Entry) -> bool:
-        kind = entry.kind
-        if self.kinds and not any(kind == k or kind.startswith(k + ".") for k in self.kinds):
-            return False
-        return not self.errors or is_error(entry)
+        is_kind = not self.kinds or any(f"{entry.kind}.".startswith(f"{kind}.") for kind in self.kinds)
+        return is_kind and (is_error(entry) or not self.errors)
 
 
 class _Teller:
@@ -45,7 +43,7 @@ class _Teller:
         tools = self._tools.setdefault(session.id, {})
         if len(tools) > 10_000:
             tools.clear()
-        if self._ctx.ndjson or self._ctx.json:
+        if not self._ctx.is_for_people:
             self._ctx.record("tail", brief(session, entry, tools))
             return
         name = str(session) if self._named else ""

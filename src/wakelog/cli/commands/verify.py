@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import all_sessions_option, session_argument
 from wakelog.cli.output import is_url
 from wakelog.cli.text import clock, counted, inert_line
@@ -20,7 +21,6 @@ from wakelog.log.verify import VerifyReport
 from wakelog.model.records import Anchor
 from wakelog.store.anchors import AnchoredSession, AnchorReport, DatedAnchor
 
-INTEGRITY = 4
 STORE = "the store itself"
 GIT = "git:"
 
@@ -100,11 +100,11 @@ def _against_log(
     here = {report.session for report in reports}
     is_ok = found.ok and all(r.ok for r in reports)
     data: list[Any] = [
-        {**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r), "anchors": _told(anchored.get(r.session))}
+        {**msgspec.to_builtins(r), "ok": r.ok, "name": _name(ctx, r), "anchors": anchored.get(r.session)}
         for r in reports
     ]
     data += [
-        {"session": each.session, "name": each.name, "ok": each.ok, "anchors": _told(each)}
+        {"session": each.session, "name": each.name, "ok": each.ok, "anchors": each}
         for each in anchored.values()
         if each.session not in here
     ]
@@ -124,10 +124,6 @@ def _against_log(
 
     ctx.answer("verify-anchored", {"sessions": data, "log": _log_data(found)}, human, records=data)
     return 0 if is_ok else INTEGRITY
-
-
-def _told(each: AnchoredSession | None) -> Any:
-    return msgspec.to_builtins(each) if each is not None else None
 
 
 def _log_data(found: AnchorReport) -> dict[str, Any]:
@@ -173,15 +169,11 @@ def _name(ctx: CommandContext, report: VerifyReport) -> str:
 def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) -> None:
     name = _name(ctx, report)
     mark = ctx.style("✔", fg="green") if report.ok and not failed else ctx.style("✗", fg="red", bold=True)
-    if not report.session:
-        ctx.say(f"{mark} {name}")
+    if not report.head_hash:  # of the store itself, or of a session that cannot be read
+        ctx.say(f"{mark} {name}" + ("  cannot be read: nothing of it was checked" if report.session else ""))
         for fault in report.integrity:
-            ctx.say(f"    {ctx.style(inert_line(fault.what), fg='red')}")
-        return
-    if not report.head_hash:
-        ctx.say(f"{mark} {name}  cannot be read: nothing of it was checked")
-        for fault in report.integrity:
-            ctx.say(f"    {'integrity':<13}{ctx.style(inert_line(fault.what), fg='red')}")
+            title = f"{'integrity':<13}" if report.session else ""
+            ctx.say(f"    {title}{ctx.style(inert_line(fault.what), fg='red')}")
         return
     ctx.say(f"{mark} {name}  {counted(report.events, 'event')}, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
@@ -197,10 +189,8 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     if report.scope.get("key_deleted"):
         ctx.say(f"    {'erased':<13}its key was deleted: headers, chain and order were checked, the content is gone")
     if report.uncovered:
-        say = (
-            f"{report.uncovered} removed by an ancestor after the fork: its anchor covers that, not one of this session"
-        )
-        ctx.say(f"    {'removals':<13}{say}")
+        say = "removed by an ancestor after the fork: its anchor covers that, not one of this session"
+        ctx.say(f"    {'removals':<13}{report.uncovered} {say}")
 
 
 def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead | None) -> None:
@@ -208,7 +198,7 @@ def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead |
         ctx.say(f"    {'anchor':<13}none given: a cut-off end would not be seen (wakelog anchor, kept elsewhere)")
     elif report.ok:
         later = report.events - signed.anchor.seq
-        since = f", {later:,} event{'s' * (later != 1)} came after it" if later else ", which is the head"
+        since = f", {counted(later, 'event')} came after it" if later else ", which is the head"
         ctx.say(f"    {'anchor':<13}holds: e{signed.anchor.seq} is the one it names{since}")
     if signed and signed.signer:
         ctx.say(f"    {'signed':<13}by {inert_line(signed.signer)} at {clock(signed.at, utc=ctx.utc, long=True)}")
@@ -245,7 +235,8 @@ def show_anchored(ctx: CommandContext, each: AnchoredSession | None) -> None:
         return
     if each.held is not None and each.since is not None:
         first = f" since {_when(ctx, each.since)} (e{each.since.seq})" if each.since != each.held else ""
-        holds = f"e{each.held.seq} holds, anchored {_when(ctx, each.held)}; {_which(each)}{first}"
+        which = "the only anchor" if each.anchors == 1 else f"{each.anchors} anchors"
+        holds = f"e{each.held.seq} holds, anchored {_when(ctx, each.held)}; {which}{first}"
         ctx.say(f"    {'anchors':<13}{holds}")
     if each.verdict == "holds":
         ctx.say(f"    {'':<13}{each.told}")
@@ -254,10 +245,6 @@ def show_anchored(ctx: CommandContext, each: AnchoredSession | None) -> None:
     ctx.say(f"    {each.verdict:<13}{ctx.style(inert_line(each.told), **style)}")
     if each.failed is not None:
         ctx.say(f"    {'':<13}e{each.failed.seq} was anchored {_when(ctx, each.failed)}, and that no longer holds")
-
-
-def _which(each: AnchoredSession) -> str:
-    return "the only anchor" if each.anchors == 1 else f"{each.anchors} anchors"
 
 
 def show_log(ctx: CommandContext, found: AnchorReport) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import NO
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, counted, inert_line
 from wakelog.errors import NotFoundError, UnavailableError
@@ -19,7 +20,6 @@ from wakelog.webhooks.messages import made
 from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
 from wakelog.webhooks.signature import make_secret, secret_of
 
-UNDELIVERED = 1
 _FILE = click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
 
 
@@ -43,12 +43,12 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
     Example:
       wakelog webhooks secret --out ops.secret
     """
+    made_here = make_secret()
     if out is not None:
-        write_secret(make_secret(), out)
+        write_secret(made_here, out)
         ctx.answer("webhook-secret", {"file": str(out)}, f"Wrote a secret to {out}: give it to the receiver too")
         return
-    made_here = make_secret()
-    ctx.answer("webhook-secret", {"secret": made_here}, lambda: ctx.say(made_here))
+    ctx.answer("webhook-secret", {"secret": made_here}, made_here)
 
 
 @webhooks_command.command("add")
@@ -116,9 +116,6 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
     states = hook_states(_folder(ctx), file)
 
     def human() -> None:
-        if not states:
-            ctx.say("There is no webhook.")
-            return
         columns = [
             Column("name", 8),
             Column("host", 12),
@@ -127,7 +124,7 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
             Column("skipped", right=True),
             Column("problem", 12),
         ]
-        say_table(ctx, columns, [_row(ctx, state) for state in states])
+        say_table(ctx, columns, [_row(ctx, state) for state in states], none="There is no webhook.")
         for state in states:
             for each in state.refused:
                 since = clock(each.since, utc=ctx.utc)
@@ -204,7 +201,7 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
         )
     done: list[WebhookSent] = []
     with closing(open_positions(_folder(ctx), writes=True)) as positions:
-        told = done.append if once else lambda sent: _tell(ctx, sent)
+        told = done.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
         senders = [WebhookSender(ctx.store, hook, positions, told=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
@@ -216,15 +213,7 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
             sender.step()
     failed = [sent for sent in done if not sent.ok]
     ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to send."])
-    return UNDELIVERED if failed or any(sender.waiting for sender in senders) else 0
-
-
-def _tell(ctx: CommandContext, sent: WebhookSent) -> None:
-    if ctx.is_for_people:
-        ctx.say(_line(sent))
-        ctx.flush()
-    else:
-        ctx.record("webhook-sent", sent)
+    return NO if failed or any(sender.waiting for sender in senders) else 0
 
 
 def _line(sent: WebhookSent) -> str:

@@ -210,7 +210,7 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
         f" +{found.root_count - 6}" if found.root_count > 6 else ""
     )
     named = ", ".join(found.sources[:4]) + (f" +{len(found.sources) - 4}" if len(found.sources) > 4 else "")
-    ctx.say(ctx.style(fit(f"  from {named or 'it'}: {roots}", ctx.columns), dim=True))
+    ctx.remark(fit(f"  from {named or 'it'}: {roots}", ctx.columns))
     ctx.say_all(touched_lines(ctx, found.items))
     counts = ", ".join(f"{n} {part}{'s' if n > 1 and part != 'data' else ''}" for part, n in found.counts.items())
     say_wrapped(ctx, f"influenced: {counts or 'nothing of that kind'} {glyph('dot')} {found.reached} events in all")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from wakelog.cli.context import CommandContext
@@ -37,7 +37,7 @@ def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: 
     room = ctx.columns - len(indent)
     state = [c for c in diff.changes if c.part not in _APART]
     if state:
-        yield indent + _section(ctx, "state", _count_by_sign(state))
+        yield indent + _section(ctx, "state", count_by_sign(state))
         yield from _rows(ctx, _COLUMNS, [(_state_row(c), c) for c in state], indent, room)
     for change in diff.of("decisions"):
         yield from _decision(ctx, change, indent, room)
@@ -60,7 +60,8 @@ def _section(ctx: CommandContext, name: str, text: str) -> str:
     return f"{ctx.style(f'{name:<9}', bold=True)} {text}"
 
 
-def _count_by_sign(changes: list[Change]) -> str:
+def count_by_sign(changes: Iterable[Change]) -> str:
+    """`2 changed, 1 added`."""
     counts = Counter(c.how for c in changes)
     return ", ".join(f"{counts[how]} {how}" for how in ("changed", "added", "removed") if counts[how])
 

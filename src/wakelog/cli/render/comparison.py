@@ -116,18 +116,17 @@ def _look(course: Course) -> str:
 
 def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
     """What each course came to, one column each; with two, the difference as well."""
-    two = courses if len(courses) == 2 else None
     names = [Cell(f"{letter(n)} {course.name}", {"bold": True}) for n, course in enumerate(courses)]
     rows: list[Row] = [("", *names, "")]
     rows.append(("outcome", *(_outcome(c) for c in courses), ""))
-    rows.append(_sum("steps", [len(c.steps) for c in courses], str, two is not None))
-    rows.append(_sum("calls", [c.calls for c in courses], str, two is not None))
-    rows.append(_sum("time", [c.duration_us for c in courses], _reported(duration), two is not None))
+    rows.append(_sum("steps", [len(c.steps) for c in courses], str))
+    rows.append(_sum("calls", [c.calls for c in courses], str))
+    rows.append(_sum("time", [c.duration_us for c in courses], _reported(duration)))
     tokens = [c.cost.tokens_in + c.cost.tokens_out for c in courses]
     if any(tokens):
-        rows.append(_sum("tokens", tokens, _reported(count), two is not None))
+        rows.append(_sum("tokens", tokens, _reported(count)))
     if any(c.cost.usd_micros for c in courses):
-        rows.append(_sum("cost", [c.cost.usd_micros for c in courses], _reported(money), two is not None))
+        rows.append(_sum("cost", [c.cost.usd_micros for c in courses], _reported(money)))
     if any(c.untrusted for c in courses):
         shown = [Cell(", ".join(c.untrusted) or "none", {"fg": "yellow"} if c.untrusted else {}) for c in courses]
         rows.append(("untrusted", *shown, ""))
@@ -147,9 +146,9 @@ def _reported(show: Callable[[int], str]) -> Callable[[int], str]:
     return lambda amount: show(amount) if amount else glyph("dash")
 
 
-def _sum(name: str, amounts: list[int], show: Any, with_difference: bool) -> Row:
+def _sum(name: str, amounts: list[int], show: Any) -> Row:
     more = ""
-    if with_difference and show(amounts[0]) != show(amounts[1]):
+    if len(amounts) == 2 and show(amounts[0]) != show(amounts[1]):
         difference = amounts[1] - amounts[0]
         more = f"+{show(difference)}" if difference > 0 else f"{glyph('minus')}{show(-difference)}"
     return (name, *(show(amount) for amount in amounts), more)
@@ -189,10 +188,7 @@ def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], nam
         if side.step is None:
             yield f"  {name}  {ctx.style('made no such call here', dim=True)}"
         else:
-            step = course.steps[side.step]
-            event = f"e{step.seq}".ljust(6)
-            front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
-            yield front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+            yield _side_line(ctx, name, log, course.steps[side.step])
         if side.said:
             who = "said" if side.by == "model" else "asked"
             yield " " * 5 + ctx.style(fit(f"{who:<6} {side.said}", ctx.columns - 6), dim=True)
@@ -216,15 +212,19 @@ def _but(pair: Pair) -> str:
     return f"  ({'; '.join(parts)})" if parts else ""
 
 
+def _side_line(ctx: CommandContext, name: str, log: Log, step: Step) -> str:
+    event = f"e{step.seq}".ljust(6)
+    front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
+    return front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+
+
 def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
     for name, log, course, place in zip(names, logs, (pair.a, pair.b), (found.a, found.b), strict=True):
         if place is None:
             yield f"  {name}  {ctx.style('had ended', dim=True)}"
             continue
         step = course.steps[place]
-        event = f"e{step.seq}".ljust(6)
-        front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
-        yield front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+        yield _side_line(ctx, name, log, step)
         if (result := result_of(log, step)) and step.kind in ("tool", "model"):
             yield " " * 7 + ctx.style(fit(f"{glyph('arrow')} {result}", ctx.columns - 8), dim=True)
 

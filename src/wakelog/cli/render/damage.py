@@ -53,18 +53,9 @@ def answer_damaged(
     holes = [msgspec.to_builtins(each) for each in shown if isinstance(each, Hole)]
     if not ctx.is_for_people:
         events = [_plain(session, each, tools) for each in shown if isinstance(each, Entry)]
-        data = {
-            "session": {"id": session.id, "name": session.name or None},
-            "turns": None,
-            "events": events,
-            "holes": holes,
-            "damage": problem.message,
-        }
-        if ctx.ndjson:
-            for each in (*events, *({"hole": hole} for hole in holes)):
-                ctx.record(schema, each)
-        else:
-            ctx.answer(schema, data, lambda: None)
+        about = {"session": {"id": session.id, "name": session.name or None}, "turns": None}
+        data = {**about, "events": events, "holes": holes, "damage": problem.message}
+        ctx.answer(schema, data, records=[*events, *({"hole": hole} for hole in holes)])
         return INTEGRITY
     sign = ctx.style(f"{glyph('warn')} damaged", fg="red")
     ctx.say(f"{ctx.style(handle(session), bold=True)}  {sign}")
@@ -72,7 +63,7 @@ def answer_damaged(
     for item in shown:
         ctx.say(_hole_line(ctx, item) if isinstance(item, Hole) else _line(ctx, session, item, tools))
     if len(found) > len(shown):
-        ctx.say(ctx.style("  there are more; wakelog export --format ndjson writes all that can be read", dim=True))
+        ctx.remark("  there are more; wakelog export --format ndjson writes all that can be read")
     ctx.flush()
     ctx.suggest(f"wakelog verify {handle(session)}")
     return INTEGRITY

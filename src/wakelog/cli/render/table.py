@@ -36,16 +36,18 @@ class Cell(msgspec.Struct, frozen=True):
 Row = Sequence[Cell | str]
 
 
-def say_table(ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True) -> None:
-    """Says each row on a line of its own."""
-    ctx.say_all(lay_out(ctx, columns, rows, titles=titles))
+def say_table(
+    ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, none: str = ""
+) -> None:
+    """Says each row on a line of its own; where there is no row, what `none` says."""
+    ctx.say_all([none] if none and not rows else lay_out(ctx, columns, rows, titles=titles))
 
 
 def lay_out(
     ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
 ) -> Iterator[str]:
     """The lines of a table, none wider than the terminal. For another program nothing is cut, and nothing leaves."""
-    cells = [[_cell(c) for c in row] for row in rows]
+    cells = [[Cell(c) if isinstance(c, str) else c for c in row] for row in rows]
     natural = [max((width(inert_line(row[i].text)) for row in cells), default=0) for i in range(len(columns))]
     shown = [i for i in range(len(columns)) if natural[i]]
     if titles:
@@ -60,10 +62,6 @@ def lay_out(
         yield (" " * GAP).join(names).rstrip()
     for row in cells:
         yield (" " * GAP).join(_aligned(row[i], columns[i], widths[i], ctx) for i in widths).rstrip()
-
-
-def _cell(cell: Cell | str) -> Cell:
-    return Cell(cell) if isinstance(cell, str) else cell
 
 
 def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], limit: int) -> dict[int, int]:
