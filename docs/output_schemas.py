@@ -16,7 +16,7 @@ from wakelog.model.events import KINDS
 LINK = re.compile(r"\[[^]]*\]\(#([\w-]+)\)")
 _SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _ROW = re.compile(r"^\| `([\w$]+)` \|([^|]*)\|([^|]*)\|$", re.MULTILINE)
-_ANSWER = re.compile(r'\.(?:answer|answer_found|done|record)\(\s*"([a-z-]+)"')
+_ANSWER = re.compile(r'\.(?:answer|answer_found|done|record|tell)\(\s*"([a-z-]+)"')
 _PLAIN = {
     "string": {"type": "string"},
     "strings": {"type": "string"},
