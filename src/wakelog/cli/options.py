@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import click
-import msgspec
 
 
 # Completion reads the store, so it is loaded when a shell asks for it.
@@ -29,6 +28,8 @@ def place_argument(name: str = "selector", metavar: str = "[SEL]") -> Callable[[
 
 def json_or_text(given: str) -> Any:
     """What an option holds: JSON, or else a text as it is."""
+    import msgspec
+
     try:
         return msgspec.json.decode(given)
     except msgspec.DecodeError:
