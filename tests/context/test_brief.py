@@ -198,7 +198,7 @@ def test_it_reads_the_state_and_the_end_and_not_the_history(
 
     monkeypatch.setattr(session.log, "entries", counted)
     make_brief(session.log)
-    assert len(read) < 500 < session.head.seq
+    assert len(set(read)) < 500 < session.head.seq
 
 
 def test_an_empty_session_has_a_brief(store: Store) -> None:

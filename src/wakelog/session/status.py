@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import msgspec
 
@@ -22,8 +22,9 @@ FLAGS_SKIPPED = 32
 STUCK_S = 300
 """A turn or call that is open this long without news, and without a living writer, is stuck."""
 
-NEEDS = ("waiting", "uncertain", "stuck", "over-budget", "paused", "running", "idle", "ended")
+Need = Literal["waiting", "uncertain", "stuck", "over-budget", "paused", "running", "idle", "ended"]
 """What a session needs, most urgent first."""
+NEEDS: tuple[Need, ...] = get_args(Need)
 URGENT = NEEDS[:4]
 """Those that somebody should look at."""
 

@@ -16,12 +16,12 @@ from wakelog.maintenance.holds import Holds, list_holds
 from wakelog.maintenance.info import StoreInfo
 from wakelog.maintenance.info import info as store_info_of
 from wakelog.maintenance.live_sessions import LiveSession, find_live
+from wakelog.session.status import Need
 
 
 class LiveQuery(Query, frozen=True):
-    needs: tuple[str, ...] = ()
-    """Only sessions that need one of these: waiting, uncertain, stuck, over-budget, paused, running; may be
-    repeated."""
+    needs: tuple[Need, ...] = ()
+    """Only sessions that need one of these; may be repeated."""
     everything: bool = False
     """Idle sessions of any age too."""
     idle: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 200
