@@ -2,7 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -75,3 +76,12 @@ def _sent(body: Any, headers: dict[str, str]) -> tuple[bytes | None, dict[str, s
 def segment(text: str) -> str:
     """A name as one segment of a path."""
     return quote(text, safe="")
+
+
+def until(ask: Callable[[], Any], within_s: float = 120) -> Any:
+    """The first answer that is one."""
+    deadline = time.monotonic() + within_s
+    while not (answer := ask()):
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.02)
+    return answer

@@ -5,8 +5,7 @@ import secrets
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 import wakelog
 from tests.engines.postgres_server import Server as Database
-from tests.http.asking import Asker, Reply
+from tests.http.asking import Asker, Reply, until
 from tests.http.processes import ROOT, ServerProcess
 from tests.http.tailing import Event, Tail
 from wakelog.errors import ConflictError, NotFoundError
@@ -55,15 +54,6 @@ def servers(postgres: Database) -> Iterator[Servers]:
         for server in (made.a, made.b):
             stack.callback(server.kill)
         yield made
-
-
-def until(ask: Callable[[], Any], within_s: float = 120) -> Any:
-    """The first answer that is one."""
-    deadline = time.monotonic() + within_s
-    while not (answer := ask()):
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.02)
-    return answer
 
 
 def append(asker: Asker, name: str, value: Any, **more: Any) -> Reply:
