@@ -20,6 +20,10 @@ import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
+# What is registered first runs last before a fork: the lock there is taken when the gate is shut. The other way round,
+# somebody inside the gate could wait for that lock, and the fork for him.
+import wakelog.model.described  # noqa: F401
+
 FORK_WAIT_S = 35.0
 """Longer than a writer waits for the lock of another process, so that a fork gives up after it does."""
 
