@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, TypeVar
@@ -22,7 +23,7 @@ Step = Callable[[], Coroutine[Any, Any, object]]
 _INHERITED: list[Any] = []
 
 
-class LoopOwner:
+class LoopOwner(ABC):
     """The side of an engine that asks on a loop."""
 
     loop_name = ""
@@ -33,15 +34,16 @@ class LoopOwner:
         self._pid = os.getpid()
         self._loop = LoopThread(self.loop_name)
 
+    @abstractmethod
     def _belongings(self) -> tuple[Any, ...]:
         """What a forked child must not let go of."""
-        raise NotImplementedError
 
-    def _return(self) -> None:
+    def _return(self) -> None:  # noqa: B027 - not every engine has something to do
         """What a forked child does once it has begun."""
 
+    @abstractmethod
     def _translated(self, exc: Exception) -> WakelogError:
-        raise NotImplementedError
+        """An error of the client as one of ours."""
 
     def _check(self) -> None:
         if self._closed:
