@@ -7,8 +7,8 @@ import pytest
 
 import wakelog
 from tests.importers.growth import check_growth, seen_once, seen_sessions
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import in_folder
+from wakelog.importers.discovery import find_in_folder
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 FIRST = """
@@ -77,7 +77,7 @@ def broken(text: str) -> bytes:
 
 def test_each_start_is_a_session_with_its_prompts_answers_and_edits(tmp_path: Path) -> None:
     path = written(tmp_path)
-    assert format_of(path).NAME == "aider"
+    assert detect_format(path).NAME == "aider"
     first, second = seen_sessions(wakelog.open("memory:"), path, "aider")
     assert first.prompts() == ["make the limit a setting\nand test it", "/ask why is it ten?"]
     assert first.named("command") == ["/run pytest"]
@@ -114,11 +114,11 @@ def test_a_history_that_grows_is_seen_as_if_it_was_imported_whole(
 
 def test_the_hidden_file_of_a_project_is_found_in_its_folder(tmp_path: Path) -> None:
     path = written(tmp_path)
-    assert [each.path for each in in_folder(tmp_path)] == [path]
+    assert [each.path for each in find_in_folder(tmp_path)] == [path]
 
 
 def test_other_markdown_is_not_taken_for_it(tmp_path: Path) -> None:
     path = tmp_path / "notes.md"
     path.write_text("# Notes\n\n#### a heading\n")
-    assert [*in_folder(tmp_path)] == []
+    assert [*find_in_folder(tmp_path)] == []
     assert seen_once(written(tmp_path, SECOND)).prompts() == ["rename it"]

@@ -8,8 +8,8 @@ import pytest
 
 import wakelog
 from tests.importers.growth import check_growth, seen_once
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 START = 1_767_600_000_000
@@ -91,7 +91,7 @@ def test_prompts_calls_files_and_costs_are_there_in_both_ways_of_calling(
     tmp_path: Path, messages: list[dict[str, Any]]
 ) -> None:
     path = written(tmp_path, messages)
-    assert format_of(path).NAME == "cline"
+    assert detect_format(path).NAME == "cline"
     seen = seen_once(path)
     assert seen.prompts() == ["Make the limit a setting", "Do not delete anything"]
     assert [(c.tool, c.outcome) for c in seen.calls.values()] == [

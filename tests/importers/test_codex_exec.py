@@ -8,13 +8,13 @@ import pytest
 import wakelog
 from tests.importers.growth import check_growth, prefixes, seen_once, seen_sessions
 from tests.importers.samples import codex, codex_exec, write_lines
-from wakelog.importers.formats import format_of
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 
 def test_a_run_is_a_turn_with_its_calls_answer_and_usage(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "out.jsonl", codex_exec())
-    assert format_of(path).NAME == "codex-exec-json"
+    assert detect_format(path).NAME == "codex-exec-json"
     seen = seen_once(path)
     assert seen.turns == ["completed"]
     assert seen.said() == ["One file."]

@@ -30,9 +30,9 @@ from tests.importers.samples import (
 from tests.importers.seen import Seen
 from wakelog.errors import InvalidInputError
 from wakelog.exporters.openai_chat import openai_chat
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.transcript_import import import_transcript
 
 TURN = "019a0000-0001-7000-8000-000000000001"
@@ -257,7 +257,7 @@ def test_a_compressed_rollout_is_the_same_session(tmp_path: Path) -> None:
     plain = write_lines(tmp_path / "rollout.jsonl", codex())
     packed = tmp_path / "rollout.jsonl.zst"
     packed.write_bytes(zstandard.ZstdCompressor().compress(plain.read_bytes()))
-    assert format_of(packed).NAME == "codex-rollout"
+    assert detect_format(packed).NAME == "codex-rollout"
     first = import_transcript(store, packed)
     assert first.new_records == len(codex())
     assert import_transcript(store, plain).new_records == 0
@@ -282,7 +282,7 @@ def test_the_oldest_rollouts_have_items_without_wrappers(tmp_path: Path) -> None
     ]
     lines = [head, {"record_type": "state"}, *(line["payload"] for line in items)]
     path = write_lines(tmp_path / "rollout.jsonl", lines)
-    assert format_of(path).NAME == "codex-rollout"
+    assert detect_format(path).NAME == "codex-rollout"
     found = seen_once(path)
     assert (found.prompts(), found.said(), list(found.calls)) == (["Go"], ["Ok"], ["c"])
 

@@ -12,8 +12,8 @@ import pytest
 import wakelog
 from tests.importers.growth import seen_once, seen_sessions
 from wakelog.errors import InvalidInputError
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 ID = "33333333-3333-4333-8333-333333333333"
@@ -82,7 +82,7 @@ def written(path: Path, bubbles: dict[str, dict[str, Any]] | None = None, **more
 
 def test_prompts_answers_calls_and_files_are_there_in_the_order_of_the_session(tmp_path: Path) -> None:
     path = written(tmp_path / "state.vscdb")
-    assert format_of(path).NAME == "cursor"
+    assert detect_format(path).NAME == "cursor"
     seen = seen_once(path)
     assert seen.prompts() == ["Make the limit a setting", "Thanks"]
     assert seen.said() == ["I change it.", "Done.", "Welcome."]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import wakelog
 from tests.importers.samples import codex, gemini
 from wakelog.errors import UnsupportedError, WakelogError
-from wakelog.importers.formats import FORMATS, all_formats, format_of
-from wakelog.importers.source.files import sample
+from wakelog.importers.formats import FORMATS, all_formats, detect_format
+from wakelog.importers.source.files import read_sample
 from wakelog.importers.transcript_import import import_transcript
 
 KEYS = (
@@ -33,7 +33,7 @@ def test_odd_values_are_no_reason_to_fail(values: list[Any], as_lines: bool) -> 
     with pytest.MonkeyPatch.context() as patch:
         text = "\n".join(map(json.dumps, values)) if as_lines else json.dumps(values)
         patch.setattr("wakelog.importers.source.files.open_source", lambda path: _Opened(text.encode()))
-        found = sample(Path("x.jsonl"))
+        found = read_sample(Path("x.jsonl"))
         for each in all_formats():
             assert each.recognises(found) in (True, False), each.NAME
 
@@ -58,7 +58,7 @@ def test_a_file_of_no_format_is_refused_with_the_formats_that_there_are(tmp_path
     path = tmp_path / "odd.jsonl"
     path.write_text('{"type": ["user"], "uuid": "x"}\n')
     with pytest.raises(UnsupportedError) as refused:
-        format_of(path)
+        detect_format(path)
     assert isinstance(refused.value, WakelogError)
     assert all(name in refused.value.hint for name in FORMATS)
 

@@ -11,8 +11,8 @@ from tests.importers.growth import check_growth, prefixes, seen_once, seen_sessi
 from tests.importers.samples import gemini, gemini_call, gemini_log, gemini_messages, write_lines
 from tests.importers.seen import Seen
 from wakelog.errors import WakelogError
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 
@@ -28,7 +28,7 @@ def seen(tmp_path: Path, messages: list[dict[str, Any]]) -> Seen:
 def test_both_forms_of_a_session_are_seen_alike(tmp_path: Path) -> None:
     document = write_document(tmp_path / "session.json", gemini())
     log = write_lines(tmp_path / "session.jsonl", gemini_log())
-    assert format_of(document).NAME == format_of(log).NAME == "gemini-cli"
+    assert detect_format(document).NAME == detect_format(log).NAME == "gemini-cli"
     old, new = seen_once(document), seen_once(log)
     assert old.prompts() == ["Write a.txt"]
     assert old.said() == ["I write it.", "Done."]

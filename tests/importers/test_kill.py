@@ -31,7 +31,7 @@ def import_until_killed(store: str, file: str, say_after: int, stop_after: int) 
         if taken >= stop_after:
             signal.pause()
 
-    import_transcript(wakelog.open(store, clock=lambda: START), Path(file), told=told)
+    import_transcript(wakelog.open(store, clock=lambda: START), Path(file), on_progress=told)
     os.write(1, b"at the end\n")
 
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec.msgpack import Ext
 
 import wakelog
-from wakelog.importers.formats import format_of
+from wakelog.importers.formats import detect_format
 from wakelog.importers.frameworks.langgraph.values import from_msgpack, to_msgpack
 from wakelog.importers.transcript_import import import_transcript
 
@@ -75,7 +75,7 @@ def imported(tmp_path: Path, path: Path) -> Any:
 
 def test_a_thread_becomes_a_session_with_turns_and_calls(tmp_path: Path) -> None:
     path = database(tmp_path / "graph.db", RUN)
-    assert format_of(path).NAME == "langgraph"
+    assert detect_format(path).NAME == "langgraph"
     with imported(tmp_path, path) as store:
         session = store.resume("langgraph-t")
         state = session.state()

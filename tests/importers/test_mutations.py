@@ -17,8 +17,8 @@ from tests.importers import test_aider, test_cline, test_cursor
 from tests.importers.opencode_samples import messages, whole_messages, write_database, write_folder, write_new_database
 from tests.importers.samples import codex, codex_exec, gemini, gemini_log, pi
 from wakelog.errors import InvalidInputError
-from wakelog.importers.formats import format_named
-from wakelog.importers.source.files import decoded, sample
+from wakelog.importers.formats import get_format
+from wakelog.importers.source.files import decode_json, read_sample
 from wakelog.importers.transcript_import import import_transcript
 
 ODD: list[Any] = [
@@ -97,7 +97,7 @@ def spoilt_lines(lines: list[Any], data: st.DataObject) -> bytes:
 def check(path: Path, format: str) -> None:
     """Imports a file twice, the second time with another size, so that it is read again."""
     for name in FORMATS:
-        format_named(name).recognises(sample(path))
+        get_format(name).recognises(read_sample(path))
     store = wakelog.open("memory:")
     try:
         first = import_transcript(store, path, format=format)
@@ -182,13 +182,13 @@ def test_a_spoilt_history_of_aider_never_stops_an_import(tmp_path: Path, data: s
 
 def test_what_the_log_cannot_hold_is_made_so_that_it_can() -> None:
     deep = "[" * 100 + "]" * 100
-    assert decoded('{"a": "x\\ud83d", "b": 12345678901234567890, "c": 1e300, "$payload": 1, "$set": 2}') == {
+    assert decode_json('{"a": "x\\ud83d", "b": 12345678901234567890, "c": 1e300, "$payload": 1, "$set": 2}') == {
         "a": "x\ufffd",
         "b": "12345678901234567890",
         "c": "1e+300",
         "_$payload": 1,
         "$set": 2,
     }
-    assert str(decoded(deep)).count("[") == 100
+    assert str(decode_json(deep)).count("[") == 100
     with pytest.raises(ValueError, match="truncated"):
-        decoded("{")
+        decode_json("{")

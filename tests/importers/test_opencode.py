@@ -29,8 +29,8 @@ from tests.importers.opencode_samples import (
 from tests.importers.seen import Seen
 from wakelog.errors import WakelogError
 from wakelog.importers import transcript_import
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 
@@ -56,7 +56,7 @@ def folder(tmp_path: Path, stored: list[Stored]) -> Seen:
 def test_a_session_is_seen_alike_however_it_is_stored(tmp_path: Path) -> None:
     seen = []
     for path in forms(tmp_path):
-        assert format_of(path).NAME == "opencode"
+        assert detect_format(path).NAME == "opencode"
         seen.append(seen_once(path))
     first = seen[0]
     assert first.prompts() == ["Write a.txt"]
@@ -257,7 +257,7 @@ def test_another_database_is_not_taken_for_one_of_opencode(tmp_path: Path) -> No
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE session (id TEXT)")
     with pytest.raises(WakelogError) as unknown:
-        format_of(path)
+        detect_format(path)
     assert unknown.value.kind == "unknown-format"
     with pytest.raises(WakelogError) as refused:
         import_transcript(wakelog.open("memory:"), path, format="opencode")

@@ -7,14 +7,14 @@ import pytest
 import wakelog
 from tests.importers.growth import check_growth, prefixes, seen_once
 from tests.importers.samples import pi, pi_message, write_lines
-from wakelog.importers.formats import format_of
-from wakelog.importers.found import find_transcripts
+from wakelog.importers.discovery import find_transcripts
+from wakelog.importers.formats import detect_format
 from wakelog.importers.transcript_import import import_transcript
 
 
 def test_messages_calls_and_costs_are_there(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "pi.jsonl", pi())
-    assert format_of(path).NAME == "pi"
+    assert detect_format(path).NAME == "pi"
     seen = seen_once(path)
     assert seen.prompts() == ["Change a.txt", "Thanks"]
     assert seen.said() == ["I edit it.", "Done."]

@@ -43,7 +43,7 @@ def test_who_comes_second_takes_in_what_the_first_left(path: Path, at: int) -> N
         if seen == at:
             import_transcript(Store(together.engine, clock=together.clock), path)
 
-    import_transcript(together, path, told=meanwhile)
+    import_transcript(together, path, on_progress=meanwhile)
     assert seen >= at
     assert _said(together) == _said(alone)
 
@@ -63,5 +63,5 @@ def test_who_finds_a_part_imported_meanwhile_goes_on_from_there(path: Path) -> N
         if seen == 12:
             import_transcript(Store(together.engine, clock=together.clock), path)
 
-    import_transcript(together, path, told=meanwhile)
+    import_transcript(together, path, on_progress=meanwhile)
     assert _said(together) == _said(alone)

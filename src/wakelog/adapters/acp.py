@@ -115,7 +115,7 @@ class _AcpSession:
             steps = list(self._update(params.get("update")))
         elif method.startswith(("fs/", "terminal/")) and "id" in message:
             given = {key: value for key, value in params.items() if key != "sessionId"}
-            steps = [*self._reply(), st.AskStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
+            steps = [*self._reply(), st.CallStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
         self._record(steps, message)
 
     def answered(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
@@ -127,7 +127,7 @@ class _AcpSession:
         elif method.startswith(("fs/", "terminal/")):
             files = (_written(params),) if method == "fs/write_text_file" and not told else ()
             outcome: st.Outcome = "failed" if told else "succeeded"
-            steps = [st.AnswerStep(self._rpc(message), result, outcome, told, files=files)]
+            steps = [st.ResultStep(self._rpc(message), result, outcome, told, files=files)]
         self._record(steps, message)
         if method == "session/prompt":
             self.writer.close()
@@ -154,7 +154,7 @@ class _AcpSession:
             given = update.get("rawInput")
             self._calls[id] = known = {"is_open": True}
             asked = given if given is not None else {"title": title, "locations": update.get("locations")}
-            steps += [*self._reply(), st.AskStep(id, title or kind, asked, _EFFECTS.get(kind, "external"))]
+            steps += [*self._reply(), st.CallStep(id, title or kind, asked, _EFFECTS.get(kind, "external"))]
         outcome = _OUTCOMES.get(str(update.get("status")))
         if outcome is not None and known["is_open"]:
             known["is_open"] = False
@@ -162,7 +162,7 @@ class _AcpSession:
             output = _content([p.get("content") for p in dicts_in(update.get("content"))]) if output is None else output
             files = tuple(_diff(p) for p in dicts_in(update.get("content")) if p.get("type") == "diff")
             error = str(output)[:2000] if outcome == "failed" else ""
-            steps.append(st.AnswerStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
+            steps.append(st.ResultStep(id, output, outcome, error, files=files if outcome == "succeeded" else ()))
         return steps
 
     def _reply(self, result: Any = None) -> list[st.Step]:
@@ -190,11 +190,11 @@ class _AcpSession:
         self.writer.close()
 
 
-def _ended(result: Any, error: str) -> st.TurnDoneStep:
+def _ended(result: Any, error: str) -> st.TurnEndStep:
     if error:
-        return st.TurnDoneStep("failed", error)
+        return st.TurnEndStep("failed", error)
     stop = result.get("stopReason") if isinstance(result, dict) else ""
-    return st.TurnDoneStep("interrupted" if stop == "cancelled" else "completed")
+    return st.TurnEndStep("interrupted" if stop == "cancelled" else "completed")
 
 
 def _text(content: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.steps import AskStep
+from wakelog.importers.steps import CallStep
 from wakelog.importers.writer.kept_items import filled, hollow
 from wakelog.log.reader import Entry
 from wakelog.log.retry import retry_on_moved_head
@@ -100,7 +100,7 @@ class ItemLog:
             self.look()
             return list(self.items) if last is None else self.items[-last:] if last > 0 else []
 
-    def ask_of(self, call: str, asks: Callable[[Any], Iterable[AskStep]]) -> AskStep | None:
+    def ask_of(self, call: str, asks: Callable[[Any], Iterable[CallStep]]) -> CallStep | None:
         """The call of an id, from the items in view. `asks` tells what an item asks for."""
         named = (item for item in reversed(self.items) if call.encode() in item.raw)
         return next((ask for item in named for ask in asks(item.value) if ask.id == call), None)

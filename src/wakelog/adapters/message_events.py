@@ -18,7 +18,7 @@ from wakelog.adapters.item_log import PlannedItem
 from wakelog.importers.common.provider_messages import ReadMessage as ReadMessage
 from wakelog.importers.common.provider_messages import read_message as read_message
 from wakelog.importers.common.provider_messages import reply_blocks, said_content
-from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.importers.writer.call_events import recorded_call, requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
@@ -55,7 +55,7 @@ class MessagePlan:
         parts: Mapping[str, Any],
         *,
         has_reply: bool,
-        ask_of: Callable[[str], AskStep | None],
+        ask_of: Callable[[str], CallStep | None],
         reply: ReplyFacts | None = None,
         calls: Mapping[str, CallFacts] | None = None,
         turn_id: str = "",
@@ -151,16 +151,16 @@ class MessagePlan:
         )
         self._is_open = False
 
-    def _answer(self, answer: AnswerStep, is_known: bool) -> None:
+    def _answer(self, answer: ResultStep, is_known: bool) -> None:
         facts = self._calls.get(answer.id)
         if facts is not None and not is_known:
             answer = msgspec.structs.replace(answer, outcome=facts.outcome, error=facts.error, cost=facts.cost)
         held = self._pending.pop(answer.id, None) or self._uncertain.pop(answer.id, None)
         if held is not None:
-            ask = AskStep(answer.id, held[1], None, held[0])  # type: ignore[arg-type]  # as it was stored
+            ask = CallStep(answer.id, held[1], None, held[0])  # type: ignore[arg-type]  # as it was stored
             event: ev.Event = settled_call(answer, answer.output)
         else:
-            ask = self._ask_of(answer.id) or AskStep(answer.id or f"call-{secrets.token_hex(6)}", "unknown", None)
+            ask = self._ask_of(answer.id) or CallStep(answer.id or f"call-{secrets.token_hex(6)}", "unknown", None)
             event = recorded_call(ask, answer, answer.output)
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
 

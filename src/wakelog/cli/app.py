@@ -100,7 +100,7 @@ def _first_words() -> str:
 
     if chosen_url() or user_store(must_exist=True):
         return "status"
-    from wakelog.importers.found import find_transcripts
+    from wakelog.importers.discovery import find_transcripts
 
     return "import" if find_transcripts() else ""
 

@@ -18,8 +18,8 @@ from wakelog.hooks.agents import AGENTS, HookedAgent, is_ours
 from wakelog.hooks.installation import receipts
 from wakelog.hooks.json_text import BadJsonError, parse
 from wakelog.hooks.spool_files import last_seen_us
-from wakelog.importers.formats import format_named
-from wakelog.importers.found import home
+from wakelog.importers.discovery import home
+from wakelog.importers.formats import get_format
 
 
 class CaptureHealth(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
         tuple(files),
         tuple(event for event in agent.events if event not in events) if files else (),
         last_seen_us(agent.name),
-        sum(1 for _ in format_named(agent.format).places(home())),
+        sum(1 for _ in get_format(agent.format).find_in_home(home())),
         bad,
         off,
         trouble,

@@ -25,7 +25,7 @@ from wakelog.hooks.installation import receipts, store_for
 from wakelog.hooks.shell_changes import changes_by_call
 from wakelog.hooks.spool_files import SpooledRecord, keep_only, spool_lock, take_file
 from wakelog.importers.transcript_import import import_transcript
-from wakelog.importers.writer.hook_told import CAPTURE
+from wakelog.importers.writer.hook_capture import CAPTURE
 from wakelog.importers.writer.origins import session_name
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.model.json_fields import text_in

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from wakelog.errors import UnsupportedError
-from wakelog.importers.source.files import Sample, sample
+from wakelog.importers.source.files import Sample, read_sample
 from wakelog.importers.steps import Transcript
 
 FORMATS = {
@@ -50,12 +50,12 @@ class Format(Protocol):
         """The sessions in a file."""
         ...
 
-    def places(self, home: Path) -> Iterator[Path]:
+    def find_in_home(self, home: Path) -> Iterator[Path]:
         """The transcripts of a user whose home this is; nothing for programs that have no place of their own."""
         ...
 
 
-def format_named(name: str) -> Format:
+def get_format(name: str) -> Format:
     if name not in FORMATS:
         raise UnsupportedError(
             f"there is no format {name!r}", kind="unknown-format", hint=f"one of {', '.join(sorted(FORMATS))}"
@@ -64,12 +64,12 @@ def format_named(name: str) -> Format:
 
 
 def all_formats() -> Iterator[Format]:
-    return map(format_named, FORMATS)
+    return map(get_format, FORMATS)
 
 
-def format_of(path: Path) -> Format:
+def detect_format(path: Path) -> Format:
     """The format of a file; UnsupportedError when no format recognises it."""
-    found = sample(path)
+    found = read_sample(path)
     for each in all_formats():
         if each.recognises(found):
             return each

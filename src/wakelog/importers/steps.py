@@ -31,7 +31,7 @@ class PromptStep(msgspec.Struct, frozen=True, gc=False):
     id: str = ""
 
 
-class WordsStep(msgspec.Struct, frozen=True, gc=False):
+class MessageStep(msgspec.Struct, frozen=True, gc=False):
     """A message that begins no turn: injected context, a system prompt, a queued prompt (`name` tells which)."""
 
     role: str
@@ -46,7 +46,7 @@ class ReplyStep(msgspec.Struct, frozen=True, gc=False):
 
     id: str
     content: list[dict[str, Value]]
-    """Content blocks: text, thinking, tool_use {id, name}; the input of a call is in its `AskStep`."""
+    """Content blocks: text, thinking, tool_use {id, name}; the input of a call is in its `CallStep`."""
     model: str = ""
     usage: Usage = Usage()
     cost_micros: int = 0
@@ -58,7 +58,7 @@ class ReplyStep(msgspec.Struct, frozen=True, gc=False):
     """The call that it was made for, if it was not the agent's own."""
 
 
-class AskStep(msgspec.Struct, frozen=True, gc=False):
+class CallStep(msgspec.Struct, frozen=True, gc=False):
     """A call that was asked for. `group` is the id of the reply that asked for it, with others perhaps."""
 
     id: str
@@ -69,7 +69,7 @@ class AskStep(msgspec.Struct, frozen=True, gc=False):
     inside: str = ""
 
 
-class AnswerStep(msgspec.Struct, frozen=True, gc=False):
+class ResultStep(msgspec.Struct, frozen=True, gc=False):
     """What came of a call, and the files it changed."""
 
     id: str
@@ -82,7 +82,7 @@ class AnswerStep(msgspec.Struct, frozen=True, gc=False):
     """The transcript of the sub-agent that it was, by origin."""
 
 
-class TurnDoneStep(msgspec.Struct, frozen=True, gc=False):
+class TurnEndStep(msgspec.Struct, frozen=True, gc=False):
     """The turn ended, as far as the tool says so."""
 
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
@@ -107,13 +107,13 @@ class LabelsStep(msgspec.Struct, frozen=True, gc=False):
     labels: dict[str, str]
 
 
-class MissingStep(msgspec.Struct, frozen=True, gc=False):
+class GapStep(msgspec.Struct, frozen=True, gc=False):
     """Something that the transcript does not hold though it happened."""
 
     what: str
 
 
-class SpentStep(msgspec.Struct, frozen=True, gc=False):
+class CostStep(msgspec.Struct, frozen=True, gc=False):
     """Use that is told apart from any reply."""
 
     model: str
@@ -127,7 +127,7 @@ class StateDeltaStep(msgspec.Struct, frozen=True, gc=False):
     delta: list[dict[str, Value]]
 
 
-class RemarkStep(msgspec.Struct, frozen=True, gc=False):
+class NoteStep(msgspec.Struct, frozen=True, gc=False):
     """What was said about the run by no part of it: a verdict, a score."""
 
     text: str
@@ -141,18 +141,18 @@ class FinishStep(msgspec.Struct, frozen=True, gc=False):
 
 Step = (
     PromptStep
-    | WordsStep
+    | MessageStep
     | ReplyStep
-    | AskStep
-    | AnswerStep
-    | TurnDoneStep
+    | CallStep
+    | ResultStep
+    | TurnEndStep
     | RewindStep
     | CompactionStep
     | LabelsStep
-    | MissingStep
-    | SpentStep
+    | GapStep
+    | CostStep
     | StateDeltaStep
-    | RemarkStep
+    | NoteStep
     | FinishStep
 )
 

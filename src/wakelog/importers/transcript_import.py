@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.importers.formats import format_named, format_of
+from wakelog.importers.formats import detect_format, get_format
 from wakelog.importers.source.files import stat_of
 from wakelog.importers.steps import Transcript, TranscriptHead
 from wakelog.importers.writer.kept_records import ItemWriter, KeptCommit
@@ -26,8 +26,8 @@ QUIET_US = 300 * 1_000_000
 BROKEN_MAX = 20
 """So many broken records are named; the rest are counted."""
 
-Told = Callable[[int], None]
-"""Is told how many bytes more were read."""
+OnProgress = Callable[[int], None]
+"""Called after each record, with its size in bytes."""
 
 
 class ImportedSession(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ def import_transcript(
     path: Path,
     *,
     format: str = "",
-    told: Told | None = None,
+    on_progress: OnProgress | None = None,
     dry_run: bool = False,
     changes: FileChanges | None = None,
     again: bool = False,
@@ -72,7 +72,7 @@ def import_transcript(
     """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
     compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
     are written after their call, and taken out of it. What somebody deleted comes back only with `again`."""
-    found = format_named(format) if format else format_of(path)
+    found = get_format(format) if format else detect_format(path)
     of_file = stat_of(path)
     sessions: list[ImportedSession] = []
     broken: list[str] = []
@@ -92,7 +92,7 @@ def import_transcript(
             # What an adapter keeps is a session that its program goes on with.
             idle_after = sys.maxsize if transcript.keeps else idle_us
             if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_after):
-                _write(writer, transcript, told)
+                _write(writer, transcript, on_progress)
                 age = now - (writer.last_at or stat[1])
                 is_idle = age > idle_after
                 writer.close(is_cold=is_idle or age > COLD_US, is_quiet=is_idle or age > QUIET_US, is_idle=is_idle)
@@ -127,11 +127,11 @@ def _kept_name(store: Store, head: TranscriptHead) -> str:
     return head.name if labels.get("origin") == head.origin else session_name(store, head.agent, head.origin)
 
 
-def _write(writer: SessionWriter, transcript: Transcript, told: Told | None) -> None:
+def _write(writer: SessionWriter, transcript: Transcript, on_progress: OnProgress | None) -> None:
     for record, weight in transcript.read():
         writer.take(record, weight)
-        if told is not None:
-            told(weight)
+        if on_progress is not None:
+            on_progress(weight)
 
 
 def _session(writer: SessionWriter) -> ImportedSession:

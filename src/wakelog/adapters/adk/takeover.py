@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.adapters.adk.session_copy import copy_sessions
 from wakelog.adapters.adk.sessions import WakelogSessionService
 from wakelog.errors import InvalidInputError, UnsupportedError
-from wakelog.importers.source.foreign_database import copied_database
+from wakelog.importers.source.foreign_database import copy_database
 from wakelog.importers.transcript_import import ImportedSession, ImportReport
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.store import Store
@@ -40,7 +40,7 @@ def take_over(store: Store, place: str, *, again: bool = False) -> ImportReport:
     """Takes over the sessions of every app in an SQLite file, or in a database on a server."""
     if "://" in place:
         return asyncio.run(_take_from_server(store, place, again))
-    with copied_database(place) as db:
+    with copy_database(place) as db:
         file = next(row[2] for row in db.execute("pragma database_list") if row[1] == "main")
         apps = [row[0] for row in db.execute(_APPS)]
         tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}

@@ -17,7 +17,7 @@ from wakelog.adapters.claude_agent.session_store import WakelogSessionStore
 from wakelog.errors import WakelogError
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import AnswerStep, AskStep
+from wakelog.importers.steps import CallStep, ResultStep
 from wakelog.importers.writer.call_events import requested_call, settled_call, source_of, trust_of
 from wakelog.model import events as ev
 from wakelog.model.events import Cost
@@ -80,10 +80,10 @@ def _answered(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
     took = given.get("duration_ms")
     cost = Cost(duration_us=int(took * 1000)) if isinstance(took, int | float) else Cost()
     if given.get("hook_event_name") == "PostToolUse":
-        answer = AnswerStep(ask.id, storable(given.get("tool_response")), cost=cost)
+        answer = ResultStep(ask.id, storable(given.get("tool_response")), cost=cost)
     else:
         outcome = "interrupted" if given.get("is_interrupt") else "failed"
-        answer = AnswerStep(ask.id, None, outcome, error=str(given.get("error") or ""), cost=cost)  # type: ignore[arg-type]
+        answer = ResultStep(ask.id, None, outcome, error=str(given.get("error") or ""), cost=cost)  # type: ignore[arg-type]
     return [EventDraft(settled_call(answer, answer.output), actor="tool", trust=trust_of(ask), source=source_of(ask))]
 
 
@@ -102,9 +102,9 @@ def _noted(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
     return [EventDraft(ev.NoteAdded(text=" ".join(text.split())), actor="runtime")]
 
 
-def _ask(given: dict[str, Any]) -> AskStep:
+def _ask(given: dict[str, Any]) -> CallStep:
     tool, sent = str(given.get("tool_name") or "unknown"), storable(given.get("tool_input"))
-    return AskStep(str(given.get("tool_use_id") or ""), tool, sent, effect_of(tool, sent))
+    return CallStep(str(given.get("tool_use_id") or ""), tool, sent, effect_of(tool, sent))
 
 
 _PLANS: dict[str, Plan] = {

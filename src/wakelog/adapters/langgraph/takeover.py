@@ -13,7 +13,7 @@ from typing import Any
 from wakelog.adapters.langgraph.saver import AGENT, WakelogSaver, session_name
 from wakelog.adapters.langgraph.thread_copy import CheckpointPlace, copy_threads
 from wakelog.errors import InvalidInputError, UnsupportedError
-from wakelog.importers.source.foreign_database import copied_database
+from wakelog.importers.source.foreign_database import copy_database
 from wakelog.importers.transcript_import import ImportedSession, ImportReport
 from wakelog.log.deleted_origins import was_deleted
 from wakelog.store import Store
@@ -83,7 +83,7 @@ def _opened(place: str) -> Iterator[tuple[Any, list[CheckpointPlace]]]:
         from langgraph.checkpoint.sqlite import SqliteSaver
     except ImportError as exc:
         raise missing_reader("langgraph-checkpoint-sqlite") from exc
-    with copied_database(place) as db:
+    with copy_database(place) as db:
         yield SqliteSaver(db), [CheckpointPlace(*row) for row in db.execute(_PLACES)]
 
 

@@ -35,7 +35,7 @@ from wakelog.adapters.langgraph.thread_reads import ThreadReads, commit_name
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
 from wakelog.errors import ConflictError, InvalidInputError, WakelogError
 from wakelog.importers.frameworks.langgraph.messages import input_of, message_kind
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev

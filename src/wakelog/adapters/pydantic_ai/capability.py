@@ -18,7 +18,7 @@ from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import dumped
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import AskStep
+from wakelog.importers.steps import CallStep
 from wakelog.importers.writer.call_events import requested_call
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
@@ -100,7 +100,7 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not instal
             return
         given = storable(call.args_as_dict())
         effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, given)
-        ask = AskStep(call.tool_call_id, call.tool_name, given, effect)
+        ask = CallStep(call.tool_call_id, call.tool_name, given, effect)
         session.append(EventDraft(requested_call(ask)), EventDraft(ev.ActionStarted(action=ask.id), actor="runtime"))
 
 

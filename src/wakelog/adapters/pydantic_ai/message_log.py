@@ -8,7 +8,7 @@ from typing import Any
 from wakelog.adapters.item_log import ItemLog, KeptItem, PlannedItem
 from wakelog.adapters.message_events import MessagePlan, ReplyFacts
 from wakelog.adapters.pydantic_ai.message_shape import FORMAT, plan_message, read_parts, usage_of_response
-from wakelog.importers.steps import AskStep
+from wakelog.importers.steps import CallStep
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
@@ -69,5 +69,5 @@ class MessageLog(ItemLog):
         id, stop = message.get("provider_response_id"), message.get("finish_reason")
         return ReplyFacts(str(id or ""), model, cost, str(stop or ""))
 
-    def _asks(self, item: dict[str, Any]) -> list[AskStep]:
+    def _asks(self, item: dict[str, Any]) -> list[CallStep]:
         return [ask for message in read_parts(item["message"], self._effects) for ask in message.asks]

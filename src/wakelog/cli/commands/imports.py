@@ -21,8 +21,8 @@ from wakelog.cli.output import STDOUT, Progress, is_url, reading_from
 from wakelog.cli.places import find_time
 from wakelog.cli.text import counted, inert_line, size
 from wakelog.errors import NotFoundError, WakelogError
-from wakelog.importers.formats import FORMATS, format_named, format_of
-from wakelog.importers.found import FoundTranscript, find_transcripts, in_folder
+from wakelog.importers.discovery import FoundTranscript, find_in_folder, find_transcripts
+from wakelog.importers.formats import FORMATS, detect_format, get_format
 from wakelog.importers.source.files import open_source, stat_of
 from wakelog.importers.transcript_import import ImportReport, import_transcript
 from wakelog.store import Store
@@ -131,13 +131,13 @@ def _source(file: str, form: str, since: int) -> list[FoundTranscript | str]:
     if file == STDOUT or is_url(file) or file.startswith(SERVERS):
         return [file]
     if path.is_dir():
-        if inside := list(in_folder(path, since=since)):
+        if inside := list(find_in_folder(path, since=since)):
             return [*inside]
         raise NotFoundError(f"there is no transcript in {file}", kind="file-not-found")
     if not form and _is_bundle(path):
         return [file]
     size, changed = stat_of(path)
-    return [FoundTranscript(form or format_of(path).NAME, path, size, changed)]
+    return [FoundTranscript(form or detect_format(path).NAME, path, size, changed)]
 
 
 def _is_bundle(path: Path) -> bool:
@@ -167,7 +167,7 @@ def summary(found: list[FoundTranscript]) -> str:
     counts, sizes = Counter(f.format for f in found), defaultdict[str, int](int)
     for each in found:
         sizes[each.format] += each.size
-    return " · ".join(f"{format_named(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common())
+    return " · ".join(f"{get_format(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common())
 
 
 def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
@@ -238,7 +238,7 @@ def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, pro
         progress(each.size)
         return _taken(report)
     before = progress.count
-    report = import_transcript(store, each.path, format=each.format, told=progress, dry_run=dry_run, again=again)
+    report = import_transcript(store, each.path, format=each.format, on_progress=progress, dry_run=dry_run, again=again)
     progress(max(0, each.size - (progress.count - before)))
     told = _taken(report)
     if (framework := FRAMEWORKS.get(each.format)) and not dry_run:

@@ -20,15 +20,15 @@ from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.chat import asks_of, blocks_of, text_of
 from wakelog.importers.common.shell_writes import shell_writes
 from wakelog.importers.common.tools import effect_of, shell_command
-from wakelog.importers.source.files import Sample, below_home, digest, document, storable
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import Sample, digest, home_files, read_document, storable
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
 TITLE = "mini-swe-agent"
-places = below_home(".config/mini-swe-agent/*.traj.json")
+find_in_home = home_files(".config/mini-swe-agent/*.traj.json")
 _ACTION = re.compile(r"```(?:bash|sh|mswea_bash_command)\s*\n(.*?)\n```", re.DOTALL)
 _CODE = re.compile(r"\s*<returncode>\s*(-?\d+)\s*</returncode>\s*")
 _OUTPUT = re.compile(r"<output>\n?(.*)</output>\s*", re.DOTALL)
@@ -52,7 +52,7 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    given = storable(document(path))
+    given = storable(read_document(path))
     about = as_dict(given)
     messages = given if isinstance(given, list) else about.get("messages")
     if not isinstance(messages, list):
@@ -102,9 +102,9 @@ def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[st.Step]:
         return
     told = micros(as_dict(info.get("model_stats")).get("instance_cost"))
     if told and not reader.is_priced:
-        yield st.SpentStep("", Usage(), told)
+        yield st.CostStep("", Usage(), told)
     is_done = reader.status == "Submitted"
-    yield st.TurnDoneStep("completed" if is_done else "failed", "" if is_done else reader.status[: st.ERROR_MAX])
+    yield st.TurnEndStep("completed" if is_done else "failed", "" if is_done else reader.status[: st.ERROR_MAX])
     yield st.FinishStep("submitted" if is_done else reader.status[:100])
 
 
@@ -117,7 +117,7 @@ class _RunReader:
         self._is_begun = False
         # The first messages have no time; they were written just before the first answer.
         self._at = next((at for at in map(_time, messages) if at), 0)
-        self._asked: list[st.AskStep] = []
+        self._asked: list[st.CallStep] = []
         self._names: dict[str, str] = {}
         self._known: dict[str, str] = {}
 
@@ -141,7 +141,7 @@ class _RunReader:
         text = text_of(message.get("content"))
         if len(steps) == 2 and isinstance(steps[0], st.PromptStep) and (issue := _ISSUE.search(text)):
             return {"prompt_at": [issue.start(1), issue.end(1)]}
-        if isinstance(steps[0], st.AnswerStep) and (code := _CODE.match(text)):
+        if isinstance(steps[0], st.ResultStep) and (code := _CODE.match(text)):
             return {"returncode": code[1], "form": "output" if _OUTPUT.fullmatch(text, code.end()) else "text"}
         return {}
 
@@ -149,7 +149,7 @@ class _RunReader:
         content, text = message.get("content"), text_of(message.get("content"))
         match message.get("role"):
             case "system":
-                yield st.WordsStep("system", content, name="instructions")
+                yield st.MessageStep("system", content, name="instructions")
             case "assistant":
                 yield from self._reply(number, message)
             case "tool":
@@ -162,7 +162,7 @@ class _RunReader:
             case "user" if self._asked and self._is_result(number, text):
                 yield self._answer(text, content, "", {})
             case "user":
-                yield st.WordsStep("user", content, name="meta")
+                yield st.MessageStep("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
         """What is no output of a command complains of an answer. The last message of a submitted run is one."""
@@ -177,7 +177,7 @@ class _RunReader:
         asks = asks_of(message, id)
         if not asks and len(found := _ACTION.findall(text)) == 1:
             given = {"command": found[0].strip()}
-            asks = [st.AskStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
+            asks = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call that nothing answered was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
         self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
@@ -194,7 +194,7 @@ class _RunReader:
         )
         yield from self._asked
 
-    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> st.AnswerStep:
+    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> st.ResultStep:
         id = self._names.get(told, "")
         ask = next((a for a in self._asked if a.id == id), self._asked[0] if self._asked and not told else None)
         if ask is not None:
@@ -211,14 +211,14 @@ class _RunReader:
         if code is not None:
             shown = _OUTPUT.fullmatch(text, code.end())
             content = shown[1] if shown else text[code.end() :]
-        return st.AnswerStep(ask.id if ask else told or "unknown", content, outcome, error, files)
+        return st.ResultStep(ask.id if ask else told or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[st.Step]:
         self.status = self.status or text_in(extra, "exit_status")
         if self._asked:
             yield self._answer(text, text, "", {"returncode": 0})
         else:
-            yield st.WordsStep("user", text, name="exit")
+            yield st.MessageStep("user", text, name="exit")
 
 
 def _prompt(text: str, content: Any) -> Iterator[st.Step]:
@@ -228,7 +228,7 @@ def _prompt(text: str, content: Any) -> Iterator[st.Step]:
         yield st.PromptStep(content)
         return
     yield st.PromptStep(issue[1])
-    yield st.WordsStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
+    yield st.MessageStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
 
 
 def _time(message: Any) -> int:

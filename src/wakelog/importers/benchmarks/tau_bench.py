@@ -16,13 +16,13 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.common.chat import asks_of, blocks_of, text_of
-from wakelog.importers.source.files import RecordIds, Sample, below_home, digest, document, storable
+from wakelog.importers.source.files import RecordIds, Sample, digest, home_files, read_document, storable
 from wakelog.model.events import Effect
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
-places = below_home()
+find_in_home = home_files()
 _READS = ("get_", "list_", "search_", "find_")
 _STOP = "###STOP###"
 
@@ -32,7 +32,7 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    runs = document(path)
+    runs = read_document(path)
     if not isinstance(runs, list):
         raise InvalidInputError(
             f"{path} is not a list of runs", kind="bad-transcript", hint="is it tau-bench's own file?"
@@ -88,7 +88,7 @@ class _RunReader:
         match message.get("role"):
             case "user" if _STOP in text_of(content):
                 # The customer says goodbye: nobody answers.
-                return [st.WordsStep("user", content, name="stop")]
+                return [st.MessageStep("user", content, name="stop")]
             case "user":
                 return [st.PromptStep(content)]
             case "assistant":
@@ -96,7 +96,7 @@ class _RunReader:
             case "tool":
                 return [self._answer(message)]
             case "system":
-                return [st.WordsStep("system", content, name="instructions")]
+                return [st.MessageStep("system", content, name="instructions")]
         return []
 
     def _reply(self, id: str, message: dict[str, Any]) -> list[st.Step]:
@@ -108,12 +108,12 @@ class _RunReader:
         self._open[told] = self._calls.unique(told)
         return msgspec.structs.replace(ask, id=self._open[told])
 
-    def _answer(self, message: dict[str, Any]) -> st.AnswerStep:
+    def _answer(self, message: dict[str, Any]) -> st.ResultStep:
         told = text_in(message, "tool_call_id")
         text = text_of(message.get("content"))
         is_error = text.startswith("Error")
         id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
-        return st.AnswerStep(
+        return st.ResultStep(
             id,
             message.get("content"),
             "failed" if is_error else "succeeded",
@@ -136,8 +136,8 @@ def _ending(run: dict[str, Any]) -> Iterator[st.Step]:
     about = as_dict(run.get("info"))
     wanted = [text_in(as_dict(a), "name") or "?" for a in as_list(as_dict(about.get("task")).get("actions"))]
     yield st.LabelsStep({"reward": f"{reward:g}"})
-    yield st.TurnDoneStep("failed" if "error" in about else "completed")
+    yield st.TurnEndStep("failed" if "error" in about else "completed")
     if "error" in about:
-        yield st.RemarkStep(f"the run broke off: {text_in(about, 'error')[: st.ERROR_MAX]}")
-    yield st.RemarkStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
+        yield st.NoteStep(f"the run broke off: {text_in(about, 'error')[: st.ERROR_MAX]}")
+    yield st.NoteStep(f"reward {reward:g}; the task expected {', '.join(wanted[:20]) or 'no action'}")
     yield st.FinishStep("completed" if reward == 1 else "failed")

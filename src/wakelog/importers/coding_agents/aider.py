@@ -21,14 +21,14 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import Sample, below_home, digest, open_source, stat_of
+from wakelog.importers.source.files import Sample, digest, home_files, open_source, stat_of
 from wakelog.model.usage import Usage
 
 NAME = "aider"
 TITLE = "Aider"
 FILE: Final = ".aider.chat.history.md"
 # It has no place of its own: the file is in the folder of a project. One in the home folder is found.
-places = below_home(FILE)
+find_in_home = home_files(FILE)
 _START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _MODEL = re.compile(r"(?:Main model|Model|Models): (\S+?),? with ")
@@ -125,7 +125,7 @@ def _steps(block: HistoryBlock, id: str) -> Iterator[st.Step]:
     elif block.kind == "person":
         is_command = text.startswith(("/", "!")) and not text.startswith(_ASKING)
         if is_command:
-            yield st.WordsStep("user", text, name="command")
+            yield st.MessageStep("user", text, name="command")
         elif text != "<blank>":
             yield st.PromptStep(text)
     else:
@@ -141,15 +141,15 @@ def _said_by_aider(text: str, id: str) -> Iterator[st.Step]:
             labels["agent_version"] = found[1]
         elif found := _APPLIED.match(line):
             call = f"{id}.{number}"
-            yield st.AskStep(call, "edit", {"path": found[1]}, "write")
-            yield st.AnswerStep(call, line, files=(file_change(found[1], action=call),))
+            yield st.CallStep(call, "edit", {"path": found[1]}, "write")
+            yield st.ResultStep(call, line, files=(file_change(found[1], action=call),))
         elif found := _TOKENS.match(line):
             sent, written, hit, received = (_count(found[n]) for n in (1, 2, 3, 4))
             usage = Usage(input=max(0, sent - written - hit), cache_write=written, cache_read=hit, output=received)
-            yield st.SpentStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
+            yield st.CostStep("", usage, round(float(found[5].rstrip(".")) * 1_000_000) if found[5] else 0)
     if labels:
         yield st.LabelsStep(labels)
-    yield st.WordsStep("system", text, name="aider")
+    yield st.MessageStep("system", text, name="aider")
 
 
 def _count(text: str | None) -> int:

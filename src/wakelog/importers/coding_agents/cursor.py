@@ -24,9 +24,9 @@ from wakelog.importers import steps as st
 from wakelog.importers.common.chat import json_or_text
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import USER_DATA, Sample, below_home, decoded, digest
-from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import USER_DATA, Sample, decode_json, digest, home_files
+from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
 from wakelog.model.usage import Usage
@@ -34,7 +34,7 @@ from wakelog.model.values import Value
 
 NAME = "cursor"
 TITLE = "Cursor"
-places = below_home(*(f"{data}/Cursor/User/globalStorage/state.vscdb" for data in USER_DATA))
+find_in_home = home_files(*(f"{data}/Cursor/User/globalStorage/state.vscdb" for data in USER_DATA))
 _SECRET = re.compile(r"key$|token$|secret", re.IGNORECASE)
 _HELD = frozenset({"text", "richText", "thinking", "toolFormerData"})
 _OUTCOMES: dict[str, st.Outcome] = {
@@ -53,12 +53,12 @@ _ROWS = "SELECT key, value FROM cursorDiskKV WHERE key >= ? AND key < ? AND valu
 
 
 def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and "cursorDiskKV" in tables(found.path)
+    return found.start.startswith(MAGIC) and "cursorDiskKV" in table_names(found.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     """The sessions, one after the other: a store may have gigabytes, so one at a time is in memory."""
-    with opened_database(path) as db:
+    with open_database(path) as db:
         ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
         for id in ids:
             if (found := _transcript(db, id)) is not None:
@@ -154,20 +154,20 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str,
         yield "said", st.ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
     if called:
         given = json_or_text(tool.get("rawArgs") or tool.get("params"))
-        yield "ask", st.AskStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
+        yield "ask", st.CallStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
             yield "answer", _answer(call, called, given, tool, outcome)
 
 
-def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.AnswerStep:
+def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
     result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
     told = as_dict(result)
     if outcome == "succeeded" and told.get("rejected") is True:
         outcome = "denied"
     error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[:2000]
     files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
-    return st.AnswerStep(call, result, outcome, error, files)
+    return st.ResultStep(call, result, outcome, error, files)
 
 
 def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ...]:
@@ -202,7 +202,7 @@ def _decoded(raw: Any) -> Any:
         if not isinstance(raw, str | bytes):
             break
         try:
-            raw = decoded(raw)
+            raw = decode_json(raw)
         except ValueError:
             return None
     return raw

@@ -16,8 +16,8 @@ from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, micros, tokens
 from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -25,7 +25,7 @@ from wakelog.model.values import Value
 
 NAME = "pi"
 TITLE = "pi"
-places = below_home(".pi/agent/sessions/**/*.jsonl")
+find_in_home = home_files(".pi/agent/sessions/**/*.jsonl")
 _STOPPED = re.compile(r"(?:.*\n)*?(?:Operation|Command) aborted", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
 _DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
@@ -87,14 +87,14 @@ class _Reader:
         if self._copied and value.get("type") != "session":
             text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
             self._copied, self._born = 0, 0
-            yield st.WordsStep("system", text, name="fork")
+            yield st.MessageStep("system", text, name="fork")
         parent = value.get("parentId")
         if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
             return
         if isinstance(parent, str) and parent in self._entries:
             yield st.RewindStep(parent)
         elif parent is None:
-            yield st.WordsStep("system", "The user went back to the beginning.", name="rollback")
+            yield st.MessageStep("system", "The user went back to the beginning.", name="rollback")
 
     def _steps(self, id: str, value: dict[str, Any]) -> Iterator[st.Step]:
         message, summary = value.get("message"), value.get("summary")
@@ -102,11 +102,11 @@ class _Reader:
             case "message" if isinstance(message, dict):
                 yield from self._message(id, message)
             case "custom_message":
-                yield st.WordsStep("user", _content(value.get("content")), name="context", trust="unverified")
+                yield st.MessageStep("user", _content(value.get("content")), name="context", trust="unverified")
             case "compaction" if isinstance(summary, str):
                 yield st.CompactionStep(summary)
             case "branch_summary" if isinstance(summary, str):
-                yield st.WordsStep("system", summary, name="summary")
+                yield st.MessageStep("system", summary, name="summary")
             case "model_change" if isinstance(value.get("modelId"), str):
                 yield st.LabelsStep({"model": value["modelId"]})
             case "session_info" if isinstance(value.get("name"), str):
@@ -123,11 +123,11 @@ class _Reader:
                 yield self._result(message)
             case "bashExecution":
                 words = f"!{text_in(message, 'command')}\n{text_in(message, 'output')}".strip()
-                yield st.WordsStep("user", words, name="command", trust="unverified")
+                yield st.MessageStep("user", words, name="command", trust="unverified")
             case "custom" | "hookMessage":
-                yield st.WordsStep("user", _content(content), name="context", trust="unverified")
+                yield st.MessageStep("user", _content(content), name="context", trust="unverified")
             case "branchSummary" | "compactionSummary" if isinstance(message.get("summary"), str):
-                yield st.WordsStep("system", message["summary"], name="summary")
+                yield st.MessageStep("system", message["summary"], name="summary")
 
     def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         content = message.get("content")
@@ -145,7 +145,7 @@ class _Reader:
             given = block.get("arguments")
             self._inputs[call] = tool, given
             said.append({"type": "tool_use", "id": call, "name": tool})
-            asks.append(st.AskStep(call, tool, given, effect_of(tool, given), group=id))
+            asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=id))
         yield st.ReplyStep(
             id,
             said,
@@ -157,11 +157,11 @@ class _Reader:
         )
         yield from asks
         if isinstance(message.get("errorMessage"), str):
-            yield st.WordsStep("system", message["errorMessage"], name="error")
+            yield st.MessageStep("system", message["errorMessage"], name="error")
         if stop == "aborted":
-            yield st.TurnDoneStep("interrupted")
+            yield st.TurnEndStep("interrupted")
 
-    def _result(self, message: dict[str, Any]) -> st.AnswerStep:
+    def _result(self, message: dict[str, Any]) -> st.ResultStep:
         call = text_in(message, "toolCallId")
         output = _content(message.get("content"))
         text = as_text(output)
@@ -172,7 +172,7 @@ class _Reader:
         details = as_dict(message.get("details"))
         files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
         error = "" if outcome == "succeeded" else text[: st.ERROR_MAX]
-        return st.AnswerStep(call, output, outcome, error, files)
+        return st.ResultStep(call, output, outcome, error, files)
 
     def _changes(self, tool: str, given: Value, details: Any) -> Iterator[FileChanged]:
         path = given.get("path") or given.get("file_path") if isinstance(given, dict) else None

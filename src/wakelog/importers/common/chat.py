@@ -8,7 +8,7 @@ import msgspec
 
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import AskStep
+from wakelog.importers.steps import CallStep
 from wakelog.model.events import Effect
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 from wakelog.model.values import Value
@@ -41,7 +41,7 @@ def json_or_text(given: object) -> Value:
         return given
 
 
-def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[AskStep]:
+def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[CallStep]:
     """The calls that a message of a model asks for."""
     asks = []
     for number, call in enumerate(as_list(message.get("tool_calls"))):
@@ -50,11 +50,11 @@ def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | No
         given = json_or_text(function.get("arguments"))
         id = text_in(as_dict(call), "id") or f"{group}.{number}"
         effect = (effects or {}).get(tool) or effect_of(tool, given)
-        asks.append(AskStep(id, tool, given, effect, group=group))
+        asks.append(CallStep(id, tool, given, effect, group=group))
     return asks
 
 
-def blocks_of(text: str, asks: list[AskStep], thinking: str = "") -> list[dict[str, Value]]:
+def blocks_of(text: str, asks: list[CallStep], thinking: str = "") -> list[dict[str, Value]]:
     """The content of a reply: what was thought and said, and a mention of each call."""
     blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking else []
     if text.strip() or not (asks or blocks):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.instruments.model_request import ConversationItem, read_request
 from wakelog.model.events import Effect
 from wakelog.model.parts import Asked
@@ -35,8 +35,8 @@ class ReadMessage(msgspec.Struct, frozen=True):
     message: dict[str, Any]
     role: Literal["system", "user", "assistant", "tool"]
     item: ConversationItem | None
-    asks: tuple[AskStep, ...] = ()
-    answers: tuple[tuple[AnswerStep, bool], ...] = ()
+    asks: tuple[CallStep, ...] = ()
+    answers: tuple[tuple[ResultStep, bool], ...] = ()
     """What came of calls; with each, whether the message itself says that it failed."""
 
     @property
@@ -76,7 +76,7 @@ def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None =
     asks = tuple(_ask(call, effects or {}) for call in item.asked)
     answers = tuple(
         (
-            AnswerStep(r.id, r.output, "failed", _words(r.output)) if r.is_error else AnswerStep(r.id, r.output),
+            ResultStep(r.id, r.output, "failed", _words(r.output)) if r.is_error else ResultStep(r.id, r.output),
             r.is_error,
         )
         for r in item.results
@@ -84,10 +84,10 @@ def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None =
     return ReadMessage(message, item.role, item, asks, answers)
 
 
-def _ask(call: Asked, effects: Mapping[str, Effect]) -> AskStep:
+def _ask(call: Asked, effects: Mapping[str, Effect]) -> CallStep:
     tool = call.name or "unknown"
     id = call.id or f"{tool}-{secrets.token_hex(6)}"
-    return AskStep(id, tool, call.input, effects.get(tool) or effect_of(tool, call.input))
+    return CallStep(id, tool, call.input, effects.get(tool) or effect_of(tool, call.input))
 
 
 def _words(output: Value) -> str:
@@ -95,7 +95,7 @@ def _words(output: Value) -> str:
     return text[:500]
 
 
-Special = tuple[tuple[AskStep, ...], tuple[tuple[AnswerStep, bool], ...]]
+Special = tuple[tuple[CallStep, ...], tuple[tuple[ResultStep, bool], ...]]
 
 
 def _hosted(item: dict[str, Any], effects: Mapping[str, Effect]) -> Special | None:
@@ -115,17 +115,17 @@ def _hosted(item: dict[str, Any], effects: Mapping[str, Effect]) -> Special | No
     tool = str(item.get("name") or kind.removesuffix("_call"))
     effect = effects.get(tool) or ("read" if "search" in kind else effect_of(tool, given))
     id = call if isinstance(call, str) else str(item.get("id") or f"{tool}-{secrets.token_hex(6)}")
-    ask = AskStep(id, tool, given, effect)
+    ask = CallStep(id, tool, given, effect)
     if isinstance(call, str):
         return (ask,), ()
     error = item.get("error")
     outcome: Outcome = "failed" if error or item.get("status") == "failed" else "succeeded"
-    return (ask,), ((AnswerStep(id, item, outcome, _words(error) if error else ""), outcome == "failed"),)
+    return (ask,), ((ResultStep(id, item, outcome, _words(error) if error else ""), outcome == "failed"),)
 
 
-def _output(item: dict[str, Any], call: str) -> tuple[AnswerStep, bool]:
+def _output(item: dict[str, Any], call: str) -> tuple[ResultStep, bool]:
     is_failed = item.get("status") == "failed"
-    return AnswerStep(call, item.get("output"), "failed" if is_failed else "succeeded"), is_failed
+    return ResultStep(call, item.get("output"), "failed" if is_failed else "succeeded"), is_failed
 
 
 def said_content(message: ReadMessage) -> Value:

@@ -21,19 +21,19 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
-    below_home,
     digest,
-    document,
+    home_files,
     is_document,
     json_lines,
+    read_document,
     storable,
 )
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 
 NAME = "ag-ui"
 TITLE = "AG-UI"
-places = below_home()
+find_in_home = home_files()
 _TYPE = re.compile(
     rb'"type"\s*:\s*"(RUN_STARTED|TEXT_MESSAGE_(START|CONTENT|CHUNK)|TOOL_CALL_START|STATE_SNAPSHOT|MESSAGES_SNAPSHOT)"'
 )
@@ -71,7 +71,7 @@ def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
     """Each event, or the text that is none and why, with its size."""
     lines = list(json_lines(path))
     if is_document(lines) and not any(line.raw.startswith(b"data:") for line in lines):
-        given = document(path)
+        given = read_document(path)
         given = given.get("events", given) if isinstance(given, dict) else given
         for event in as_list(given):
             why = "" if isinstance(event, dict) else "an event is not an object"
@@ -125,7 +125,7 @@ class ThreadReader:
             steps = tuple(self._steps(event))
             for step in steps:
                 self._is_open = isinstance(step, st.PromptStep) or (
-                    self._is_open and not isinstance(step, st.TurnDoneStep)
+                    self._is_open and not isinstance(step, st.TurnEndStep)
                 )
             yield st.SourceRecord(id, steps, microseconds(event.get("timestamp")), rest=event), size
 
@@ -146,10 +146,10 @@ class ThreadReader:
             case "RUN_FINISHED":
                 yield from self._begun()
                 if not self._asked - set(self._spans.values()):
-                    yield st.TurnDoneStep()
+                    yield st.TurnEndStep()
             case "RUN_ERROR":
                 yield from self._begun()
-                yield st.TurnDoneStep("failed", text_in(event, "message")[: st.ERROR_MAX] or "error")
+                yield st.TurnEndStep("failed", text_in(event, "message")[: st.ERROR_MAX] or "error")
             case "MESSAGES_SNAPSHOT":
                 yield from self._snapshot(event.get("messages"))
             case "STATE_SNAPSHOT":
@@ -196,7 +196,7 @@ class ThreadReader:
             block = {"type": "thinking", "thinking": text} if role == "reasoning" else {"type": "text", "text": text}
             yield st.ReplyStep(id, [block])
         elif text:
-            yield st.WordsStep("system", text, name="instructions")
+            yield st.MessageStep("system", text, name="instructions")
 
     def _call(self, kind: str, event: dict[str, Any]) -> Iterator[st.Step]:
         id = _word(event, "toolCallId", "tool_call_id") or self._chunk
@@ -223,19 +223,19 @@ class ThreadReader:
         self._asked.add(id)
         self._seen.add(id)
         yield st.ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
-        yield st.AskStep(id, tool, given, effect_of(tool, given), group=message)
+        yield st.CallStep(id, tool, given, effect_of(tool, given), group=message)
 
-    def _answer(self, id: str, content: Any, error: str) -> st.AnswerStep:
+    def _answer(self, id: str, content: Any, error: str) -> st.ResultStep:
         self._asked.discard(id)
         self._seen.add(f"{id} answered")
-        return st.AnswerStep(id, content, "failed" if error else "succeeded", error[: st.ERROR_MAX])
+        return st.ResultStep(id, content, "failed" if error else "succeeded", error[: st.ERROR_MAX])
 
     def _step(self, kind: str, name: str) -> Iterator[st.Step]:
         if kind == "STEP_STARTED":
             yield from self._begun()
             id = self._spans[name] = self._calls.unique(f"step-{name}")
             self._asked.add(id)
-            yield st.AskStep(id, f"step:{name}", {"span": name}, "pure")
+            yield st.CallStep(id, f"step:{name}", {"span": name}, "pure")
         elif (id := self._spans.pop(name, "")) in self._asked:
             yield self._answer(id, None, "")
 
@@ -260,11 +260,11 @@ class ThreadReader:
                     self._run = ""
                     yield st.PromptStep(content, id=id)
                 else:
-                    yield st.WordsStep("user", content, name="history")
+                    yield st.MessageStep("user", content, name="history")
             elif role == "assistant":
                 yield from self._past(id, message)
             elif role in ("system", "developer"):
-                yield st.WordsStep("system", content, name="instructions")
+                yield st.MessageStep("system", content, name="instructions")
 
     def _past(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         """An answer that the stream did not have."""

@@ -18,15 +18,15 @@ from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.gemini_cli.messages import text_of
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, below_home, digest, storable
-from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import Sample, digest, home_files, storable
+from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_text
 from wakelog.model.usage import usage_of
 
 NAME = "adk"
 TITLE = "Google ADK"
-places = below_home()
+find_in_home = home_files()
 _TABLES = {"app_states", "user_states", "sessions", "events"}
 _SESSIONS = """
 select s.app_name, s.user_id, s.id, s.state, count(e.id) as events, max(e.timestamp) as last from sessions s
@@ -39,11 +39,11 @@ _decode = msgspec.json.Decoder().decode
 
 
 def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and tables(found.path) >= _TABLES
+    return found.start.startswith(MAGIC) and table_names(found.path) >= _TABLES
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    with opened_database(path) as db:
+    with open_database(path) as db:
         rows = db.execute(_SESSIONS).fetchall()
     for row in rows:
         app, user, id = str(row["app_name"]), str(row["user_id"]), str(row["id"])
@@ -56,7 +56,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 def _records(path: Path, ids: tuple[str, str, str], state: Any) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _EventReader()
-    with opened_database(path) as db:
+    with open_database(path) as db:
         for row in db.execute(_EVENTS, ids):
             yield reader.record(dict(row))
         yield reader.last(state)
@@ -80,7 +80,7 @@ class _EventReader:
         invocation = str(row.get("invocation_id") or event.get("invocation_id") or "")
         steps = list(self._steps(id, invocation, event))
         if isinstance(row.get("actions"), bytes):
-            steps.append(st.MissingStep("the actions of this event, a pickle that is not read"))
+            steps.append(st.GapStep("the actions of this event, a pickle that is not read"))
         self._invocation = invocation
         size = len(raw) if isinstance(raw, str | bytes) else 0
         return st.SourceRecord(id, tuple(steps), self._at, rest=event), size
@@ -103,7 +103,7 @@ class _EventReader:
             if invocation != self._invocation or not self._invocation:
                 yield st.PromptStep(words, id=invocation)
             else:
-                yield st.WordsStep("user", words, name="queued")
+                yield st.MessageStep("user", words, name="queued")
         elif not is_user:
             yield from self._said(id, event, parts)
         actions = event.get("actions")
@@ -112,17 +112,17 @@ class _EventReader:
             self._known[key] = value
             yield from self._state.put(key, value)
         if event.get("error_code"):
-            yield st.TurnDoneStep("failed", str(event.get("error_message") or event["error_code"])[: st.ERROR_MAX])
+            yield st.TurnEndStep("failed", str(event.get("error_message") or event["error_code"])[: st.ERROR_MAX])
 
     def _said(self, id: str, event: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[st.Step]:
         blocks: list[dict[str, Any]] = []
-        asks: list[st.AskStep] = []
+        asks: list[st.CallStep] = []
         for number, part in enumerate(parts):
             call = _of(part, "function_call", "functionCall")
             if isinstance(call, dict):
                 own, name = str(call.get("id") or f"{id}-{number}"), str(call.get("name") or "unknown")
                 blocks.append({"type": "tool_use", "id": own, "name": name})
-                asks.append(st.AskStep(own, name, call.get("args"), effect_of(name, call.get("args")), group=id))
+                asks.append(st.CallStep(own, name, call.get("args"), effect_of(name, call.get("args")), group=id))
             elif isinstance(text := part.get("text"), str) and text:
                 kind = "thinking" if part.get("thought") is True else "text"
                 blocks.append({"type": kind, kind: text})
@@ -134,11 +134,11 @@ class _EventReader:
         yield from asks
 
 
-def _answered(answer: dict[str, Any]) -> st.AnswerStep:
+def _answered(answer: dict[str, Any]) -> st.ResultStep:
     response = answer.get("response")
     error = response.get("error") if isinstance(response, dict) and "result" not in response else None
     outcome: Any = "failed" if error else "succeeded"
-    return st.AnswerStep(str(answer.get("id") or ""), response, outcome, str(error)[: st.ERROR_MAX] if error else "")
+    return st.ResultStep(str(answer.get("id") or ""), response, outcome, str(error)[: st.ERROR_MAX] if error else "")
 
 
 def _from_columns(row: dict[str, Any]) -> dict[str, Any]:

@@ -17,14 +17,14 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.provider_messages import ReadMessage, read_message, reply_blocks, said_content
-from wakelog.importers.source.files import Sample, below_home, decoded
-from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import Sample, decode_json, home_files
+from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.names import name_of_id
 
 NAME = "openai-agents"
 TITLE = "OpenAI Agents SDK"
-places = below_home()
+find_in_home = home_files()
 MAIN = "main"
 _ROWS = "SELECT id, message_data, created_at FROM agent_messages WHERE session_id = ? ORDER BY id"
 _BRANCH = (
@@ -34,11 +34,11 @@ _BRANCH = (
 
 
 def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= tables(found.path)
+    return found.start.startswith(MAGIC) and {"agent_sessions", "agent_messages"} <= table_names(found.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    with opened_database(path) as db:
+    with open_database(path) as db:
         rows = db.execute("SELECT session_id FROM agent_sessions ORDER BY rowid").fetchall()
         sessions = [str(row["session_id"]) for row in rows]
         keys = [(session, branch) for session in sessions for branch in _branches(db, session) or [""]]
@@ -73,7 +73,7 @@ def _stat(db: sqlite3.Connection, session: str, branch: str) -> tuple[int, int]:
 def _records(path: Path, session: str, branch: str) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _Reader()
     query, given = _query(branch, session)
-    with opened_database(path) as db:
+    with open_database(path) as db:
         for row in db.execute(query, given):
             yield reader.record(str(row["id"]), row["message_data"], microseconds(row["created_at"]))
 
@@ -88,7 +88,7 @@ class _Reader:
     def record(self, id: str, raw: Any, at: int) -> tuple[st.SourceRecord, int]:
         size = len(raw) if isinstance(raw, str | bytes) else 0
         try:
-            item = decoded(raw)
+            item = decode_json(raw)
         except (ValueError, TypeError) as exc:
             return st.SourceRecord(id, at=at, rest=None, broken=f"item {id} is not JSON: {exc}"), size
         if not isinstance(item, dict):
@@ -104,13 +104,13 @@ class _Reader:
         yield from (answer for answer, _ in message.answers)
         content = said_content(message)
         if message.role == "system":
-            yield st.WordsStep("system", content)
+            yield st.MessageStep("system", content)
         elif message.role == "user" and (content or not message.answers):
             if self._has_reply and not message.answers:
                 yield st.PromptStep(content)
                 self._has_reply = False
             else:
-                yield st.WordsStep("user", content)
+                yield st.MessageStep("user", content)
 
     def _said(self, id: str, message: ReadMessage) -> Iterator[st.Step]:
         self._has_reply = True

@@ -39,7 +39,7 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 _LONE = re.compile("[\ud800-\udfff]")
 
 
-def decoded(raw: bytes | str) -> Any:
+def decode_json(raw: bytes | str) -> Any:
     """JSON as the log can hold it; ValueError for what is none. Half a surrogate pair, which programs leave where they
     cut a text, becomes the sign for an unknown character."""
     data = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
@@ -77,26 +77,26 @@ class Sample(msgspec.Struct, frozen=True):
         return all(word in self.start for word in words)
 
 
-def sample(path: Path) -> Sample:
+def read_sample(path: Path) -> Sample:
     with open_source(path) as file:
         start = file.read(SAMPLE).removeprefix(codecs.BOM_UTF8)
     lines = []
     for raw in start.splitlines()[:40]:
         try:
-            lines.append(decoded(raw))
+            lines.append(decode_json(raw))
         except ValueError:
             continue
     return Sample(path, start, tuple(lines))
 
 
-def below_home(*patterns: str) -> Callable[[Path], Iterator[Path]]:
+def home_files(*patterns: str) -> Callable[[Path], Iterator[Path]]:
     """Finds files in a home folder by patterns; without any, none: a program may put its files where it likes."""
 
-    def places(home: Path) -> Iterator[Path]:
+    def find_in_home(home: Path) -> Iterator[Path]:
         for pattern in patterns:
             yield from sorted(path for path in home.glob(pattern) if path.is_file())
 
-    return places
+    return find_in_home
 
 
 def open_source(path: Path) -> IO[bytes]:
@@ -175,14 +175,14 @@ def is_document(lines: Sequence[JsonLine]) -> bool:
     return first[:1] == b"[" or first == b"{" or not any(line.value for line in lines)
 
 
-def document(path: Path) -> Any:
+def read_document(path: Path) -> Any:
     """A file that is one JSON document."""
     with open_source(path) as file:
         data = file.read(DOCUMENT_MAX + 1)
     if len(data) > DOCUMENT_MAX:
         raise UnsupportedError(f"{path} is larger than {DOCUMENT_MAX >> 30} GB", kind="file-too-large")
     try:
-        return decoded(data.removeprefix(codecs.BOM_UTF8))
+        return decode_json(data.removeprefix(codecs.BOM_UTF8))
     except ValueError as exc:
         raise InvalidInputError(
             f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file complete? it was not changed"

@@ -22,17 +22,17 @@ def is_database(path: Path) -> bool:
         return False
 
 
-def tables(path: Path) -> set[str]:
+def table_names(path: Path) -> set[str]:
     """The tables of a database; none when it cannot be read."""
     try:
-        with opened_database(path) as db:
+        with open_database(path) as db:
             return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except WakelogError:
         return set()
 
 
 @contextmanager
-def opened_database(path: Path) -> Iterator[sqlite3.Connection]:
+def open_database(path: Path) -> Iterator[sqlite3.Connection]:
     """A database that is only read; InvalidInputError where it cannot be. With no log of changes beside it the file is
     all there is. With one, its program may be at work, and SQLite reads both. Where that program left the log behind,
     SQLite would make a file of its own beside it: then a copy is read."""
@@ -58,7 +58,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def copied_database(path: Path | str) -> Iterator[sqlite3.Connection]:
+def copy_database(path: Path | str) -> Iterator[sqlite3.Connection]:
     """A copy of a database, for a framework that would change it to read it. InvalidInputError where it cannot be read,
     also by that framework."""
     place = Path(path)

@@ -7,7 +7,7 @@ from typing import Literal
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import WakelogError
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import AnswerStep, AskStep, ReplyStep
+from wakelog.importers.steps import CallStep, ReplyStep, ResultStep
 from wakelog.model import events as ev
 from wakelog.model.json_fields import as_dict
 from wakelog.model.values import Value
@@ -15,7 +15,7 @@ from wakelog.model.values import Value
 UNVERIFIED = ("read", "external")
 
 
-def recorded_call(ask: AskStep, answer: AnswerStep, output: Value) -> ev.ActionRecorded:
+def recorded_call(ask: CallStep, answer: ResultStep, output: Value) -> ev.ActionRecorded:
     """A call and its answer."""
     return ev.ActionRecorded(
         action=ask.id,
@@ -50,13 +50,13 @@ def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at
     )
 
 
-def task_of(ask: AskStep) -> str:
+def task_of(ask: CallStep) -> str:
     """What a sub-agent was asked to do."""
     given = as_dict(ask.input)
     return str(given.get("description") or given.get("prompt") or "")[:500]
 
 
-def requested_call(ask: AskStep) -> ev.ActionRequested:
+def requested_call(ask: CallStep) -> ev.ActionRequested:
     """A call that has no answer yet."""
     return ev.ActionRequested(
         action=ask.id,
@@ -69,7 +69,7 @@ def requested_call(ask: AskStep) -> ev.ActionRequested:
     )
 
 
-def settled_call(answer: AnswerStep, output: Value) -> ev.Event:
+def settled_call(answer: ResultStep, output: Value) -> ev.Event:
     """The answer of a call that was pending when it was last looked at."""
     if answer.outcome == "succeeded":
         return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
@@ -79,21 +79,21 @@ def settled_call(answer: AnswerStep, output: Value) -> ev.Event:
     return ev.ActionFailed(action=answer.id, error=failure, output=output, cost=answer.cost)
 
 
-def late_answer(answer: AnswerStep, output: Value) -> ev.ActionEvidence:
+def late_answer(answer: ResultStep, output: Value) -> ev.ActionEvidence:
     """The answer of a call that the log says was interrupted: it changes nothing, and is not lost."""
     return ev.ActionEvidence(action=answer.id, outcome=answer.outcome, output=output)
 
 
-def trust_of(ask: AskStep) -> Literal["trusted", "unverified"]:
+def trust_of(ask: CallStep) -> Literal["trusted", "unverified"]:
     """What a tool brought from outside is not to be trusted."""
     return "unverified" if ask.effect in UNVERIFIED else "trusted"
 
 
-def source_of(ask: AskStep) -> str:
+def source_of(ask: CallStep) -> str:
     return ask.tool if ask.effect in UNVERIFIED else ""
 
 
-def _failure(answer: AnswerStep) -> ev.Failure | None:
+def _failure(answer: ResultStep) -> ev.Failure | None:
     if answer.outcome == "succeeded":
         return None
     return ev.Failure(answer.outcome if answer.outcome != "failed" else "error", answer.error)

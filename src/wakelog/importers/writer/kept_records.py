@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.importers.steps import AskStep, Step
+from wakelog.importers.steps import CallStep, Step
 from wakelog.importers.writer.call_events import requested_call
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.kept_items import EventPlaces, hollow
@@ -66,7 +66,7 @@ class ItemWriter(SessionWriter):
     asked for by its own record, and not told with its result."""
 
     def _write(self, step: Step) -> None:
-        if isinstance(step, AskStep):
+        if isinstance(step, CallStep):
             self._put_reply()
             self._calls.ask(step)
             if step.id not in self._calls.pending:

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from wakelog.importers.steps import AnswerStep, AskStep
+from wakelog.importers.steps import CallStep, ResultStep
 
 
 class OpenCalls:
     """Which calls wait for an answer. Begins with what the log says: what is pending, and what was cut off."""
 
     def __init__(self, pending: Iterable[str], given_up: Set[str]) -> None:
-        self.asked: dict[str, AskStep] = {}
+        self.asked: dict[str, CallStep] = {}
         self.pending = set(pending)
         self._given_up = given_up
-        self._cut_off: dict[str, AskStep] = {}
+        self._cut_off: dict[str, CallStep] = {}
         self._settled: set[str] = set()
 
     # Of records that the session has
 
-    def skip_ask(self, ask: AskStep) -> None:
+    def skip_ask(self, ask: CallStep) -> None:
         if ask.id in self._given_up and ask.id not in self.pending:
             self._cut_off[ask.id] = ask
         else:
@@ -41,11 +41,11 @@ class OpenCalls:
 
     # Of new ones
 
-    def ask(self, ask: AskStep) -> None:
+    def ask(self, ask: CallStep) -> None:
         self._cut_off.pop(ask.id, None)  # an id that is given a second time
         self.asked[ask.id] = ask
 
-    def unasked(self) -> list[AskStep]:
+    def unasked(self) -> list[CallStep]:
         """Calls without an answer that the log does not have yet."""
         return [ask for ask in self.asked.values() if ask.id not in self.pending]
 
@@ -55,7 +55,7 @@ class OpenCalls:
         self.asked.clear()
         self.pending.clear()
 
-    def late(self, answer: AnswerStep) -> AskStep | None:
+    def late(self, answer: ResultStep) -> CallStep | None:
         """The call that an answer is for, if it was cut off before."""
         if answer.id in self.asked or answer.id in self.pending:
             return None

@@ -27,7 +27,7 @@ from wakelog.importers.writer.call_events import (
     task_of,
     trust_of,
 )
-from wakelog.importers.writer.hook_told import CAPTURE, HookTold, set_aside
+from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, set_aside
 from wakelog.importers.writer.image_artefacts import take_images
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
@@ -44,7 +44,7 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.store import Store
 
-ACTS = frozenset({st.PromptStep, st.ReplyStep, st.AskStep, st.AnswerStep})
+ACTS = frozenset({st.PromptStep, st.ReplyStep, st.CallStep, st.ResultStep})
 ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
 """By action: files that a call changed, as somebody else than its transcript tells."""
@@ -86,7 +86,7 @@ class SessionWriter:
         self.again = False
         self.deleted: list[str] = []
         """Sub-agents inside it whose sessions were deleted; they come back only with `again`."""
-        self._hooks: HookTold | None = None
+        self._hooks: HookedCalls | None = None
         self.broken: list[str] = []
         """Why new records could not be read."""
         self.new_records = 0
@@ -209,7 +209,7 @@ class SessionWriter:
             if is_named and isinstance(step, st.ReplyStep) and step.content:
                 # Its usage may not have been known when these words were taken: it is told by another step.
                 step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
-            if not is_named or not isinstance(step, st.AskStep) or not self._calls.is_settled(step.id):
+            if not is_named or not isinstance(step, st.CallStep) or not self._calls.is_settled(step.id):
                 self._pass(step)
 
     def _pass(self, step: st.Step) -> None:
@@ -217,33 +217,33 @@ class SessionWriter:
             case st.ReplyStep():
                 self._costs.skip(step)
                 self._signs.look(step)
-            case st.AskStep():
+            case st.CallStep():
                 self._calls.skip_ask(step)
-            case st.AnswerStep():
+            case st.ResultStep():
                 self._calls.skip_answer(step.id)
-            case st.PromptStep() | st.TurnDoneStep() | st.FinishStep():
+            case st.PromptStep() | st.TurnEndStep() | st.FinishStep():
                 self._calls.asked.clear()
                 self._signs.clear()
 
     # New ones
 
     def _write(self, step: st.Step) -> None:
-        if not isinstance(step, st.ReplyStep | st.AskStep):
+        if not isinstance(step, st.ReplyStep | st.CallStep):
             self._put_reply()
         match step:
             case st.PromptStep():
                 self._begin_turn(step)
-            case st.WordsStep():
+            case st.MessageStep():
                 actor = ACTORS.get(step.role, "runtime")
                 event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
                 self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
             case st.ReplyStep():
                 self._take_reply(step)
-            case st.AskStep():
+            case st.CallStep():
                 self._calls.ask(step)
-            case st.AnswerStep():
+            case st.ResultStep():
                 self._answer(step)
-            case st.TurnDoneStep():
+            case st.TurnEndStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
             case st.RewindStep():
@@ -252,14 +252,14 @@ class SessionWriter:
                 self._compact(step)
             case st.LabelsStep():
                 self._label(step.labels)
-            case st.MissingStep():
+            case st.GapStep():
                 self._put(ev.GapNoted(missed=step.what, source=self._head.agent), actor="runtime")
-            case st.SpentStep():
+            case st.CostStep():
                 cost = self._costs.cost(step.model, step.usage, step.cost_micros, self._at)
                 self._put(ev.BudgetSpent(cost=cost), actor="runtime")
             case st.StateDeltaStep():
                 self._put(ev.StatePatched(patch=[op | {"path": f"/data{op['path']}"} for op in step.delta]))
-            case st.RemarkStep():
+            case st.NoteStep():
                 self._put(ev.NoteAdded(text=step.text), actor="runtime")
             case st.FinishStep():
                 self._finish(step)
@@ -299,7 +299,7 @@ class SessionWriter:
         self._put_reply()
         now, self._at = self._at, at or self._at
         for ask in self._calls.unasked():
-            self._record(ask, st.AnswerStep(ask.id, None, "interrupted"))
+            self._record(ask, st.ResultStep(ask.id, None, "interrupted"))
         for action in self._calls.pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
         self._calls.cut()
@@ -352,7 +352,7 @@ class SessionWriter:
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
-    def _answer(self, step: st.AnswerStep) -> None:
+    def _answer(self, step: st.ResultStep) -> None:
         if self._hooks is not None:
             self._hooks.seen(step.id)
         late = self._calls.late(step)
@@ -361,19 +361,19 @@ class SessionWriter:
             self._put_call(late_answer(step, self._plain(step.output)), late)
         elif step.id in self._calls.pending:
             self._calls.pending.discard(step.id)
-            self._record(ask or st.AskStep(step.id, self._head.agent, None), step, was_pending=True)
+            self._record(ask or st.CallStep(step.id, self._head.agent, None), step, was_pending=True)
         elif ask is not None:
             self._record(ask, step)
         else:
             # Its call stands in no record that is here.
-            self._record(st.AskStep(step.id, "unknown", None), step)
+            self._record(st.CallStep(step.id, "unknown", None), step)
         for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
-    def _put_call(self, event: ev.Event, ask: st.AskStep) -> None:
+    def _put_call(self, event: ev.Event, ask: st.CallStep) -> None:
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
 
-    def _record(self, ask: st.AskStep, step: st.AnswerStep, *, was_pending: bool = False) -> None:
+    def _record(self, ask: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
         """A call with its answer; the answer alone, if the call was pending when it was last looked at."""
         if step.child:
             self._spawn(ask, step)
@@ -398,10 +398,10 @@ class SessionWriter:
             return ""
         return self._store.reserve(self._named(origin))
 
-    def _spawn(self, ask: st.AskStep, step: st.AnswerStep) -> None:
+    def _spawn(self, ask: st.CallStep, step: st.ResultStep) -> None:
         self._put(ev.SubagentSpawned(session=self._child(step.child), task=task_of(ask)))
 
-    def _returned(self, step: st.AnswerStep) -> None:
+    def _returned(self, step: st.ResultStep) -> None:
         self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
 
     def _lane(self, lane: str) -> SessionWriter | None:

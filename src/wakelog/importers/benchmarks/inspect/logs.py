@@ -18,13 +18,13 @@ import msgspec
 from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.inspect.samples import SampleReader, label_of
-from wakelog.importers.source.files import DOCUMENT_MAX, Sample, below_home, digest, document, storable
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import DOCUMENT_MAX, Sample, digest, home_files, read_document, storable
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
 NAME = "inspect"
 TITLE = "Inspect"
-places = below_home()
+find_in_home = home_files()
 _ZIP = b"PK\x03\x04"
 _SAMPLE = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d+)\.json")
 _PLAIN = re.compile(r"[A-Za-z0-9._-]{1,40}")
@@ -60,7 +60,7 @@ class _DocumentLog:
     """A log that is one document."""
 
     def __init__(self, path: Path) -> None:
-        log = storable(document(path))
+        log = storable(read_document(path))
         if not isinstance(log, dict):
             raise InvalidInputError(
                 f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file complete?"
@@ -192,8 +192,8 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
     id = f"sample-{key[0]}-{key[1]}"
     failure = text_in(as_dict(sample.get("error")), "message")
     scores = {name: label_of(score) for name, score in as_dict(sample.get("scores")).items()}
-    yield st.AskStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
-    yield st.AnswerStep(
+    yield st.CallStep(id, "sample", {"id": key[0], "epoch": key[1], "description": f"sample {key[0]}"}, "pure")
+    yield st.ResultStep(
         id,
         scores or sample.get("score"),
         "failed" if failure else "succeeded",
@@ -207,11 +207,11 @@ def _ending(header: dict[str, Any]) -> Iterator[st.Step]:
         metrics = [as_dict(m) for m in as_dict(as_dict(score).get("metrics")).values()]
         told = ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics)
         if told:
-            yield st.RemarkStep(f"{text_in(as_dict(score), 'name')}: {told}")
+            yield st.NoteStep(f"{text_in(as_dict(score), 'name')}: {told}")
     status = text_in(header, "status")
     if status in _ENDS:
         failure = text_in(as_dict(header.get("error")), "message")
-        yield st.TurnDoneStep(
+        yield st.TurnEndStep(
             "completed" if status == "success" else "interrupted" if status == "cancelled" else "failed", failure
         )
         yield st.FinishStep(_ENDS[status])

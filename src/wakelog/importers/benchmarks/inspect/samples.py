@@ -19,7 +19,7 @@ from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import RecordIds, digest
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
@@ -88,7 +88,7 @@ class SampleReader:
             if number == last:
                 yield st.PromptStep(content)
             else:
-                yield st.WordsStep(text_in(message, "role") or "user", content, name="context")
+                yield st.MessageStep(text_in(message, "role") or "user", content, name="context")
         if last is None and isinstance(given, str):
             self._seen.add(_name({"role": "user", "content": given}))
             yield st.PromptStep(self._whole(given))
@@ -120,20 +120,20 @@ class SampleReader:
             case "sandbox":
                 yield from self._sandbox(id, event)
             case "score" | "score_edit":
-                yield st.RemarkStep(
+                yield st.NoteStep(
                     _verdict(as_dict(event.get("score") or event.get("edit")), text_in(event, "score_name"))
                 )
             case "error":
-                yield st.RemarkStep(f"error: {text_in(as_dict(event.get('error')), 'message')[: st.ERROR_MAX]}")
+                yield st.NoteStep(f"error: {text_in(as_dict(event.get('error')), 'message')[: st.ERROR_MAX]}")
             case "sample_limit":
-                yield st.RemarkStep(
+                yield st.NoteStep(
                     f"limit reached: {text_in(event, 'type')} {text_in(event, 'message')[: st.ERROR_MAX]}"
                 )
             case "input" if text_in(event, "input"):
-                yield st.WordsStep("user", event["input"], name="input")
+                yield st.MessageStep("user", event["input"], name="input")
             case "approval" if text_in(event, "decision"):
                 call = text_in(as_dict(event.get("call")), "function")
-                yield st.RemarkStep(f"{text_in(event, 'approver')}: {event['decision']} {call}")
+                yield st.NoteStep(f"{text_in(event, 'approver')}: {event['decision']} {call}")
 
     def _model(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         inside = self._inside(event)
@@ -147,7 +147,7 @@ class SampleReader:
         self._seen.add(_name(message))
         if not message:
             if failure := text_in(event, "error") or text_in(output, "error"):
-                yield st.WordsStep("assistant", failure[: st.ERROR_MAX], name="error")
+                yield st.MessageStep("assistant", failure[: st.ERROR_MAX], name="error")
             return
         model = text_in(output, "model") or text_in(event, "model")
         stop = text_in(choice, "stop_reason")
@@ -157,9 +157,9 @@ class SampleReader:
         """A message that a model was shown, and that nobody said before."""
         role, content = text_in(message, "role"), self._whole(message.get("content"))
         if role == "system":
-            yield st.WordsStep("system", content, name="instructions")
+            yield st.MessageStep("system", content, name="instructions")
         elif role == "user":
-            yield st.WordsStep("user", content, name="inner" if inside else "context")
+            yield st.MessageStep("user", content, name="inner" if inside else "context")
 
     def _reply(
         self, id: str, message: dict[str, Any], model: str, usage: Usage, stop: str, inside: str
@@ -170,7 +170,7 @@ class SampleReader:
             tool = text_in(about, "function") or text_in(as_dict(about.get("function")), "name") or "unknown"
             given = about.get("arguments")
             call_id = text_in(about, "id") or f"{id}.{number}"
-            asks.append(st.AskStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
+            asks.append(st.CallStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
             self._asked.add(call_id)
         content = self._whole(message.get("content"))
         thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
@@ -188,7 +188,7 @@ class SampleReader:
     def _tool(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         call, tool, given = text_in(event, "id") or id, text_in(event, "function") or "unknown", event.get("arguments")
         if call not in self._asked:
-            yield st.AskStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
+            yield st.CallStep(call, tool, given, effect_of(tool, given), inside=self._inside(event))
         self._asked.discard(call)
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
@@ -197,7 +197,7 @@ class SampleReader:
         output = self._whole(event.get("result"))
         if (output is None or output == "") and error:
             output = error
-        yield st.AnswerStep(call, output, outcome, error, cost=Cost(duration_us=duration(event.get("working_time"))))
+        yield st.ResultStep(call, output, outcome, error, cost=Cost(duration_us=duration(event.get("working_time"))))
 
     # Spans, and what older versions had for them
 
@@ -216,32 +216,32 @@ class SampleReader:
             self._spans[id] = around
             return
         self._spans[id] = id
-        yield st.AskStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
+        yield st.CallStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
         self._asked.add(id)
 
     def _ended(self, id: str) -> Iterator[st.Step]:
         if id in self._asked:
             self._asked.discard(id)
-            yield st.AnswerStep(id, None)
+            yield st.ResultStep(id, None)
 
     def _legacy_step(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         if event.get("action") == "begin":
             name = text_in(event, "name") or "step"
             around = self._stack[-1] if self._stack else ""
-            yield st.AskStep(id, f"{text_in(event, 'type') or 'step'}:{name}", {"span": name}, "pure", inside=around)
+            yield st.CallStep(id, f"{text_in(event, 'type') or 'step'}:{name}", {"span": name}, "pure", inside=around)
             self._asked.add(id)
             self._stack.append(id)
         elif event.get("action") == "end" and self._stack:
             yield from self._ended(self._stack.pop())
 
     def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        yield st.AskStep(
+        yield st.CallStep(
             id, f"subtask:{text_in(event, 'name')}", event.get("input"), "pure", inside=self._inside(event)
         )
         for number, nested in enumerate(as_list(event.get("events"))):
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
-        yield st.AnswerStep(id, event.get("result"), cost=Cost(duration_us=duration(event.get("working_time"))))
+        yield st.ResultStep(id, event.get("result"), cost=Cost(duration_us=duration(event.get("working_time"))))
 
     def _sandbox(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         action = text_in(event, "action") or "exec"
@@ -251,12 +251,12 @@ class SampleReader:
         is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
         path = text_in(event, "file")
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
-        yield st.AskStep(
+        yield st.CallStep(
             id, f"sandbox:{action}", given, effect_of(effect, {"command": event.get("cmd")}), inside=self._inside(event)
         )
         output = event.get("output")
         error = text_of(output)[-st.ERROR_MAX :] if is_failed else ""
-        yield st.AnswerStep(id, output, "failed" if is_failed else "succeeded", error, files)
+        yield st.ResultStep(id, output, "failed" if is_failed else "succeeded", error, files)
 
     # Messages, where there are no events
 
@@ -264,22 +264,22 @@ class SampleReader:
         content = self._whole(message.get("content"))
         match message.get("role"):
             case "system":
-                yield st.WordsStep("system", content, name="instructions")
+                yield st.MessageStep("system", content, name="instructions")
             case "user" if not self._is_begun:
                 self._is_begun = True
                 yield st.PromptStep(content)
             case "user":
-                yield st.WordsStep("user", content, name="message")
+                yield st.MessageStep("user", content, name="message")
             case "assistant":
                 yield from self._begun()
                 yield from self._reply(id, message, text_in(message, "model"), Usage(), "", "")
             case "tool":
                 call = text_in(message, "tool_call_id") or id
                 if call not in self._asked:
-                    yield st.AskStep(call, text_in(message, "function") or "unknown", None)
+                    yield st.CallStep(call, text_in(message, "function") or "unknown", None)
                 self._asked.discard(call)
                 outcome, error = _outcome(message.get("error") or message.get("tool_error"))
-                yield st.AnswerStep(call, content if content not in (None, "") else error or content, outcome, error)
+                yield st.ResultStep(call, content if content not in (None, "") else error or content, outcome, error)
 
     # How it ends
 
@@ -287,7 +287,7 @@ class SampleReader:
         sample = self._sample
         if not has_events:
             for model, used in as_dict(sample.get("model_usage")).items():
-                yield st.SpentStep(model.rpartition("/")[2], _usage(as_dict(used)))
+                yield st.CostStep(model.rpartition("/")[2], _usage(as_dict(used)))
         scores = as_dict(sample.get("scores")) or (
             {"score": sample["score"]} if sample.get("score") is not None else {}
         )
@@ -297,12 +297,12 @@ class SampleReader:
         if labels:
             yield st.LabelsStep({k: v for k, v in labels.items() if v})
         if not any(as_dict(e).get("event") == "score" for e in as_list(sample.get("events"))):
-            yield from (st.RemarkStep(_verdict(as_dict(score), name)) for name, score in scores.items())
+            yield from (st.NoteStep(_verdict(as_dict(score), name)) for name, score in scores.items())
         if "id" not in sample:
             return  # events alone: nothing says whether that was all
         failure = text_in(as_dict(sample.get("error")), "message")
         limit = text_in(as_dict(sample.get("limit")), "type")
-        yield st.TurnDoneStep("failed" if failure else "interrupted" if limit else "completed", failure[: st.ERROR_MAX])
+        yield st.TurnEndStep("failed" if failure else "interrupted" if limit else "completed", failure[: st.ERROR_MAX])
         yield st.FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
 
     def _whole(self, value: Any) -> Any:

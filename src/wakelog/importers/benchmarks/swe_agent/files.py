@@ -14,7 +14,7 @@ from typing import Any
 from wakelog.importers.common.amounts import edited_lines
 from wakelog.importers.common.file_changes import file_change, replaced
 from wakelog.importers.common.shell_writes import shell_writes
-from wakelog.importers.steps import AskStep
+from wakelog.importers.steps import CallStep
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 
@@ -38,7 +38,7 @@ class OpenFiles:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def changes(self, ask: AskStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
+    def changes(self, ask: CallStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
         """The changes that a call which succeeded made."""
         folder = text_in(state, "working_dir")
         found: tuple[FileChanged, ...] = ()
@@ -52,7 +52,7 @@ class OpenFiles:
         return found
 
     def _edited(
-        self, ask: AskStep, command: str, observation: str, state: dict[str, Any], folder: str
+        self, ask: CallStep, command: str, observation: str, state: dict[str, Any], folder: str
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
         is_new = ask.tool == "create"
@@ -120,7 +120,7 @@ def _window(observation: str) -> tuple[str, str | None]:
     return found[-1]["path"], "\n".join(lines) if whole else None
 
 
-def _counts(ask: AskStep, command: str) -> tuple[int, int]:
+def _counts(ask: CallStep, command: str) -> tuple[int, int]:
     """Lines that an edit put in and took out, as its words say."""
     given = as_dict(ask.input)
     if "replace" in given or "search" in given:

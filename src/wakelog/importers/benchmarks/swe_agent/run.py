@@ -21,14 +21,14 @@ from wakelog.importers.benchmarks.swe_agent.files import EDITS, REFUSED, OpenFil
 from wakelog.importers.common.amounts import duration, micros
 from wakelog.importers.common.chat import asks_of, blocks_of, json_or_text, text_of
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, below_home, digest, document, storable
+from wakelog.importers.source.files import Sample, digest, home_files, read_document, storable
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 
 NAME = "swe-agent"
 TITLE = "SWE-agent"
-places = below_home()
+find_in_home = home_files()
 _TOOLS = EDITS | {
     *("open", "goto", "scroll_up", "scroll_down", "find_file", "search_dir", "search_file", "filemap", "submit"),
     *("exit_cost", "exit_context", "exit_format", "exit_forfeit", "skip", "set_cursors", "view_image", "think"),
@@ -54,7 +54,7 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    run = storable(document(path))
+    run = storable(read_document(path))
     if not isinstance(run, dict) or not (
         isinstance(run.get("history"), list) or isinstance(run.get("trajectory"), list)
     ):
@@ -99,7 +99,7 @@ class _RunReader:
         self._steps = as_list(run.get("trajectory"))
         self._next = 0
         self._files = OpenFiles()
-        self._ask: st.AskStep | None = None
+        self._ask: st.CallStep | None = None
         self._action = self._said = ""
         self._is_begun = False
         self._places: dict[bytes, int] = {}
@@ -161,16 +161,16 @@ class _RunReader:
         rest = {k: v for k, v in item.items() if k != "content"}
         match item.get("role"):
             case "system":
-                return st.SourceRecord(id, (st.WordsStep("system", content, name="instructions"),), rest=rest)
+                return st.SourceRecord(id, (st.MessageStep("system", content, name="instructions"),), rest=rest)
             case "user" | "assistant" if self._is_shown(item):
-                return st.SourceRecord(id, (st.WordsStep("user", content, name="demonstration"),), rest=rest)
+                return st.SourceRecord(id, (st.MessageStep("user", content, name="demonstration"),), rest=rest)
             case "user" if not self._is_begun:
                 self._is_begun = True
                 return self._task(id, content, rest)
             case "user" | "tool" if self._ask is not None:
                 return st.SourceRecord(id, (self._observed(self._ask, text, {}, {}),), rest=rest)
             case "user" if not self._is_observed(text):
-                return st.SourceRecord(id, (st.WordsStep("user", content, name="meta"),), rest=rest)
+                return st.SourceRecord(id, (st.MessageStep("user", content, name="meta"),), rest=rest)
         # The step has the same observation, without the prompt of the shell after it.
         return st.SourceRecord(id, rest=item)
 
@@ -180,7 +180,7 @@ class _RunReader:
         if issue is None or not issue[1].strip():
             return st.SourceRecord(id, (st.PromptStep(content),), rest=rest)
         around = content[: issue.start(1)] + content[issue.end(1) :]
-        steps = (st.PromptStep(issue[1]), st.WordsStep("user", around, name="context"))
+        steps = (st.PromptStep(issue[1]), st.MessageStep("user", around, name="context"))
         return st.SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
 
     def _is_observed(self, text: str) -> bool:
@@ -247,16 +247,16 @@ class _RunReader:
             tool = action.split()[0]
             tool = tool if tool in _TOOLS else "bash"
             given = {"command": action.strip("\n")}
-            asks = [st.AskStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
+            asks = [st.CallStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
         self._ask = asks[0] if asks else None
         self._action, self._said = action, text
         return [st.ReplyStep(id, blocks_of(text, asks)), *asks]
 
-    def _observed(self, ask: st.AskStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> st.AnswerStep:
+    def _observed(self, ask: st.CallStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> st.ResultStep:
         self._ask = None
         outcome = _outcome(ask, text)
         files = self._files.changes(ask, self._action, text, state) if outcome == "succeeded" else ()
-        return st.AnswerStep(
+        return st.ResultStep(
             ask.id,
             text,
             outcome,
@@ -277,13 +277,13 @@ class _RunReader:
         usage = Usage(input=as_count(sent), output=as_count(got))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
-            yield st.SpentStep("", usage, cost)
+            yield st.CostStep("", usage, cost)
         is_done = status.startswith("submitted")
-        yield st.TurnDoneStep("completed" if is_done else "failed", "" if is_done else status[: st.ERROR_MAX])
+        yield st.TurnEndStep("completed" if is_done else "failed", "" if is_done else status[: st.ERROR_MAX])
         yield st.FinishStep(status[:100])
 
 
-def _outcome(ask: st.AskStep, text: str) -> st.Outcome:
+def _outcome(ask: st.CallStep, text: str) -> st.Outcome:
     if _TIMED_OUT.search(text[:2000]):
         return "timed_out"
     if _BLOCKED.search(text[:2000]):

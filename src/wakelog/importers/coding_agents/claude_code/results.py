@@ -10,7 +10,7 @@ from typing import Any
 
 from wakelog.importers.common.amounts import edited_lines
 from wakelog.importers.common.file_changes import file_change, patch_counts, replaced
-from wakelog.importers.steps import AnswerStep, Outcome
+from wakelog.importers.steps import Outcome, ResultStep
 from wakelog.model.events import Cost, FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text
 from wakelog.model.values import Value
@@ -31,7 +31,7 @@ def is_id(given: Any) -> bool:
     return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
-def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> AnswerStep:
+def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> ResultStep:
     """A tool_result with its `toolUseResult`."""
     output = _plain(block.get("content"))
     output = "" if output is None else output  # so that it is told from a call without an answer
@@ -40,7 +40,7 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     details = as_dict(structured)
     agent = details.get("agentId")
     duration = details.get("totalDurationMs") or details.get("durationMs")
-    return AnswerStep(
+    return ResultStep(
         str(block.get("tool_use_id") or ""),
         output,
         outcome,
@@ -51,7 +51,7 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
     )
 
 
-def beyond_answer(result: Any, answer: AnswerStep | None) -> Value:
+def beyond_answer(result: Any, answer: ResultStep | None) -> Value:
     """A structured result without what the call's answer and its file changes hold word for word."""
     if answer is None:
         return result
@@ -67,7 +67,7 @@ def beyond_answer(result: Any, answer: AnswerStep | None) -> Value:
     return kept
 
 
-def _is_told(field: str, value: Any, text: str, answer: AnswerStep) -> bool:
+def _is_told(field: str, value: Any, text: str, answer: ResultStep) -> bool:
     change = answer.files[0] if answer.files else None
     match field:
         case "originalFile" | "originalFileContents":

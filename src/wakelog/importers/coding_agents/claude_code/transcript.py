@@ -22,8 +22,8 @@ from wakelog.importers.coding_agents.claude_code.results import answer_of, beyon
 from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
 from wakelog.model.json_fields import as_list, dicts_in
 from wakelog.model.usage import Usage, usage_of
@@ -31,13 +31,13 @@ from wakelog.model.values import Value
 
 NAME = "claude-code"
 TITLE = "Claude Code"
-places = below_home(".claude/projects/**/*.jsonl")
+find_in_home = home_files(".claude/projects/**/*.jsonl")
 _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-history-snapshot", "queue-operation"})
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
 _SAID = frozenset({"role", "model", "type", "content"})
-_SAYING = frozenset({st.PromptStep, st.ReplyStep, st.AnswerStep})
+_SAYING = frozenset({st.PromptStep, st.ReplyStep, st.ResultStep})
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -172,13 +172,13 @@ class EntryReader:
             case "assistant":
                 steps += self._assistant(value)
             case "system" if value.get("subtype") == "turn_duration":
-                steps.append(st.TurnDoneStep())
+                steps.append(st.TurnEndStep())
             case "system" if value.get("subtype") == "local_command" and isinstance(value.get("content"), str):
-                steps.append(st.WordsStep("system", value["content"], name="command"))
+                steps.append(st.MessageStep("system", value["content"], name="command"))
             case "summary" if isinstance(value.get("summary"), str):
                 steps.append(st.LabelsStep({"title": value["summary"][:200]}))
             case "queue-operation" if value.get("operation") == "enqueue" and isinstance(value.get("content"), str):
-                steps.append(st.WordsStep("user", value["content"], name="queued"))
+                steps.append(st.MessageStep("user", value["content"], name="queued"))
         return steps
 
     def _see_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
@@ -219,12 +219,12 @@ class EntryReader:
         if not words or not (text.strip() or _has_more(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
-            yield st.WordsStep("user", words, name="interrupt")
-            yield st.TurnDoneStep("interrupted")
+            yield st.MessageStep("user", words, name="interrupt")
+            yield st.TurnEndStep("interrupted")
         elif value.get("isMeta") or results:
-            yield st.WordsStep("user", words, name="meta", trust="unverified")
+            yield st.MessageStep("user", words, name="meta", trust="unverified")
         elif _ASIDE.match(text) or (_COMMAND.match(text) and _is_aside(text)):
-            yield st.WordsStep("user", words, name="command")
+            yield st.MessageStep("user", words, name="command")
         else:
             yield from self._prompt(value, words, lane)
 
@@ -268,7 +268,7 @@ class EntryReader:
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
-            yield st.WordsStep("assistant", blocks_text(blocks), name="error")
+            yield st.MessageStep("assistant", blocks_text(blocks), name="error")
             return
         kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
@@ -285,7 +285,7 @@ class EntryReader:
                 tool, given, call = str(block.get("name") or "unknown"), block.get("input"), str(block.get("id") or "")
                 if tool in ("Task", "Agent") and isinstance(given, dict) and isinstance(given.get("prompt"), str):
                     self._tasks[given["prompt"]] = call
-                yield st.AskStep(call, tool, given, effect_of(tool, given), group=id)
+                yield st.CallStep(call, tool, given, effect_of(tool, given), group=id)
 
 
 def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
@@ -324,7 +324,7 @@ def _rest(value: dict[str, Any], steps: list[st.Step]) -> dict[str, Value]:
     elif message is not None:
         rest["message"] = message
     if "toolUseResult" in rest:
-        answers = [step for step in steps if isinstance(step, st.AnswerStep)]
+        answers = [step for step in steps if isinstance(step, st.ResultStep)]
         rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
     return rest
 
@@ -335,10 +335,10 @@ def _is_held(content: Any, steps: list[st.Step]) -> bool:
         match step:
             case st.ReplyStep():
                 return isinstance(content, str) or _are_dicts(content)
-            case st.PromptStep() | st.WordsStep() | st.CompactionStep():
+            case st.PromptStep() | st.MessageStep() | st.CompactionStep():
                 held = step.summary if isinstance(step, st.CompactionStep) else step.content
-                return held == content or any(isinstance(s, st.AnswerStep) for s in steps)
-    return any(isinstance(step, st.AnswerStep) for step in steps) and all(map(_is_result, content))
+                return held == content or any(isinstance(s, st.ResultStep) for s in steps)
+    return any(isinstance(step, st.ResultStep) for step in steps) and all(map(_is_result, content))
 
 
 def _are_dicts(content: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, text_in
 from wakelog.model.values import Value
@@ -49,7 +49,7 @@ def outcome_of(text: str) -> Outcome:
     return "failed" if _FAILED.match(text) else "succeeded"
 
 
-def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False) -> AnswerStep:
+def answer_of(ask: CallStep, content: Any, folder: str, *, is_error: bool = False) -> ResultStep:
     text = plain_text(content)
     start = _RESULT.match(text)
     if start is not None and start[1] == ask.tool:
@@ -58,7 +58,7 @@ def answer_of(ask: AskStep, content: Any, folder: str, *, is_error: bool = False
     if is_error and outcome == "succeeded":
         outcome = "failed"
     has_more = any(as_dict(b).get("type") != "text" for b in as_list(content))
-    return AnswerStep(
+    return ResultStep(
         ask.id,
         storable(content) if has_more else text,
         outcome,
@@ -71,7 +71,7 @@ def plain_text(content: Any) -> str:
     return content if isinstance(content, str) else "\n".join(text_in(as_dict(b), "text") for b in as_list(content))
 
 
-def _files(ask: AskStep, folder: str) -> tuple[FileChanged, ...]:
+def _files(ask: CallStep, folder: str) -> tuple[FileChanged, ...]:
     given = as_dict(ask.input)
     path = text_in(given, "path") or text_in(given, "absolutePath")
     if ask.tool not in _WRITES or not path:

@@ -24,8 +24,8 @@ from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, plain_text, xml_call, xml_result
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import USER_DATA, Sample, below_home, digest, document, stat_of
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import USER_DATA, Sample, digest, home_files, read_document, stat_of
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -35,7 +35,7 @@ TITLE = "Cline"
 FILE, SEEN = "api_conversation_history.json", "ui_messages.json"
 _EDITORS = ("Code", "Code - Insiders", "Cursor", "VSCodium", "Windsurf")
 _IN_EDITOR = f"User/globalStorage/saoudrizwan.claude-dev/tasks/*/{FILE}"
-places = below_home(
+find_in_home = home_files(
     *(f"{data}/{editor}/{_IN_EDITOR}" for data in USER_DATA for editor in _EDITORS), f".cline/data/tasks/*/{FILE}"
 )
 _ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.DOTALL)
@@ -67,7 +67,7 @@ class SeenRequest(msgspec.Struct, frozen=True):
 
 def _records(path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = _Reader(_requests(path.with_name(SEEN)))
-    messages = document(path)
+    messages = read_document(path)
     for number, message in enumerate(as_list(messages)):
         raw = json.dumps(message, sort_keys=True).encode()
         id = f"{number}.{digest(raw, 8)}"
@@ -82,7 +82,7 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
     if not path.is_file():
         return {}
     try:
-        seen = as_list(document(path))
+        seen = as_list(read_document(path))
     except WakelogError:
         return {}  # it is written anew all the time; the conversation counts
     found: dict[int, SeenRequest] = {}
@@ -110,7 +110,7 @@ class _Reader:
         self._requests = requests
         self._call = ""
         """The call in XML that waits for its result,"""
-        self._asks: dict[str, st.AskStep] = {}
+        self._asks: dict[str, st.CallStep] = {}
         """and all that do."""
         self._folder = ""
 
@@ -138,17 +138,17 @@ class _Reader:
     ) -> Iterator[st.Step]:
         about = as_dict(message.get("modelInfo"))
         kept: list[dict[str, Value]] = []
-        asks: list[st.AskStep] = []
+        asks: list[st.CallStep] = []
         for block in blocks:
             if block.get("type") == "tool_use":
                 tool, given = text_in(block, "name") or "unknown", block.get("input")
-                asks.append(st.AskStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
+                asks.append(st.CallStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
                 kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
                 continue
             kept.append(block)
             if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
                 tool, given = call
-                asks.append(st.AskStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
+                asks.append(st.CallStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
                 self._call = asks[-1].id
                 kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
         usage, cost = _used(message, request)
@@ -163,7 +163,7 @@ class _Reader:
         for ask in asks:
             yield ask
             if ask.tool in _DONE:
-                yield st.AnswerStep(ask.id, None)
+                yield st.ResultStep(ask.id, None)
             else:
                 self._asks[ask.id] = ask
         if asks and asks[-1].tool in _DONE:
@@ -201,11 +201,11 @@ class _Reader:
             yield answer_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
             output = []
         for text in output:
-            yield st.WordsStep("user", text, name="meta", trust="unverified")
+            yield st.MessageStep("user", text, name="meta", trust="unverified")
         texts: list[dict[str, Value]] = [{"type": "text", "text": text} for text in asked]
         if texts or other:
             content: Value = asked[0] if len(asked) == 1 and not other else [*texts, *other]
-            yield st.PromptStep(content) if asked else st.WordsStep("user", content, name="meta", trust="unverified")
+            yield st.PromptStep(content) if asked else st.MessageStep("user", content, name="meta", trust="unverified")
 
     def _see_folder(self, folder: str) -> Iterator[st.Step]:
         if folder != self._folder:

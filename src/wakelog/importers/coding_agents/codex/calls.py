@@ -2,7 +2,7 @@
 
 Its versions write a result in different ways: a JSON text with `metadata.exit_code`, a text that begins with
 `Exit code: 1` or says `Process exited with code 1`, a list of content blocks, or a plain sentence for a call that was
-refused, was stopped or never ran. All of them are read into an `AnswerStep`.
+refused, was stopped or never ran. All of them are read into an `ResultStep`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from wakelog.importers.coding_agents.codex.patch_envelope import BEGIN
 from wakelog.importers.common.amounts import duration
 from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.tools import effect_of, is_shell, shell_command
-from wakelog.importers.source.files import decoded
-from wakelog.importers.steps import AnswerStep, AskStep, Outcome
+from wakelog.importers.source.files import decode_json
+from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
@@ -47,9 +47,9 @@ _FAILED = re.compile(
 """Sentences of Codex itself, at the very start of a result that is no command's output."""
 
 
-def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> AskStep:
+def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> CallStep:
     effect = "write" if patch_of(tool, given) else effect_of(tool, given)
-    return AskStep(id, tool, given, effect, group=group, inside=inside)
+    return CallStep(id, tool, given, effect, group=group, inside=inside)
 
 
 def arguments_of(given: Any) -> Value:
@@ -57,7 +57,7 @@ def arguments_of(given: Any) -> Value:
     if not isinstance(given, str):
         return given
     try:
-        found: Value = decoded(given)
+        found: Value = decode_json(given)
     except ValueError:
         return given
     return found if isinstance(found, dict | list) else given
@@ -83,7 +83,7 @@ def _shell_words(given: Value) -> str:
     return text if re.search(r"(?:^|[\n;&|(]\s*)(?:cd \S+\s*(?:&&|;)\s*)?apply_?patch\b", text.lstrip()) else ""
 
 
-def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[AnswerStep, Value]:
+def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[ResultStep, Value]:
     """What a result says, with what the events beside it said (`details`); and what of it the answer does not hold."""
     plain, metadata = _unwrap(output)
     text = blocks_text(plain)
@@ -94,7 +94,7 @@ def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
         seconds = float(found[1])
     if isinstance(plain, str) and metadata is None and (about := _ABOUT.match(text)):
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
-    answer = AnswerStep(
+    answer = ResultStep(
         id,
         plain,
         outcome,
@@ -109,7 +109,7 @@ def _unwrap(output: Any) -> tuple[Value, Value]:
     """The result without its wrapper, and the wrapper's metadata."""
     if isinstance(output, str) and output.startswith('{"output":'):
         try:
-            inner = decoded(output)
+            inner = decode_json(output)
         except ValueError:
             return output, None
         if isinstance(inner, dict) and isinstance(inner.get("output"), str):

@@ -14,7 +14,7 @@ from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
 from wakelog.importers.coding_agents.codex.usage import usage_of
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import JsonLine, RecordIds, Sample, below_home, digest, json_lines, line_records
+from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_list, as_text, text_in
 from wakelog.model.usage import Usage
@@ -22,7 +22,7 @@ from wakelog.model.values import Value
 
 NAME = "codex-exec-json"
 TITLE = "Codex (exec --json)"
-places = below_home()
+find_in_home = home_files()
 PROMPT = "(the prompt is not in the output of codex exec --json)"
 _TYPES = frozenset(
     {
@@ -95,11 +95,11 @@ class _Reader:
                 yield st.PromptStep(PROMPT)
             case "turn.completed":
                 yield self._say(usage=usage_of(value.get("usage")))
-                yield st.TurnDoneStep()
+                yield st.TurnEndStep()
             case "turn.failed":
-                yield st.TurnDoneStep("failed", _message(value.get("error")) or "the turn failed")
+                yield st.TurnEndStep("failed", _message(value.get("error")) or "the turn failed")
             case "error":
-                yield st.WordsStep("system", _message(value), name="error")
+                yield st.MessageStep("system", _message(value), name="error")
             case "item.started" if isinstance(item, dict) and text_in(item, "type") in _CALLS:
                 yield from self._ask(item)
             case "item.completed" if isinstance(item, dict):
@@ -118,7 +118,7 @@ class _Reader:
             case "reasoning":
                 yield self._say({"type": "thinking", "thinking": text})
             case "error":
-                yield st.WordsStep("system", _message(item), name="error")
+                yield st.MessageStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
                 if text_in(item, "id") not in self._open:
                     yield from self._ask(item)
@@ -131,7 +131,7 @@ class _Reader:
         yield self._say({"type": "tool_use", "id": id, "name": tool})
         yield ask_of(id, tool, given, f"reply-{self._reply}")
 
-    def _answer(self, item: dict[str, Any]) -> st.AnswerStep:
+    def _answer(self, item: dict[str, Any]) -> st.ResultStep:
         id = self._open.pop(text_in(item, "id"))
         tool, _ = _tool(item)
         output = item.get("aggregated_output", item.get("result"))
@@ -141,7 +141,7 @@ class _Reader:
         files = tuple(_changes(item.get("changes"))) if answer.outcome == "succeeded" else ()
         self._is_new_reply = True
         error = answer.error or _message(item.get("error")) if answer.outcome != "succeeded" else ""
-        return st.AnswerStep(id, answer.output, answer.outcome, error, files, answer.cost)
+        return st.ResultStep(id, answer.output, answer.outcome, error, files, answer.cost)
 
 
 def _tool(item: dict[str, Any]) -> tuple[str, Value]:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from wakelog.importers.steps import Step, WordsStep
+from wakelog.importers.steps import MessageStep, Step
 from wakelog.model.json_fields import text_in
 
 REPLAY_US = 2_000_000
@@ -56,7 +56,7 @@ class ReplayedHistory:
         if self._count and not self._is_on:
             text = f"This session goes on from {self._parent}: {self._count} records of that one's history come first."
             self._count = 0
-            yield WordsStep("system", text, name="fork")
+            yield MessageStep("system", text, name="fork")
 
 
 def _born(id: str) -> int:

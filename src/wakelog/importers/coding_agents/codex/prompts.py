@@ -13,7 +13,7 @@ from typing import Any
 
 from wakelog.importers.coding_agents.codex.calls import plain_content
 from wakelog.importers.common.chat import blocks_text
-from wakelog.importers.steps import PromptStep, Step, WordsStep
+from wakelog.importers.steps import MessageStep, PromptStep, Step
 from wakelog.model.values import Value
 
 _CONTEXT = re.compile(
@@ -82,18 +82,18 @@ class PromptQueue:
     def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
         self._last = blocks_text(content)
         setup, words = _split_request(content)
-        yield WordsStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
+        yield MessageStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
         # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
         if setup:
-            yield WordsStep("user", setup, name="context", trust="unverified")
+            yield MessageStep("user", setup, name="context", trust="unverified")
 
 
 def is_context(text: str) -> bool:
     return bool(_CONTEXT.match(text))
 
 
-def conblocks_text(role: str, content: Any) -> WordsStep:
-    return WordsStep(
+def conblocks_text(role: str, content: Any) -> MessageStep:
+    return MessageStep(
         "user" if role == "user" else "system",
         content,
         name="context",

@@ -33,7 +33,7 @@ from wakelog.importers.coding_agents.codex.usage import TokenCount, plus
 from wakelog.importers.common.chat import blocks_text
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
@@ -47,7 +47,7 @@ _HEARD = ("user", "developer", "system")
 _ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
 
 
-def places(home: Path) -> Iterator[Path]:
+def find_in_home(home: Path) -> Iterator[Path]:
     for folder in ("sessions", "archived_sessions"):
         plain = set((home / ".codex" / folder).glob("**/rollout-*.jsonl"))
         packed = (home / ".codex" / folder).glob("**/rollout-*.jsonl.zst")
@@ -177,7 +177,7 @@ class _Reader:
                 self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
             yield self._say({"type": "text", "text": text})
         elif kind == "agent_message":
-            yield st.WordsStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
+            yield st.MessageStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (blocks_text(item.get("summary")), blocks_text(item.get("content"))) if t)
             yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
@@ -200,7 +200,7 @@ class _Reader:
         if kind in _DONE_AT_ONCE:
             status = item.get("status")
             outcome: Any = "failed" if status == "failed" else "succeeded"
-            yield self._answer(known, st.AnswerStep("", item.get("result"), outcome))
+            yield self._answer(known, st.ResultStep("", item.get("result"), outcome))
 
     def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[st.Step]:
         id = self._call_ids.unique(known)
@@ -217,11 +217,11 @@ class _Reader:
         self._is_new_reply = True
         yield self._answer(known, answer)
 
-    def _answer(self, known: str, answer: st.AnswerStep) -> st.AnswerStep:
+    def _answer(self, known: str, answer: st.ResultStep) -> st.ResultStep:
         id, _, patch, folder = self._calls.pop(known, (known or f"call-{self._record_id}", "", "", ""))
         self._answered.add(known)
         files = self._files.apply(patch, folder) if patch and answer.outcome == "succeeded" else ()
-        return st.AnswerStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.child)
+        return st.ResultStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.child)
 
     # What only the events know
 
@@ -240,17 +240,17 @@ class _Reader:
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
                 yield from self._say_the_rest()
-                yield st.TurnDoneStep()
+                yield st.TurnEndStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
                 self._is_new_reply = True
-                yield st.TurnDoneStep("interrupted")
+                yield st.TurnEndStep("interrupted")
             case "thread_rolled_back":
                 yield from self._roll_back(event.get("num_turns"))
             case "thread_name_updated" if isinstance(event.get("thread_name"), str):
                 yield st.LabelsStep({"title": event["thread_name"][:200]})
             case "error" | "stream_error" if isinstance(event.get("message"), str):
-                yield st.WordsStep("system", event["message"], name="error")
+                yield st.MessageStep("system", event["message"], name="error")
             case "exec_command_end" | "mcp_tool_call_end" | "patch_apply_end":
                 self._details[text_in(event, "call_id")] = details_of(event)
             case "item_completed" if isinstance(event.get("item"), dict):
@@ -303,7 +303,7 @@ class _Reader:
             del self._before_prompts[-count:]
             yield st.RewindStep(to)
         elif count:
-            yield st.WordsStep("system", "The user took back every turn so far.", name="rollback")
+            yield st.MessageStep("system", "The user took back every turn so far.", name="rollback")
 
 
 _CALLS = {

@@ -22,20 +22,22 @@ from wakelog.importers.source.files import (
     JsonLine,
     RecordIds,
     Sample,
-    below_home,
     digest,
-    document,
+    home_files,
     json_lines,
     line_records,
+    read_document,
 )
-from wakelog.importers.source.moments import microseconds
-from wakelog.importers.steps import LabelsStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead, WordsStep
+from wakelog.importers.source.timestamps import microseconds
+from wakelog.importers.steps import LabelsStep, MessageStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead
 from wakelog.model.json_fields import as_list
 from wakelog.model.values import Value
 
 NAME = "gemini-cli"
 TITLE = "Gemini CLI"
-places = below_home(*(f".gemini/tmp/*/chats/{name}" for name in ("session-*.json", "session-*.jsonl", "*/*.jsonl")))
+find_in_home = home_files(
+    *(f".gemini/tmp/*/chats/{name}" for name in ("session-*.json", "session-*.jsonl", "*/*.jsonl"))
+)
 _GEMINI = re.compile(rb'"type"\s*:\s*"gemini"')
 _HELD = frozenset({"content", "displayContent", "thoughts", "toolCalls", "tokens", "model"})
 
@@ -56,7 +58,7 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[Transcript]:
     is_log = _is_log(path)
-    header = _header(path) if is_log else document(path)
+    header = _header(path) if is_log else read_document(path)
     if not isinstance(header, dict):
         raise InvalidInputError(
             f"{path} is not a session of Gemini CLI", kind="bad-transcript", hint="it is JSON, but not an object"
@@ -148,7 +150,7 @@ class _LogReader:
         if kept:
             yield RewindStep(self._order[kept[-1]])
         else:
-            yield WordsStep("system", "The user took back every message so far.", name="rollback")
+            yield MessageStep("system", "The user took back every message so far.", name="rollback")
 
 
 def _record(id: str, named: list[Named], message: dict[str, Any]) -> SourceRecord:

@@ -14,7 +14,16 @@ from typing import Any
 from wakelog.importers.common.amounts import edited_lines, tokens
 from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
 from wakelog.importers.common.tools import effect_of, is_shell
-from wakelog.importers.steps import AnswerStep, AskStep, CompactionStep, Outcome, PromptStep, ReplyStep, Step, WordsStep
+from wakelog.importers.steps import (
+    CallStep,
+    CompactionStep,
+    MessageStep,
+    Outcome,
+    PromptStep,
+    ReplyStep,
+    ResultStep,
+    Step,
+)
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import Usage
@@ -49,7 +58,7 @@ class MessageReader:
         if kind in _MODEL:
             return list(self._model(id, message))
         text = text_of(message.get("content"))
-        return [(f"{id}/note", WordsStep("system", text, name=str(kind)))] if kind and text else []
+        return [(f"{id}/note", MessageStep("system", text, name=str(kind)))] if kind and text else []
 
     def _user(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
         content, shown = message.get("content"), message.get("displayContent")
@@ -64,10 +73,10 @@ class MessageReader:
         if _SNAPSHOT in text:
             yield f"{id}/summary", CompactionStep(text)
         elif _CONTEXT.match(text):
-            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
+            yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
         elif shown and text_of(shown) and text_of(shown) != text:
             yield f"{id}/prompt", PromptStep(_words(shown), id=id)
-            yield f"{id}/context", WordsStep("user", words, name="context", trust="unverified")
+            yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
         else:
             yield f"{id}/prompt", PromptStep(words, id=id)
 
@@ -94,7 +103,7 @@ class MessageReader:
         for call, name, given, _ in calls:
             self._asked[call] = name, given
             yield f"mention/{call}", reply({"type": "tool_use", "id": call, "name": name})
-            yield f"ask/{call}", AskStep(call, name, given, effect_of(name, given), group=id)
+            yield f"ask/{call}", CallStep(call, name, given, effect_of(name, given), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
         for call, _, _, record in calls:
@@ -104,7 +113,7 @@ class MessageReader:
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
                 yield f"answer/{call}", self._answer(call, record)
 
-    def _answer(self, call: str, record: dict[str, Any]) -> AnswerStep:
+    def _answer(self, call: str, record: dict[str, Any]) -> ResultStep:
         tool, given = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
@@ -114,7 +123,7 @@ class MessageReader:
         outcome = _outcome(tool, text, record.get("status"), is_error)
         files = self._changes(tool, given, text, display) if outcome == "succeeded" else ()
         agent = record.get("agentId")
-        return AnswerStep(
+        return ResultStep(
             call,
             output,
             outcome,

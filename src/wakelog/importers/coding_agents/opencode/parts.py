@@ -48,7 +48,7 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
         is_text = all(b.get("type") == "text" for b in own)
         yield f"{id}/prompt", st.PromptStep("\n".join(b["text"] for b in own) if is_text else own, id=id)
     for number, note in enumerate(notes):
-        yield f"{id}/note/{number}", st.WordsStep("user", note, name="context", trust="unverified")
+        yield f"{id}/note/{number}", st.MessageStep("user", note, name="context", trust="unverified")
 
 
 class AnswerReader:
@@ -82,9 +82,9 @@ class AnswerReader:
             elif first is None:
                 first = named if named else None
             else:
-                early = [n for n in named if not isinstance(n[1], st.AnswerStep)]
-                named[:] = [n for n in named if isinstance(n[1], st.AnswerStep)]
-                place = next((i for i, n in enumerate(first) if isinstance(n[1], st.AnswerStep)), len(first))
+                early = [n for n in named if not isinstance(n[1], st.ResultStep)]
+                named[:] = [n for n in named if isinstance(n[1], st.ResultStep)]
+                place = next((i for i, n in enumerate(first) if isinstance(n[1], st.ResultStep)), len(first))
                 first[place:place] = early
         return found
 
@@ -118,11 +118,11 @@ class AnswerReader:
             return
         reply = self._reply({"type": "tool_use", "id": call, "name": tool})
         yield f"mention/{call}", reply
-        yield f"ask/{call}", st.AskStep(call, tool, given, effect_of(tool, given), group=reply.id)
+        yield f"ask/{call}", st.CallStep(call, tool, given, effect_of(tool, given), group=reply.id)
         if status != "running":
             yield f"answer/{call}", self._answer(call, tool, given, state)
 
-    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.AnswerStep:
+    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.ResultStep:
         output = _output(state)
         text = as_text(output)
         metadata, time = as_dict(state.get("metadata")), as_dict(state.get("time"))
@@ -131,7 +131,7 @@ class AnswerReader:
         child = metadata.get("sessionId") or metadata.get("sessionID")
         start, end = time.get("start"), time.get("end")
         took = end - start if isinstance(start, int | float) and isinstance(end, int | float) else 0
-        return st.AnswerStep(
+        return st.ResultStep(
             call,
             output if output is not None else error or None,
             outcome,
@@ -150,14 +150,14 @@ class AnswerReader:
         if error:
             name = text_in(as_dict(error), "name") or text_in(as_dict(error), "type")
             if _STOPPED.search(name):
-                yield f"{self._id}/done", st.TurnDoneStep("interrupted")
+                yield f"{self._id}/done", st.TurnEndStep("interrupted")
             else:
                 yield (
                     f"{self._id}/error",
-                    st.WordsStep("system", _error(error) or name or "the model failed", name="error"),
+                    st.MessageStep("system", _error(error) or name or "the model failed", name="error"),
                 )
         elif self._is_over and info.get("finish") in ("stop", "length") and not self._is_summary:
-            yield f"{self._id}/done", st.TurnDoneStep()
+            yield f"{self._id}/done", st.TurnEndStep()
 
 
 def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
@@ -170,13 +170,13 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
             parts += [{"type": "file"} | f for f in files if isinstance(f, dict)] if isinstance(files, list) else []
             yield from user_steps(id, parts)
         case "synthetic" | "skill" if isinstance(text, str):
-            yield f"{id}/note/0", st.WordsStep("user", text, name="context", trust="unverified")
+            yield f"{id}/note/0", st.MessageStep("user", text, name="context", trust="unverified")
         case "system" if isinstance(text, str):
-            yield f"{id}/note/0", st.WordsStep("system", text, name="context")
+            yield f"{id}/note/0", st.MessageStep("system", text, name="context")
         case "shell" if row.get("status") != "running":
             shown = text_in(as_dict(row.get("output")), "output") or text_in(row, "output")
             words = f"!{text_in(row, 'command')}\n{shown}".strip()
-            yield f"{id}/shell", st.WordsStep("user", words, name="command", trust="unverified")
+            yield f"{id}/shell", st.MessageStep("user", words, name="command", trust="unverified")
         case "assistant":
             content = row.get("content")
             parts = dicts_in(content)
@@ -192,7 +192,7 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
                 yield f"{id}/model", st.LabelsStep({"model": model})
         case "idle":
             outcomes: dict[Any, Any] = {"succeeded": "completed", "failed": "failed", "interrupted": "interrupted"}
-            yield f"{id}/done", st.TurnDoneStep(outcomes.get(text_in(row, "outcome"), "completed"))
+            yield f"{id}/done", st.TurnEndStep(outcomes.get(text_in(row, "outcome"), "completed"))
 
 
 def _with_times(part: dict[str, Any]) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from wakelog.importers.coding_agents.opencode.store import (
     sessions_in,
 )
 from wakelog.importers.source.files import Sample, digest
-from wakelog.importers.source.foreign_database import MAGIC, tables
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.foreign_database import MAGIC, table_names
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
 from wakelog.model.json_fields import as_text, text_in
 from wakelog.model.values import Value
@@ -32,7 +32,7 @@ TITLE = "OpenCode"
 _SESSION = re.compile(rb'"id"\s*:\s*"ses_')
 
 
-def places(home: Path) -> Iterator[Path]:
+def find_in_home(home: Path) -> Iterator[Path]:
     """The databases, and sessions in files that are in none of them."""
     data = home / ".local" / "share" / "opencode"
     known: set[str] = set()
@@ -46,7 +46,7 @@ def places(home: Path) -> Iterator[Path]:
 
 def recognises(found: Sample) -> bool:
     if found.start.startswith(MAGIC):
-        names = tables(found.path)
+        names = table_names(found.path)
         return {"session", "session_v2"} & names != set() and (
             "session_message" in names or {"message", "part"} <= names
         )

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.importers.source.files import decoded, document
-from wakelog.importers.source.foreign_database import is_database, opened_database
+from wakelog.importers.source.files import decode_json, read_document
+from wakelog.importers.source.foreign_database import is_database, open_database
 from wakelog.model.json_fields import as_dict, as_list
 
 
@@ -48,7 +48,7 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
     if is_database(path):
         yield from _database_sessions(path)
         return
-    info = document(path)
+    info = read_document(path)
     if isinstance(info, dict) and isinstance(info.get("messages"), list):
         about = as_dict(info.get("info"))
         yield StoredSession(_id(about, path.stem), about, partial(_exported, info["messages"]))
@@ -103,7 +103,7 @@ def _file_row(path: Path) -> StoredRow:
 
 def _row(id: str, raw: Any, what: str) -> StoredRow:
     try:
-        data = decoded(raw) if isinstance(raw, str | bytes) else raw
+        data = decode_json(raw) if isinstance(raw, str | bytes) else raw
     except ValueError as exc:
         return StoredRow(id, raw if isinstance(raw, str) else None, f"{what} is not JSON: {exc}")
     if not isinstance(data, dict):
@@ -127,7 +127,7 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
-    with opened_database(path) as db:
+    with open_database(path) as db:
         found = list(_listed(db, path))
     yield from found
 
@@ -159,7 +159,7 @@ def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
 
 
 def _database_messages(path: Path, session: str, *, is_whole: bool) -> Iterator[StoredMessage]:
-    with opened_database(path) as db:
+    with open_database(path) as db:
         yield from _whole_rows(db, session) if is_whole else _rows_with_parts(db, session)
 
 

@@ -23,20 +23,20 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
-    below_home,
     digest,
-    document,
+    home_files,
     is_document,
     json_lines,
+    read_document,
     storable,
 )
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
 from wakelog.model.usage import usage_of
 
 NAME = "openhands"
 TITLE = "OpenHands"
-places = below_home(".openhands/**/events.jsonl", ".openhands/**/trajectory*.json")
+find_in_home = home_files(".openhands/**/events.jsonl", ".openhands/**/trajectory*.json")
 _ASIDE = frozenset({"null", "change_agent_state", "agent_state_changed", "", "recall", "system"})
 _TOOLS = {"run": "execute_bash", "edit": "str_replace_editor", "run_ipython": "execute_ipython_cell"}
 _EFFECTS = {"execute_bash": "bash", "execute_ipython_cell": "bash"}
@@ -53,7 +53,7 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     lines = list(json_lines(path))
-    given = document(path) if len(lines) == 1 or is_document(lines) else None
+    given = read_document(path) if len(lines) == 1 or is_document(lines) else None
     if isinstance(given, dict) and "kind" not in given:
         given = given.get("trajectory", given.get("history", given.get("events")))
     if given is not None and not isinstance(given, list | dict):
@@ -137,7 +137,7 @@ class _ArrayReader:
                     text = text_in(args, "content") or text_in(event, "message")
                     yield st.ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
                 case "system":
-                    yield st.WordsStep("system", args.get("content"), name="instructions")
+                    yield st.MessageStep("system", args.get("content"), name="instructions")
                 case "finish" | "reject":
                     yield from self._finish(id, event, args)
                 case _ if action in _ASIDE:
@@ -150,7 +150,7 @@ class _ArrayReader:
             elif observation == "condense":
                 yield st.CompactionStep(event.get("content"))
             elif observation == "recall":
-                yield st.WordsStep("user", event.get("content"), name="context", trust="unverified")
+                yield st.MessageStep("user", event.get("content"), name="context", trust="unverified")
             else:
                 yield from self._answered(event, observation)
 
@@ -169,7 +169,7 @@ class _ArrayReader:
             yield _reply(reply, response, text_in(args, "thought"), [(call, tool)])
         if event.get("source") == "user":
             tool = f"user:{tool}"
-        yield st.AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
     def _answered(self, event: dict[str, Any], observation: str) -> Iterator[st.Step]:
         metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
@@ -177,12 +177,12 @@ class _ArrayReader:
         content = event.get("content")
         if not call:
             if text_of(content).strip():
-                yield st.WordsStep("user", content, name=observation[:60], trust="unverified")
+                yield st.MessageStep("user", content, name=observation[:60], trust="unverified")
             return
         outcome = _outcome(event, observation, extras)
         files = changed_file(extras) if outcome == "succeeded" else ()
         shown = extras.get("formatted_output_and_error") if files else None
-        yield st.AnswerStep(
+        yield st.ResultStep(
             call,
             shown if isinstance(shown, str) and shown else content,
             outcome,
@@ -198,7 +198,7 @@ class _ArrayReader:
         if reply not in self._replies:
             self._replies.add(reply)
             yield msgspec.structs.replace(_reply(reply, response, text, []), is_last=True)
-        yield st.TurnDoneStep("completed" if event.get("action") == "finish" else "failed")
+        yield st.TurnEndStep("completed" if event.get("action") == "finish" else "failed")
 
 
 def _key(value: Any) -> Any:
@@ -243,13 +243,13 @@ def _state(about: dict[str, Any]) -> Iterator[st.Step]:
     """What the agent's state became. Only where it says that a turn is over is it more than what the rest says."""
     match about.get("agent_state"):
         case "finished":
-            yield st.TurnDoneStep()
+            yield st.TurnEndStep()
         case "error":
-            yield st.TurnDoneStep("failed", text_in(about, "reason")[: st.ERROR_MAX] or "error")
+            yield st.TurnEndStep("failed", text_in(about, "reason")[: st.ERROR_MAX] or "error")
         case "stopped":
-            yield st.TurnDoneStep("interrupted")
+            yield st.TurnEndStep("interrupted")
         case "rejected":
-            yield st.TurnDoneStep("failed", "rejected")
+            yield st.TurnEndStep("failed", "rejected")
 
 
 def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) -> st.Outcome:

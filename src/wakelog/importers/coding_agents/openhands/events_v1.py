@@ -28,9 +28,9 @@ _EFFECTS = {
 }
 _LOOKS = frozenset({"view", "undo_edit"})
 _STATUS = {
-    "finished": st.TurnDoneStep(),
-    "error": st.TurnDoneStep("failed", "error"),
-    "stuck": st.TurnDoneStep("failed", "stuck"),
+    "finished": st.TurnEndStep(),
+    "error": st.TurnEndStep("failed", "error"),
+    "stuck": st.TurnEndStep("failed", "stuck"),
 }
 
 
@@ -73,7 +73,7 @@ class EventReader:
             case "MessageEvent":
                 yield from self._said(id, event)
             case "SystemPromptEvent":
-                yield st.WordsStep(
+                yield st.MessageStep(
                     "system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions"
                 )
             case "ConversationStateUpdateEvent":
@@ -81,9 +81,9 @@ class EventReader:
             case "Condensation" | "CondensationSummaryEvent" if text_in(event, "summary"):
                 yield st.CompactionStep(event["summary"])
             case "PauseEvent":
-                yield st.TurnDoneStep("interrupted")
+                yield st.TurnEndStep("interrupted")
             case "ConversationErrorEvent":
-                yield st.TurnDoneStep("failed", (text_in(event, "detail") or text_in(event, "code"))[: st.ERROR_MAX])
+                yield st.TurnEndStep("failed", (text_in(event, "detail") or text_in(event, "code"))[: st.ERROR_MAX])
 
     def _asked(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         tool = text_in(event, "tool_name") or "unknown"
@@ -97,15 +97,15 @@ class EventReader:
         if reply not in self._replies:
             self._replies.add(reply)
             yield st.ReplyStep(reply, _blocks(event, call, tool))
-        yield st.AskStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
+        yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any]) -> st.AnswerStep:
+    def _answered(self, event: dict[str, Any]) -> st.ResultStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
         seen = as_dict(event.get("observation"))
         output = _output(event, seen)
         text = text_of(output)
         outcome = _outcome(event, seen)
-        return st.AnswerStep(
+        return st.ResultStep(
             call,
             output,
             outcome,
@@ -120,13 +120,13 @@ class EventReader:
         if event.get("source") == "user":
             yield st.PromptStep(blocks, id=id)
             if extended := text_of(event.get("extended_content")):
-                yield st.WordsStep("user", extended, name="context", trust="unverified")
+                yield st.MessageStep("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
             yield st.ReplyStep(
                 text_in(event, "llm_response_id") or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
             )
         else:
-            yield st.WordsStep("user", blocks, name="meta", trust="unverified")
+            yield st.MessageStep("user", blocks, name="meta", trust="unverified")
 
     def _updated(self, event: dict[str, Any]) -> Iterator[st.Step]:
         key, value = text_in(event, "key"), event.get("value")
@@ -148,7 +148,7 @@ class EventReader:
         new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
         if new.is_known or cost > paid:
             self._sum = (used, max(cost, paid))
-            yield st.SpentStep("", new, max(0, cost - paid))
+            yield st.CostStep("", new, max(0, cost - paid))
 
 
 def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value]]:

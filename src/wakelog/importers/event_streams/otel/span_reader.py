@@ -93,11 +93,11 @@ class SpanReader:
             name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
-            yield st.AskStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
+            yield st.CallStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
             return
         if span["late"] and any(not s["late"] and agents[0] in self._agents(s) for s in self._spans):
             # What it did was told before it: the turn is there, and now it is known how it ended.
-            yield st.TurnDoneStep("failed" if _failure(span) else "completed", _failure(span))
+            yield st.TurnEndStep("failed" if _failure(span) else "completed", _failure(span))
             return
         yield from self._instructed(about)
         self._is_open = False
@@ -116,17 +116,17 @@ class SpanReader:
             self._asked.discard(id)
             answer = _messages(span["attributes"].get("gen_ai.output.messages"))
             output = _text(answer[-1]) if answer else None
-            yield st.AnswerStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
+            yield st.ResultStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
         elif len(self._agents(span)) == 1:
             yield from self._begun()
-            yield st.TurnDoneStep("failed" if failure else "completed", failure)
+            yield st.TurnEndStep("failed" if failure else "completed", failure)
             self._is_open = False
 
     def _begun(self) -> Iterator[st.Step]:
         """A turn whose words were not recorded."""
         if not self._is_told and not self._is_noted:
             self._is_noted = True
-            yield st.MissingStep("what was said: these spans hold no messages")
+            yield st.GapStep("what was said: these spans hold no messages")
         if not self._is_open:
             self._is_open = True
             yield st.PromptStep("")
@@ -141,7 +141,7 @@ class SpanReader:
             call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
-                yield st.AnswerStep(call, part.get("response", part.get("result")))
+                yield st.ResultStep(call, part.get("response", part.get("result")))
         if not inside:
             yield from self._instructed(about)
             yield from self._prompted(given)
@@ -152,10 +152,10 @@ class SpanReader:
         for number, part in enumerate(p for p in said if p.get("type") == "tool_call"):
             call, tool = text_in(part, "id") or f"{id}.{number}", text_in(part, "name") or "unknown"
             asked = json_or_text(part.get("arguments"))
-            asks.append(st.AskStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
+            asks.append(st.CallStep(call, tool, asked, effect_of(tool, asked), group=id, inside=inside))
             self._asked.add(call)
         if failure and not said:
-            yield st.WordsStep("assistant", failure, name="error")
+            yield st.MessageStep("assistant", failure, name="error")
             return
         stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
         yield st.ReplyStep(
@@ -173,7 +173,7 @@ class SpanReader:
         text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
         if text and text not in self._asked:
             self._asked.add(text)
-            yield st.WordsStep("system", text, name="instructions")
+            yield st.MessageStep("system", text, name="instructions")
 
     def _prompted(self, given: list[dict[str, Any]]) -> Iterator[st.Step]:
         """The user's words that were not there at the last call: each is shown the whole conversation again."""
@@ -196,13 +196,13 @@ class SpanReader:
             return
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
-            yield st.AskStep(call, tool, given, effect_of(tool, given), inside=inside)
+            yield st.CallStep(call, tool, given, effect_of(tool, given), inside=inside)
         self._asked.discard(call)
         failure = _failure(span)
         outcome: st.Outcome = "failed" if failure else "succeeded"
         if failure and "timeout" in text_in(about, "error.type").lower():
             outcome = "timed_out"
-        yield st.AnswerStep(
+        yield st.ResultStep(
             call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span)
         )
 

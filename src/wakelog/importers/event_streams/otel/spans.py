@@ -19,11 +19,11 @@ from wakelog.importers.event_streams.otel.span_reader import SpanReader, operati
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
-    below_home,
     digest,
-    document,
+    home_files,
     is_document,
     json_lines,
+    read_document,
     storable,
 )
 from wakelog.importers.steps import SourceRecord, Transcript, TranscriptHead
@@ -31,7 +31,7 @@ from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_
 
 NAME = "otel-spans"
 TITLE = "OpenTelemetry"
-places = below_home()
+find_in_home = home_files()
 MARK, OWNER = "imported", "owner"
 """In a file that spans are added to as they come: how many of its lines were read before, and into which session."""
 _GROUPS = ("scopeSpans", "spans")
@@ -96,7 +96,7 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
     documents: list[Any] = [line.value for line in lines if line.value is not None]
     broken: list[tuple[Any, str]] = [(line.text, line.broken) for line in lines if line.value is None]
     if is_document(lines):
-        given = document(path)
+        given = read_document(path)
         documents, broken = given if isinstance(given, list) else [given], []
     spans: list[dict[str, Any]] = []
     marks = [line.value for line in lines if line.value and MARK in line.value]

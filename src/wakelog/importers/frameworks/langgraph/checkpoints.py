@@ -16,16 +16,16 @@ from typing import Any
 from wakelog.importers import steps as st
 from wakelog.importers.frameworks.langgraph.messages import has_next, input_of, is_public, message_kind, reply_of
 from wakelog.importers.frameworks.langgraph.values import from_msgpack, typed
-from wakelog.importers.source.files import Sample, below_home
-from wakelog.importers.source.foreign_database import MAGIC, opened_database, tables
-from wakelog.importers.source.moments import microseconds
+from wakelog.importers.source.files import Sample, home_files
+from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
+from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.json_fields import as_dict, as_list
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 
 NAME = "langgraph"
 TITLE = "LangGraph"
-places = below_home()
+find_in_home = home_files()
 
 _CHECKPOINTS = (
     "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata FROM checkpoints"
@@ -38,7 +38,7 @@ _WRITES = (
 
 
 def recognises(found: Sample) -> bool:
-    return found.start.startswith(MAGIC) and {"checkpoints", "writes"} <= tables(found.path)
+    return found.start.startswith(MAGIC) and {"checkpoints", "writes"} <= table_names(found.path)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -48,7 +48,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 def _rows(path: Path, statement: str, *given: object) -> Iterator[Any]:
-    with opened_database(path) as db:
+    with open_database(path) as db:
         yield from db.execute(statement, given)
 
 
@@ -135,7 +135,7 @@ class CheckpointReader:
         updated = checkpoint.get("updated_channels")
         if source == "loop" and not has_next(values, as_list(updated)):
             self._is_open = False
-            yield st.TurnDoneStep()
+            yield st.TurnEndStep()
 
     def _begin(self, id: str, asked: Value) -> Iterator[st.Step]:
         self._is_open, self._asked = True, asked
@@ -147,19 +147,19 @@ class CheckpointReader:
             if self._asked is not None and self._asked == item["content"]:
                 self._asked = None
             else:
-                yield st.WordsStep("user", item["content"])
+                yield st.MessageStep("user", item["content"])
         elif kind in ("ai", "assistant"):
             said = reply_of(item)
             group = said.id or f"reply-{len(self._values)}"
             yield st.ReplyStep(group, said.content, said.model, said.usage, stop_reason=said.stop_reason)
             for call in said.calls:
-                yield st.AskStep(call["id"], call["name"], call.get("args"), group=group)
+                yield st.CallStep(call["id"], call["name"], call.get("args"), group=group)
         elif kind == "tool" and type(item.get("tool_call_id")) is str:
             failed = item.get("status") == "error"
             error = item["content"] if failed and type(item["content"]) is str else ""
-            yield st.AnswerStep(item["tool_call_id"], item["content"], "failed" if failed else "succeeded", error)
+            yield st.ResultStep(item["tool_call_id"], item["content"], "failed" if failed else "succeeded", error)
         else:
-            yield st.WordsStep(kind, item["content"])
+            yield st.MessageStep(kind, item["content"])
 
 
 def _new_messages(before: dict[str, Value], after: dict[str, Value]) -> Iterator[dict[str, Value]]:

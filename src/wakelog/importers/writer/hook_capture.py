@@ -20,7 +20,7 @@ CAPTURE = "capture"
 NAMED_MAX = 20
 
 
-class HookTold(msgspec.Struct):
+class HookedCalls(msgspec.Struct):
     """Calls that hooks told of, by id: the event and the tool."""
 
     calls: dict[str, tuple[Seq, str]] = {}
@@ -38,9 +38,9 @@ class HookTold(msgspec.Struct):
         return f"Only the hooks told of {named}{more}: the transcript does not have them."
 
 
-def set_aside(log: Log, expect: Seq, agent: str) -> HookTold:
+def set_aside(log: Log, expect: Seq, agent: str) -> HookedCalls:
     """Moves the view of a session to before what hooks told of it."""
-    told, first = HookTold(), 0
+    told, first = HookedCalls(), 0
     for entry in log.entries():
         if entry.kind == "turn.started":
             first = first or entry.seq

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from wakelog.errors import WakelogError
-from wakelog.importers.formats import all_formats, format_of
+from wakelog.importers.formats import all_formats, detect_format
 
 HIDDEN = frozenset({".aider.chat.history.md"})
 """Of the hidden files of a folder, those that may be transcripts."""
@@ -32,19 +32,19 @@ def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTra
     at = at or home()
     found = []
     for each in all_formats():
-        for path in each.places(at):
+        for path in each.find_in_home(at):
             if (one := _found(each.NAME, path)) is not None and one.changed >= since:
                 found.append(one)
     return sorted(found, key=lambda f: (f.changed, str(f.path)))
 
 
-def in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:
+def find_in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:
     """The files of a folder, and of those below it, that are transcripts."""
     for path in sorted(folder.rglob("*")):
         if (path.name.startswith(".") and path.name not in HIDDEN) or not path.is_file():
             continue
         try:
-            format = format_of(path).NAME
+            format = detect_format(path).NAME
         except WakelogError:
             continue
         if (one := _found(format, path)) is not None and one.changed >= since:
