@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakelog.adapters.ownership import is_foreign, refuse_foreign
-from wakelog.adapters.stores import InStore, Place
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.retry import retry_on_moved_head
@@ -34,7 +34,7 @@ class HeldLog:
         self.memory: Any = None
 
 
-class HeldLogs(InStore):
+class HeldLogs(StoreUser):
     """Opens logs of one framework by name, and keeps them. A session of that name that is not the framework's is
     refused (ownership.py)."""
 

@@ -25,7 +25,7 @@ HUNG_S = 60
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Writes wait for the next checkpoint however long it takes."""
-    monkeypatch.setattr(thread_log, "_ALONE_S", HUNG_S)
+    monkeypatch.setattr(thread_log, "_WAIT_ALONE_S", HUNG_S)
 
 
 def place(id: str) -> Any:
@@ -48,7 +48,7 @@ class Writer(threading.Thread):
         self.start()
         found = saver._thread("t", create=True)
         assert found is not None
-        assert found._waiting.has("", id, within_s=HUNG_S)
+        assert found._waiting.has_awaited(id, within_s=HUNG_S)
 
     def run(self) -> None:
         try:
@@ -112,15 +112,15 @@ def test_writes_that_no_checkpoint_follows_store_the_one_they_were_made_on(tmp_p
 def test_a_checkpoint_does_not_wait_for_writes_that_have_waited_long_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(thread_log, "_ALONE_S", 0.0)
-    monkeypatch.setattr(thread_log, "_UNPLACED_S", (HUNG_S,))
+    monkeypatch.setattr(thread_log, "_WAIT_ALONE_S", 0.0)
+    monkeypatch.setattr(thread_log, "_WAIT_FOR_BASE_S", (HUNG_S,))
     with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:
         found = saver._thread("t", create=True)
         assert found is not None
         work = threading.Thread(target=lambda: saver.put_writes(place("a"), [("x", 1)], "task"))
         work.start()
         until = time.monotonic() + HUNG_S
-        while not found._waiting._waiting or found._waiting.has("", "a"):
+        while not found._waiting._waiting or found._waiting.has_awaited("a"):
             assert time.monotonic() < until
             time.sleep(0)
         put(saver, "a", "", "input")

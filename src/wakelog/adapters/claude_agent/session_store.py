@@ -24,7 +24,7 @@ from wakelog.adapters.claude_agent.transcript import (
     project_prefix,
 )
 from wakelog.adapters.item_log import ItemLog
-from wakelog.adapters.stores import InStore, Place
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model.ids import SessionId
 from wakelog.model.json_fields import as_dict
@@ -36,7 +36,7 @@ OPEN_MAX = 64
 """Transcripts that are kept at hand; one that was put away is read again."""
 
 
-class WakelogSessionStore(InStore):
+class WakelogSessionStore(StoreUser):
     """Give it to `ClaudeAgentOptions(session_store=…)`. Several processes may use the same store."""
 
     def __init__(self, store: Place = None) -> None:

@@ -6,7 +6,7 @@ graph = builder.compile(checkpointer=WakelogSaver("path"))
 from wakelog.adapters import frameworks
 
 try:
-    import langgraph.graph  # noqa: F401  # here, so that what is missing is said once
+    import langgraph.graph  # noqa: F401  # imported first, so that one place reports that it is missing
 except ImportError as exc:
     raise frameworks.missing("LangGraph", "langgraph") from exc
 

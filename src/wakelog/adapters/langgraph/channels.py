@@ -1,10 +1,10 @@
-"""What changed in a channel since the checkpoint before, as operations on the session's data.
+"""Finds what changed in a channel since the last checkpoint, as operations on the session's data.
 
-A checkpoint comes with the whole value of every channel, and a conversation of a thousand messages comes a thousand
-times. So this process keeps a copy of each value, and which objects it was made from: items that are the same objects,
-and still equal to their copies, need no look inside. For rows (texts, numbers, and dicts of such) and for messages that
-is seen of all at once. A list that was built anew from plain data has only grown if its packed bytes begin with those
-of the copy. What is left is compared in its stored form.
+A checkpoint brings the whole value of every channel, so a conversation of a thousand messages comes a thousand times.
+To find the difference fast, this process keeps a copy of each value and the objects it was made from. An item that is
+the same object, and still equals its copy, is unchanged. Rows (texts, numbers, and dicts of these) and messages are
+compared all in one step. A list rebuilt from plain data has only grown if its packed bytes start with those of the
+copy. Everything else is compared in its stored form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wakelog.state.diff import diff
 from wakelog.state.patch import Delta, escape
 
 _UNREAD = object()
-_OPS_FEW = 3
+_FEW_OPS = 3
 _ONLY_PLAIN = (
     ormsgpack.OPT_PASSTHROUGH_DATACLASS
     | ormsgpack.OPT_PASSTHROUGH_DATETIME
@@ -33,7 +33,7 @@ _ONLY_PLAIN = (
 
 
 class ChannelCopy:
-    """A channel's value as it is in the log: in its stored form until somebody wants to have it."""
+    """A copy of a channel's stored value, which is revived when it is first needed."""
 
     __slots__ = ("_are_rows", "_codec", "_given", "_is_plain", "_own", "_stored")
 
@@ -42,14 +42,14 @@ class ChannelCopy:
         self._stored = stored
         self._own: Any = _UNREAD
         self._is_plain = False
-        """Whether the copy is a list of plain data."""
+        """True if the copy is a list of plain data."""
         self._are_rows = False
-        """Whether the items of that list are rows, which are copied in no time."""
+        """True if the items of that list are rows, which are cheap to copy."""
         self._given: Any = None
-        """The value that the graph has, its items by identity: a list or dict of the same objects."""
+        """The graph's own value as a shallow copy: a list or dict of the same objects."""
 
     def hand_out(self) -> Any:
-        """A value for the graph to have, known again when it comes back."""
+        """Returns a value that the graph may change. Its items are recognised when the next checkpoint has them."""
         value = self._value()
         value = _copied_rows(value) if self._are_rows else self._codec.copied(value)
         self._given = _shallow(value)
@@ -67,7 +67,7 @@ class ChannelCopy:
         self._are_rows = self._is_plain and all(map(_is_row, own))
 
     def _next(self, own: list[Any], added: list[Any], value: list[Any]) -> ChannelCopy:
-        """The copy of a list that goes on from this one, with some new items."""
+        """The copy of the list's next version. `added` are its new items."""
         fresh = ChannelCopy(self._codec)
         fresh._own, fresh._given = own, list(value)
         fresh._is_plain = self._is_plain and _packed(added) is not None
@@ -75,7 +75,7 @@ class ChannelCopy:
         return fresh
 
     def moved_to(self, value: Any, path: str, where: str) -> tuple[ChannelCopy, Delta]:
-        """The copy for a new value, and the operations that lead there. This copy stays as it is."""
+        """The copy of a new value, and the operations that lead from this copy to it."""
         if type(value) is list and self._has_grown(value):
             return self._grown(value, path, where)
         if self._given is not None and type(value) is type(self._given):
@@ -90,7 +90,7 @@ class ChannelCopy:
         return copy_of(self._codec, value), ops
 
     def _has_grown(self, value: list[Any]) -> bool:
-        """Whether a list begins with all that the copy holds."""
+        """True if a list starts with all items of the copy."""
         own, given = self._value(), self._given
         if type(own) is not list or len(value) < len(own):
             return False
@@ -125,8 +125,8 @@ class ChannelCopy:
         new = [store(item, f"{where}[{head + i}]") for i, item in enumerate(after)]
         fresh = self._next([*own[:head], *map(copy, after), *own[len(own) - tail :]], after, value)
         is_whole = not head and not tail
-        if is_whole and _leaves(new) > _OPS_FEW and not _shares(before, after):
-            return fresh, [{"op": "replace", "path": path, "value": new}]  # as `shortest` would say in the end
+        if is_whole and _leaves(new) > _FEW_OPS and not _shares(before, after):
+            return fresh, [{"op": "replace", "path": path, "value": new}]  # what `shortest` would return
         old = [store(item, where) for item in before]
         if is_whole:
             return fresh, shortest(old, new, path)
@@ -136,7 +136,7 @@ class ChannelCopy:
         given, own = self._given, self._own
         kept = [key for key in own if key in value]
         if [*kept, *(key for key in value if key not in own)] != list(value):
-            return None  # in another order, which a patch would not tell
+            return None  # a patch cannot express a new order of keys
         ops: Delta = [{"op": "remove", "path": f"{path}/{escape(key)}"} for key in own if key not in value]
         copies: dict[str, Any] = {}
         for key, item in value.items():
@@ -172,9 +172,9 @@ def copy_of(codec: ValueCodec, value: Any) -> ChannelCopy:
 
 
 def shortest(before: Value, after: Value, path: str) -> Delta:
-    """The difference of two values, or the new value whole where most of it is new."""
+    """The difference between two values, or the whole new value if most of it changed."""
     ops = diff(before, after, path)
-    if len(ops) > _OPS_FEW and 2 * len(ops) > _leaves(after):
+    if len(ops) > _FEW_OPS and 2 * len(ops) > _leaves(after):
         return [{"op": "replace", "path": path, "value": after}]
     return ops
 
@@ -186,7 +186,7 @@ def _leaves(value: Value) -> int:
 
 
 def _shares(a: Any, b: Any) -> bool:
-    """Whether two values may have a leaf in common, in the same place or at the end of a list."""
+    """True if two values may share a leaf, in the same place or at the end of a list."""
     if type(a) is dict and type(b) is dict:
         return any(key in b and _shares(item, b[key]) for key, item in a.items())
     if type(a) is list and type(b) is list:
@@ -202,13 +202,13 @@ def _copied_rows(rows: list[Any]) -> list[Any]:
     if rows and type(rows[0]) is dict:
         try:
             return list(map(dict.copy, rows))
-        except TypeError:  # not all of them are
+        except TypeError:  # not all rows are dicts
             pass
     return [row.copy() if type(row) is dict else row for row in rows]
 
 
 def _packed(value: Any) -> bytes | None:
-    """The bytes of plain data that comes back as it was; None for all else."""
+    """The packed bytes of data that unpacks to the same value; None for everything else."""
     try:
         packed: bytes = ormsgpack.packb(value, option=_ONLY_PLAIN)
     except (TypeError, ValueError):
@@ -221,6 +221,6 @@ def _shallow(value: Any) -> Any:
 
 
 def _shifted(op: dict[str, Value], path: str, by: int) -> dict[str, Value]:
-    """An operation on a part of a list, as one on the whole."""
+    """Translates an operation on a slice of a list into one on the whole list."""
     index, slash, rest = op["path"][1:].partition("/")
     return {**op, "path": f"{path}/{int(index) + by}{slash}{rest}"}

@@ -1,13 +1,13 @@
-"""Which checkpoints a thread has, and where each is stored: read once from the log, and then followed.
+"""Knows which checkpoints a thread has and where each is stored. Reads the log once, and then only what is new.
 
-The newest checkpoint is in the session's state, and needs none of this. Lists, time travel and removal do.
+Lists, time travel and removal need it. Reading the newest checkpoint does not: the session's state has it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from wakelog.adapters.langgraph.thread_data import ROOT, writes_key
+from wakelog.adapters.langgraph.thread_data import ROOT, checkpoint_key
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
@@ -36,11 +36,11 @@ class StoredCheckpoint:
 
     @property
     def key(self) -> str:
-        return writes_key(self.ns, self.id)
+        return checkpoint_key(self.ns, self.id)
 
 
 class CheckpointIndex:
-    """The checkpoints that a log tells of after an event, by namespace and id."""
+    """The checkpoints in a log after an event, by namespace and id."""
 
     def __init__(self, log: Log, after: Seq = 0) -> None:
         self._log = log
@@ -53,10 +53,10 @@ class CheckpointIndex:
             self._seq = entry.seq
             if entry.kind == "state.patched":
                 for op in entry.delta:
-                    self._take(op, entry.seq)
+                    self._read_op(op, entry.seq)
         return self
 
-    def _take(self, op: dict[str, Any], seq: Seq) -> None:
+    def _read_op(self, op: dict[str, Any], seq: Seq) -> None:
         path = op["path"]
         if op["op"] != "add" or not path.startswith(ROOT):
             return
@@ -68,14 +68,16 @@ class CheckpointIndex:
             self._writes.setdefault(tokens[3], []).append(seq)
 
     def get(self, ns: str, id: str) -> StoredCheckpoint | None:
-        return self._found.get(writes_key(ns, id))
+        return self._found.get(checkpoint_key(ns, id))
 
     def checkpoints(self, removed: dict[str, Value], ns: str | None = None) -> list[StoredCheckpoint]:
-        """Those that were not removed, newest id first."""
+        """The checkpoints that were not removed, newest id first."""
         found = [
-            each for each in self._found.values() if (ns is None or each.ns == ns) and not is_removed(each, removed)
+            stored
+            for stored in self._found.values()
+            if (ns is None or stored.ns == ns) and not is_removed(stored, removed)
         ]
-        return sorted(found, key=lambda each: each.id, reverse=True)
+        return sorted(found, key=lambda stored: stored.id, reverse=True)
 
     def writes(self, key: str) -> dict[str, Any]:
         """What tasks have written on a checkpoint, by task."""
@@ -89,10 +91,10 @@ class CheckpointIndex:
         return found
 
 
-def is_removed(each: StoredCheckpoint, removed: dict[str, Value]) -> bool:
+def is_removed(stored: StoredCheckpoint, removed: dict[str, Value]) -> bool:
     if not removed:
         return False
-    if each.seq <= removed.get("upto", 0) and each.key not in removed.get("kept", ()):
+    if stored.seq <= removed.get("upto", 0) and stored.key not in removed.get("kept", ()):
         return True
-    run = each.header.get("metadata", {}).get("run_id")
-    return type(run) is str and each.seq <= removed.get("runs", {}).get(run, 0)
+    run = stored.header.get("metadata", {}).get("run_id")
+    return type(run) is str and stored.seq <= removed.get("runs", {}).get(run, 0)

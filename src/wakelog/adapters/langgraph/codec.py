@@ -1,8 +1,8 @@
-"""A graph's values as the log stores them, and back.
+"""Converts a graph's values to their stored form and back.
 
-Plain data is stored as it is. Everything else goes through the serializer of the saver, LangGraph's own by default, and
-its bytes are stored as JSON that can be read (importers/frameworks/langgraph/values.py). A serializer of the user's
-own, such as one that encrypts, is opaque: each value, or each item of a list, is stored as the bytes it gives.
+Plain data is stored as it is. Everything else goes through the saver's serializer. The output of LangGraph's own
+serializer, the default, is stored as readable JSON (importers/frameworks/langgraph/values.py). The output of any other
+serializer, such as one that encrypts, is stored as bytes: one for each value, or for each item of a list.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ ATOMS = frozenset({str, int, bool, float, type(None)})
 _MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage, ToolMessage})
 _DEPTH_MAX = 24
 _PLAIN = frozenset({dict, list})
-_set = object.__setattr__
+_set_attribute = object.__setattr__
 _fields_of = operator.attrgetter("__dict__")
 _extra_of = operator.attrgetter("__pydantic_extra__")
 
 
 class _RefusedError(Exception):
-    """The serializer does not take a value, or would pickle it."""
+    """The serializer refuses a value, or would pickle it."""
 
 
 class ValueCodec:
@@ -49,10 +49,10 @@ class ValueCodec:
             JsonPlusSerializer.dumps_typed,
             JsonPlusSerializer.loads_typed,
         )
-        """Whether what is stored tells what it is: not with a serializer of the user's own, which may encrypt."""
+        """True if the stored form can be read as JSON: only with LangGraph's own serializer."""
 
     def stored(self, value: Any, where: str) -> Value:
-        """The stored form of a value; InvalidInputError names the place of what cannot be stored."""
+        """The stored form of a value. InvalidInputError names the place of a part that cannot be stored."""
         try:
             if self.is_readable:
                 return self._stored(value, 0)
@@ -60,11 +60,11 @@ class ValueCodec:
                 return [self._by_serializer(item) for item in value]
             return self._by_serializer(value)
         except _RefusedError as exc:
-            # Only now is the place looked for: to note it on the way would cost more than the rest.
+            # The place is searched only now: to track it all the way would cost more than the rest.
             raise InvalidInputError(
                 f"{self._culprit(value, where)} cannot be stored: {exc}",
                 kind="not-a-value",
-                hint="keep it out of the state (in an UntrackedValue channel), or store what it is made of",
+                hint="keep it out of the state (in an UntrackedValue channel), or store the data it is made of",
             ) from exc.__cause__
 
     def _stored(self, value: Any, depth: int) -> Value:
@@ -79,7 +79,7 @@ class ValueCodec:
             return float_form(value)
         if depth < _DEPTH_MAX:
             if kind is list:
-                # Most items are short texts, which need no call of their own.
+                # Most items are short texts: handle them without a call.
                 return [
                     item if type(item) is str and item.isascii() else self._stored(item, depth + 1) for item in value
                 ]
@@ -98,7 +98,7 @@ class ValueCodec:
         except Exception as exc:
             raise _RefusedError(f"{type(exc).__name__}: {exc}") from exc
         if kind == "pickle":
-            raise _RefusedError("only pickle could, and nothing is pickled here")
+            raise _RefusedError("it would have to be pickled, and wakelog never pickles")
         if not self.is_readable:
             return typed(kind, data)
         if kind == "null":
@@ -108,7 +108,7 @@ class ValueCodec:
         return {"$bytes": base64.b64encode(data).decode()} if kind == "bytes" else typed(kind, data)
 
     def _culprit(self, value: Any, where: str) -> str:
-        """The place of the first thing inside a value that the serializer refuses."""
+        """The place of the first part of a value that the serializer refuses."""
         inside: list[tuple[str, Any]] = []
         if isinstance(value, dict):
             inside = [(f"{where}.{key}", item) for key, item in value.items()]
@@ -128,23 +128,23 @@ class ValueCodec:
         return f"{where} ({type(value).__name__})"
 
     def revived(self, value: Value) -> Any:
-        """A value of its own, from its stored form."""
+        """A new value from its stored form."""
         kind = type(value)
         if kind is list:
             return [self.revived(item) for item in value]
         if kind is not dict:
             return value
         tag = tag_of(value)
-        return self._special(tag, value) if tag else {key: self.revived(item) for key, item in value.items()}
+        return self._revive_tagged(tag, value) if tag else {key: self.revived(item) for key, item in value.items()}
 
-    def _special(self, tag: str, value: dict[str, Value]) -> Any:
-        told = value[tag]
+    def _revive_tagged(self, tag: str, value: dict[str, Value]) -> Any:
+        content = value[tag]
         if tag == "$typed":
-            return self._serde.loads_typed((told[0], base64.b64decode(told[1])))
+            return self._serde.loads_typed((content[0], base64.b64decode(content[1])))
         if tag == "$bytes":
-            return base64.b64decode(told)
+            return base64.b64decode(content)
         if tag in ("$int", "$float"):
-            return int(told) if tag == "$int" else float(told)
+            return int(content) if tag == "$int" else float(content)
         if not self.is_readable:
             raise InvalidInputError(
                 "this thread was written with LangGraph's own serializer, and cannot be read with another",
@@ -154,8 +154,8 @@ class ValueCodec:
         return self._serde.loads_typed(("msgpack", to_msgpack(value)))
 
     def copied(self, value: Any) -> Any:
-        """A value of its own, as it would come back from the log. Plain data and messages are copied here; what else
-        there is makes the whole way."""
+        """A deep copy of a value, as it would come back from the log. Plain data and messages are copied directly;
+        everything else is stored and revived."""
         kind = type(value)
         if kind in ATOMS:
             return value
@@ -168,13 +168,13 @@ class ValueCodec:
         return self.revived(self.stored(value, "a value"))
 
     def _copied_message(self, message: BaseMessage) -> BaseMessage:
-        # What Pydantic's own copy does, but for what is inside: it would be shared.
+        # Like Pydantic's own copy, but deep.
         fresh = object.__new__(type(message))
-        _set(fresh, "__dict__", self._copied_fields(message.__dict__))
+        _set_attribute(fresh, "__dict__", self._copied_fields(message.__dict__))
         extra = message.__pydantic_extra__
-        _set(fresh, "__pydantic_extra__", None if extra is None else self._copied_fields(extra))
-        _set(fresh, "__pydantic_fields_set__", set(message.__pydantic_fields_set__))
-        _set(fresh, "__pydantic_private__", None)
+        _set_attribute(fresh, "__pydantic_extra__", None if extra is None else self._copied_fields(extra))
+        _set_attribute(fresh, "__pydantic_fields_set__", set(message.__pydantic_fields_set__))
+        _set_attribute(fresh, "__pydantic_private__", None)
         return fresh
 
     def _copied_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
@@ -185,20 +185,20 @@ class ValueCodec:
 
     @staticmethod
     def fields_of(items: list[Any]) -> list[dict[str, Any]] | None:
-        """The fields of messages, to compare many at once; None where one of them is something else."""
+        """The fields of messages, to compare many at once. None if an item is not a message."""
         if not _MESSAGES.issuperset(map(type, items)) or any(map(_extra_of, items)):
             return None
         return list(map(_fields_of, items))
 
     def is_same(self, value: Any, copy: Any) -> bool:
-        """Whether a value is still what its copy was made from. For what cannot be compared cheaply: no."""
+        """True if a value still equals its copy. False if they cannot be compared cheaply."""
         kind = type(value)
         if kind in ATOMS:
             return value is copy or (type(copy) is kind and bool(value == copy))
         if kind is list or kind is dict:
             try:
                 return bool(value == copy)
-            except Exception:  # what is inside may refuse to be compared
+            except Exception:  # an item may refuse to be compared
                 return False
         if kind in _MESSAGES:
             return (

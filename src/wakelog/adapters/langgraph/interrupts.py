@@ -1,4 +1,4 @@
-"""Interrupts, by which a task asks a person: as LangGraph has them, and in their stored form."""
+"""Reads interrupts, by which a task asks a person: LangGraph's own objects, and their stored form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _NO_TASK = "00000000-0000-0000-0000-000000000000"
 
 
 def interrupts_in(value: Any) -> list[Any]:
-    """The interrupts among what a task wrote."""
+    """The interrupts in a value that a task wrote."""
     found = value if isinstance(value, list | tuple) else [value]
     return [each for each in found if hasattr(each, "value") and hasattr(each, "id")]
 
 
-def asked_by(entries: dict[str, Any], task: str) -> list[str]:
-    """The interrupts that a task has written, by id; none for what is meant for the thread as a whole."""
+def interrupt_ids(entries: dict[str, Any], task: str) -> list[str]:
+    """The ids of the interrupts that a task has written. None for writes to the thread as a whole."""
     if task == _NO_TASK:
         return []
     found = [value for channel, value in entries.values() if channel == INTERRUPT]
@@ -26,7 +26,7 @@ def asked_by(entries: dict[str, Any], task: str) -> list[str]:
 
 
 def _ids_in(value: Value) -> list[str]:
-    """The ids of stored interrupts: extensions that hold a class and its fields."""
+    """The ids of stored interrupts. Each is a msgpack extension: a class and its fields."""
     if type(value) is list:
         return [id for item in value for id in _ids_in(item)]
     inside = value.get("value") if type(value) is dict else None

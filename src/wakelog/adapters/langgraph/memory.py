@@ -1,15 +1,14 @@
 """`WakelogStore`: LangGraph's long-term store, whose items are the facts of one session.
 
-An item is a fact: its key is the namespace and the key, its value the item's. So the log tells who remembered what and
-when, and an item that was changed has a history. Questions are answered by LangGraph's own store in memory, which
-follows the log; so filters and, with `index`, search by meaning are just as there. An item that has a time to live
-carries the moment it ends. It is retracted by a sweep, and refreshed, where that is wanted, when it is read.
+An item is a fact. The fact's key is the item's namespace and key, its value the item's value. So the log has the
+history of every item. Reads are answered by LangGraph's own InMemoryStore, a mirror that follows the log: filters and,
+with `index`, semantic search work the same as there. An item with a time to live carries the moment at which it
+expires. A sweep retracts it, and a read can refresh it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +22,7 @@ from langgraph.store.base.embed import EmbeddingsLambda
 from langgraph.store.memory import InMemoryStore
 
 from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
@@ -31,37 +31,34 @@ from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
 from wakelog.session import Session
 from wakelog.state.patch import escape, tokens_of
-from wakelog.store import Store
-from wakelog.store import open as open_store
 
-Place = tuple[tuple[str, ...], str]
-_FOLLOWED = frozenset({"fact.recorded", "fact.retracted"})
-_MOVES = frozenset({"history.rewound", "history.adopted", "payload.erased"})
+ItemKey = tuple[tuple[str, ...], str]
+_FACT_KINDS = frozenset({"fact.recorded", "fact.retracted"})
+_RELOAD_KINDS = frozenset({"history.rewound", "history.adopted", "payload.erased"})
 _MINUTE_US = 60_000_000
-_LITTLE_US = 1_000_000
-"""A life that would be so little longer is left as it is: reading in a loop is not worth an event each time."""
+_MIN_REFRESH_US = 1_000_000
+"""A read refreshes an item only if that adds at least this much: reading in a loop must not append events."""
 
 
-class WakelogStore(BaseStore):
+class WakelogStore(StoreUser, BaseStore):
     """A store of items as facts: `graph.compile(store=WakelogStore("path"))`.
 
-    `store` is what `WakelogSaver` takes. `session` names the session that has the items. `index` is LangGraph's own
-    setting for search by meaning; the vectors are made anew in each process. `ttl` is its setting for how long items
-    live: with a `sweep_interval_minutes`, whoever uses the store sweeps it so often.
+    `store` is the same as for `WakelogSaver`. `session` names the session that holds the items. `index` is LangGraph's
+    setting for semantic search; each process computes the vectors again. `ttl` is LangGraph's setting for how long
+    items live; with `sweep_interval_minutes`, a use of the store sweeps it when the interval is over.
     """
 
     supports_ttl = True
 
     def __init__(
         self,
-        store: Store | str | os.PathLike[str] | None = None,
+        store: Place = None,
         *,
         session: str = "langgraph-memory",
         index: Any = None,
         ttl: TTLConfig | None = None,
     ) -> None:
-        self._is_own = not isinstance(store, Store)
-        self.store: Store = store if isinstance(store, Store) else open_store(store)
+        super().__init__(store)
         self._name = session
         self._index = {**index, "embed": _Embedder(ensure_embeddings(index.get("embed")))} if index else None
         self.ttl_config = ttl
@@ -69,49 +66,38 @@ class WakelogStore(BaseStore):
         self._lock = threading.RLock()
         self._session: Session[Any] | None = None
         self._mirror = InMemoryStore(index=self._index)
-        self._lives: dict[Place, tuple[int, float]] = {}
-        """Of items that end: when, and how many minutes they live after they were last used."""
+        self._expiry: dict[ItemKey, tuple[int, float]] = {}
+        """When an item expires, and how many minutes it lives after its last use."""
         self._seq: Seq = 0
         self._swept_at = self.store.clock()
 
-    def close(self) -> None:
-        """Closes the store, where it was opened here."""
-        if self._is_own:
-            self.store.close()
-
-    def __enter__(self) -> WakelogStore:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
     @property
     def session(self) -> Session[Any]:
-        """The session that has the items."""
+        """The session that holds the items."""
         if self._session is None:
             self._session = self.store.session(self._name, agent="langgraph", labels={"agent": "langgraph"})
         return self._session
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
-        """Answers and does several things. Questions are answered before anything is changed."""
-        given = list(ops)
+        """Runs several operations. All reads are answered before anything is changed."""
+        ops = list(ops)
         with self._lock:
             self._sweep_if_due()
             self._follow()
-            asked = [op for op in given if not isinstance(op, PutOp)]
-            answers = [self._own(answer, op) for op, answer in zip(asked, self._mirror.batch(asked), strict=True)]
-            puts = {(tuple(op.namespace), op.key): op for op in given if isinstance(op, PutOp)}
-            read = {place for op, answer in zip(asked, answers, strict=True) for place in _refreshed(op, answer)}
-            if puts or not read.isdisjoint(self._lives):
-                retry_on_moved_head(self.session.id, "to remember in", lambda: self._put(puts, read))
+            reads = [op for op in ops if not isinstance(op, PutOp)]
+            answers = [self._detached(answer, op) for op, answer in zip(reads, self._mirror.batch(reads), strict=True)]
+            puts = {(tuple(op.namespace), op.key): op for op in ops if isinstance(op, PutOp)}
+            used = {item for op, answer in zip(reads, answers, strict=True) for item in _items_to_refresh(op, answer)}
+            if puts or not used.isdisjoint(self._expiry):
+                retry_on_moved_head(self.session.id, "to remember in", lambda: self._store(puts, used))
             rest = iter(answers)
-            return [None if isinstance(op, PutOp) else next(rest) for op in given]
+            return [None if isinstance(op, PutOp) else next(rest) for op in ops]
 
     async def abatch(self, ops: Iterable[Any]) -> list[Any]:
         return await in_thread(self.batch, list(ops))
 
-    def _own(self, answer: Any, op: Any) -> Any:
-        """An answer that whoever asked may change."""
+    def _detached(self, answer: Any, op: Any) -> Any:
+        """A copy of an answer, which the caller may change."""
         if isinstance(op, GetOp):
             return None if answer is None else self._copied(answer)
         if isinstance(answer, list) and answer and isinstance(answer[0], SearchItem):
@@ -129,10 +115,10 @@ class WakelogStore(BaseStore):
             **more,
         )
 
-    # Items that end
+    # Expiry
 
     def sweep_ttl(self) -> int:
-        """Retracts the items whose time is over; the number of them."""
+        """Retracts the expired items; returns how many."""
         with self._lock:
             return retry_on_moved_head(self.session.id, "to sweep", self._sweep)
 
@@ -144,93 +130,98 @@ class WakelogStore(BaseStore):
     def _sweep(self) -> int:
         self._follow()
         now = self._swept_at = self.store.clock()
-        over = [place for place, (ends, _) in self._lives.items() if ends <= now]
-        if over:
-            drafts = [EventDraft(ev.FactRetracted(key=_key(*place)), actor="runtime") for place in over]
+        expired = [item for item, (ends, _) in self._expiry.items() if ends <= now]
+        if expired:
+            drafts = [EventDraft(ev.FactRetracted(key=_fact_key(*item)), actor="runtime") for item in expired]
             self.session.log.append(*drafts, expect=self._seq)
             self._follow()
-        return len(over)
+        return len(expired)
 
-    def _hide_ended(self) -> None:
-        """Takes what is over, and not swept yet, out of the answers, if that is wanted."""
-        if (self.ttl_config or {}).get("omit_expired") and self._lives:
+    def _hide_expired(self) -> None:
+        """With `omit_expired`, hides items that have expired but are not swept yet."""
+        if (self.ttl_config or {}).get("omit_expired") and self._expiry:
             now = self.store.clock()
-            self._mirror.batch([PutOp(*place, None) for place, (ends, _) in self._lives.items() if ends <= now])
+            self._mirror.batch([PutOp(*item, None) for item, (ends, _) in self._expiry.items() if ends <= now])
 
     # Following the log
 
     def _follow(self) -> None:
+        """Brings the mirror up to date."""
         log = self.session.log
-        if log.head().seq != self._seq and not self._followed():
-            self._mirror, self._lives = InMemoryStore(index=self._index), {}
+        if log.head().seq != self._seq and not self._read_new():
+            self._mirror, self._expiry = InMemoryStore(index=self._index), {}
             seq, state = log.now()
-            self._mirrored({key: fact.get("value") for key, fact in state["facts"].items()})
+            self._mirror_facts({key: fact.get("value") for key, fact in state["facts"].items()})
             self._seq = seq
-        self._hide_ended()
+        self._hide_expired()
 
-    def _followed(self) -> bool:
-        """Reads what is new; False where all has to be read again."""
+    def _read_new(self) -> bool:
+        """Mirrors the new events. False if the facts have to be loaded again."""
         if not self._seq:
             return False
         new: dict[str, Value] = {}
         last = self._seq
         for entry in self.session.log.entries(after=last):
-            if entry.kind in _MOVES:
+            if entry.kind in _RELOAD_KINDS:
                 return False
-            if entry.kind in _FOLLOWED:
+            if entry.kind in _FACT_KINDS:
                 new[entry.body["key"]] = entry.body.get("value")
             last = entry.seq
-        self._mirrored(new)
+        self._mirror_facts(new)
         self._seq = last
         return True
 
-    def _mirrored(self, facts: dict[str, Value]) -> None:
-        """Puts facts where they are asked for. What somebody else recorded here is no item, and left out."""
-        found = {place: stored for key, stored in facts.items() if (place := _place(key)) is not None}
+    def _mirror_facts(self, facts: dict[str, Value]) -> None:
+        """Puts facts into the mirror, except those that are no items because something else recorded them."""
+        items = {item: stored for key, stored in facts.items() if (item := _item_key(key)) is not None}
         ops = []
-        for place, stored in found.items():
-            self._lives.pop(place, None)
+        for item, stored in items.items():
+            self._expiry.pop(item, None)
             value = None
             if type(stored) is dict and "value" in stored:
                 value = self._codec.revived(stored["value"])
                 if "ends" in stored:
-                    self._lives[place] = stored["ends"], float(stored["minutes"])
-            ops.append(PutOp(*place, value, stored.get("index") if value is not None else None))
+                    self._expiry[item] = stored["ends"], float(stored["minutes"])
+            ops.append(PutOp(*item, value, stored.get("index") if value is not None else None))
         self._mirror.batch(ops)
-        for place, stored in found.items():
-            item = self._mirror.get(*place)
-            if item is not None:
-                item.created_at, item.updated_at = _moment(stored.get("created")), _moment(stored.get("updated"))
+        for item, stored in items.items():
+            mirrored = self._mirror.get(*item)
+            if mirrored is not None:
+                mirrored.created_at = _moment(stored.get("created"))
+                mirrored.updated_at = _moment(stored.get("updated"))
 
-    def _put(self, puts: dict[Place, PutOp], read: set[Place]) -> None:
+    # Writing
+
+    def _store(self, puts: dict[ItemKey, PutOp], used: set[ItemKey]) -> None:
+        """Appends the changes, and refreshes the items that were used."""
         self._follow()
         now = self.store.clock()
-        drafts = [draft for place, op in puts.items() if (draft := self._changed(place, op, now)) is not None]
+        drafts = [draft for item, op in puts.items() if (draft := self._fact_draft(item, op, now)) is not None]
         facts = self.session.state().facts
-        for place in read & self._lives.keys() - puts.keys():
-            ends, minutes = self._lives[place]
-            later, fact = now + int(minutes * _MINUTE_US), facts.get(_key(*place))
-            if later - ends >= _LITTLE_US and fact is not None:
-                drafts.append(EventDraft(ev.FactRecorded(key=_key(*place), value={**fact.value, "ends": later})))
+        for item in used & self._expiry.keys() - puts.keys():
+            ends, minutes = self._expiry[item]
+            later, fact = now + int(minutes * _MINUTE_US), facts.get(_fact_key(*item))
+            if later - ends >= _MIN_REFRESH_US and fact is not None:
+                drafts.append(EventDraft(ev.FactRecorded(key=_fact_key(*item), value={**fact.value, "ends": later})))
         if drafts:
             self.session.log.append(*drafts, expect=self._seq)
             self._follow()
 
-    def _changed(self, place: Place, op: PutOp, now: int) -> EventDraft | None:
-        there, named = self._mirror.get(*place), _key(*place)
+    def _fact_draft(self, item: ItemKey, op: PutOp, now: int) -> EventDraft | None:
+        before, key = self._mirror.get(*item), _fact_key(*item)
         if op.value is None:
-            return EventDraft(ev.FactRetracted(key=named)) if there is not None else None
-        created = now if there is None else int(there.created_at.timestamp() * 1e6)
-        fact = {"value": self._codec.stored(op.value, f"item {named}"), "created": created, "updated": now}
+            return EventDraft(ev.FactRetracted(key=key)) if before is not None else None
+        created = now if before is None else int(before.created_at.timestamp() * 1e6)
+        fact = {"value": self._codec.stored(op.value, f"item {key}"), "created": created, "updated": now}
         if op.index is not None:
             fact["index"] = op.index
         if op.ttl is not None:
             fact |= {"ends": now + int(op.ttl * _MINUTE_US), "minutes": op.ttl}
-        return EventDraft(ev.FactRecorded(key=named, value=fact))
+        return EventDraft(ev.FactRecorded(key=key, value=fact))
 
 
 class _Embedder(Embeddings):
-    """An embedding model that answers here, also one that is a coroutine."""
+    """Makes an embedding model synchronous, also one that is a coroutine."""
 
     def __init__(self, inner: Embeddings) -> None:
         self._inner = inner
@@ -239,8 +230,8 @@ class _Embedder(Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         vectors: list[list[float]]
         if self._is_async:
-            with ThreadPoolExecutor(1) as apart:  # this thread may be running a loop
-                vectors = apart.submit(lambda: asyncio.run(self._inner.aembed_documents(texts))).result()
+            with ThreadPoolExecutor(1) as executor:  # this thread may be running a loop
+                vectors = executor.submit(lambda: asyncio.run(self._inner.aembed_documents(texts))).result()
         else:
             vectors = self._inner.embed_documents(texts)
         return vectors
@@ -250,18 +241,18 @@ class _Embedder(Embeddings):
         return vector
 
 
-def _refreshed(op: Any, answer: Any) -> list[Place]:
-    """The items in an answer that live longer for having been read."""
+def _items_to_refresh(op: Any, answer: Any) -> list[ItemKey]:
+    """The items in an answer whose time to live starts again because they were read."""
     if not isinstance(op, GetOp | SearchOp) or not op.refresh_ttl or not answer:
         return []
     return [(tuple(item.namespace), item.key) for item in (answer if isinstance(answer, list) else [answer])]
 
 
-def _key(namespace: tuple[str, ...], key: str) -> str:
+def _fact_key(namespace: tuple[str, ...], key: str) -> str:
     return "".join(f"/{escape(label)}" for label in (*namespace, key))
 
 
-def _place(key: str) -> Place | None:
+def _item_key(key: str) -> ItemKey | None:
     if key[:1] != "/":
         return None
     tokens = tokens_of(key)

@@ -1,6 +1,6 @@
 """`WakelogSaver`: LangGraph's checkpointer over a wakelog store.
 
-A thread is a session of the same name. Every method is the framework's own; thread_log.py does the work.
+A thread is a session of the same name. The methods are the framework's; thread_log.py does the work.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import functools
 import hashlib
 import heapq
 import itertools
-import os
 import re
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -29,46 +28,42 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from wakelog.adapters.langgraph.codec import ValueCodec
 from wakelog.adapters.langgraph.thread_log import ThreadLog
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model.names import is_name
 from wakelog.runtime.bridge import in_thread
 from wakelog.session import Session
-from wakelog.store import Store
-from wakelog.store import open as open_store
 
 T = TypeVar("T")
 AGENT = "langgraph"
 _THREADS_MAX = 256
 _EMPTY_MAX = 4096
-_MAPPED = re.compile(r"langgraph-.*-[0-9a-f]{8}")
+_DERIVED_NAME = re.compile(r"langgraph-.*-[0-9a-f]{8}")
 _PAGE = 16
 _RUN = "__pregel_runtime"
-"""What the config has when a graph runs, and nobody calls the saver by hand."""
+"""In the config if a running graph calls the saver; missing if somebody calls it directly."""
 
 
 def session_name(thread: str) -> str:
-    """The name of a thread's session: its id, unless that cannot name a session."""
-    if is_name(thread) and not _MAPPED.fullmatch(thread):
+    """The name of a thread's session: the thread's id, or a name derived from it if the id is not a valid name."""
+    if is_name(thread) and not _DERIVED_NAME.fullmatch(thread):
         return thread
     slug = re.sub(r"[^A-Za-z0-9]+", "-", thread).strip("-").lower()[:48] or "thread"
     return f"langgraph-{slug}-{hashlib.sha256(thread.encode('utf-8', 'replace')).hexdigest()[:8]}"
 
 
-class WakelogSaver(BaseCheckpointSaver):
+class WakelogSaver(StoreUser, BaseCheckpointSaver):
     """A checkpointer that stores threads as sessions: `graph.compile(checkpointer=WakelogSaver("path"))`.
 
-    `store` is a store, or what `wakelog.open` takes: a path, a `postgresql://` or `http://` address, or nothing for the
-    store of this folder. A store that the saver opened itself is closed by `close`, or by a `with`.
+    `store` is an open store, or an argument of `wakelog.open`: a path, a `postgresql://` or `http://` address, or
+    nothing for the store of this folder. A store that the saver opened is closed by `close`, or by a `with`.
     """
 
-    def __init__(
-        self, store: Store | str | os.PathLike[str] | None = None, *, serde: SerializerProtocol | None = None
-    ) -> None:
-        self._is_own = not isinstance(store, Store)
-        self.store: Store = store if isinstance(store, Store) else open_store(store)
+    def __init__(self, store: Place = None, *, serde: SerializerProtocol | None = None) -> None:
+        StoreUser.__init__(self, store)
         self._lock = threading.Lock()
-        super().__init__(serde=serde or JsonPlusSerializer())
+        BaseCheckpointSaver.__init__(self, serde=serde or JsonPlusSerializer())
 
     @property
     def serde(self) -> SerializerProtocol:
@@ -76,23 +71,12 @@ class WakelogSaver(BaseCheckpointSaver):
 
     @serde.setter
     def serde(self, serde: SerializerProtocol) -> None:
-        # A clone with another serializer has copies of values of its own.
+        # LangGraph clones a saver to change its serializer. The clone needs its own copies of values.
         self._codec_serde = serde
         self._codec = ValueCodec(serde)
         self._costs = ReplyCosts(self.store)
         self._threads: dict[str, ThreadLog] = {}
         self._empty: dict[str, int] = {}
-
-    def close(self) -> None:
-        """Closes the store, where the saver opened it."""
-        if self._is_own:
-            self.store.close()
-
-    def __enter__(self) -> WakelogSaver:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     async def __aenter__(self) -> WakelogSaver:
         return self
@@ -101,7 +85,7 @@ class WakelogSaver(BaseCheckpointSaver):
         await in_thread(self.close)
 
     def session(self, thread_id: str) -> Session[Any]:
-        """The session of a thread, which must be there."""
+        """The session of a thread. NotFoundError if there is none."""
         return self.store.resume(session_name(str(thread_id)))
 
     # Threads
@@ -115,15 +99,15 @@ class WakelogSaver(BaseCheckpointSaver):
                     return None
                 session = self.store.session(name, agent=AGENT, labels={"agent": AGENT, "thread": thread})
                 found = ThreadLog(thread, session, self._codec, self._costs)
-                found.begun_empty(self._empty.pop(thread, 0))
+                found.note_runs_before_start(self._empty.pop(thread, 0))
             self._threads[thread] = found
             if len(self._threads) > _THREADS_MAX:
-                idle = (name for name, each in self._threads.items() if not each.is_busy)
+                idle = (name for name, other in self._threads.items() if not other.is_busy)
                 self._threads.pop(next(idle, ""), None)
             return found
 
     def _note_empty(self, thread: str) -> None:
-        """A run begins on a thread that has no session yet."""
+        """Counts a run that starts on a thread without a session."""
         with self._lock:
             if thread not in self._threads:
                 self._empty[thread] = self._empty.pop(thread, 0) + 1
@@ -135,7 +119,7 @@ class WakelogSaver(BaseCheckpointSaver):
             self._threads.pop(thread, None)
 
     def _on(self, thread: str, work: Callable[[ThreadLog], T], *, create: bool = False) -> T | None:
-        """Works on a thread; on a new one where somebody else deleted it. None where there is none."""
+        """Runs `work` on a thread, again if somebody else deleted its session meanwhile. None if there is no thread."""
         while (found := self._thread(thread, create=create)) is not None:
             try:
                 return work(found)
@@ -146,7 +130,6 @@ class WakelogSaver(BaseCheckpointSaver):
         return None
 
     def _thread_ids(self) -> Iterator[str]:
-        """The threads in the store."""
         for head in self.store.sessions():
             labels = self.store.resume(head.session).log.part("labels")
             if labels.get("agent") == AGENT and "thread" in labels:
@@ -182,7 +165,7 @@ class WakelogSaver(BaseCheckpointSaver):
         until = (before or {}).get("configurable", {}).get("checkpoint_id") or ""
         work = functools.partial(ThreadLog.history, ns=ns, id=id, before=until, matches=matches, limit=limit)
         found = [self._on(thread, work) or iter(()) for thread in threads]
-        newest_first = heapq.merge(*found, key=lambda each: each.checkpoint["id"], reverse=True)
+        newest_first = heapq.merge(*found, key=lambda item: item.checkpoint["id"], reverse=True)
         yield from itertools.islice(newest_first, limit)
 
     def get_delta_channel_history(self, *, config: RunnableConfig, channels: Sequence[str]) -> Mapping[str, Any]:
@@ -200,15 +183,15 @@ class WakelogSaver(BaseCheckpointSaver):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
-        """Stores a checkpoint: what differs from the one before it."""
+        """Stores a checkpoint, as its difference to the one before."""
         thread, ns, parent = _place(config)
-        told = get_checkpoint_metadata(config, metadata)
+        full = get_checkpoint_metadata(config, metadata)
         is_run = _RUN in config["configurable"]
         self._on(
-            thread, lambda found: found.put(ns, parent, checkpoint, told, new_versions, is_run=is_run), create=True
+            thread, lambda found: found.put(ns, parent, checkpoint, full, new_versions, is_run=is_run), create=True
         )
-        given = config["configurable"]["thread_id"]
-        return {"configurable": {"thread_id": given, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
+        thread_id = config["configurable"]["thread_id"]
+        return {"configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}}
 
     def put_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
@@ -220,56 +203,52 @@ class WakelogSaver(BaseCheckpointSaver):
     # Removing and copying
 
     def delete_thread(self, thread_id: str) -> None:
-        """Deletes a thread, and its session with it."""
+        """Deletes a thread and its session."""
         thread = str(thread_id)
         self._on(thread, lambda found: self.store.delete(found.session))
         self._forget(thread)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Removes the checkpoints of some runs. Later ones are whole without them; the log keeps what they rest on."""
+        """Removes the checkpoints of some runs. Later checkpoints stay complete: the log keeps what they build on."""
         if run_ids:
             for thread in [*self._thread_ids()]:
                 self._on(thread, lambda found: found.remove_runs(run_ids))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        """Copies a thread: a fork of its session, which costs the same whatever its length."""
+        """Copies a thread by forking its session, so the cost does not depend on its length."""
         source, target = str(source_thread_id), str(target_thread_id)
         found = self._thread(source)
         if found is None:
             return
         if self.store.is_open(session_name(target)):
-            self._replay(source, target)
+            for copy in reversed([*self.list({"configurable": {"thread_id": source}})]):
+                self.put_copy(target, copy)
             return
         fork = found.session.fork(name=session_name(target), why=f"copied from thread {source}")
         fork.label({"thread": target})
 
-    def _replay(self, source: str, target: str) -> None:
-        """Copies into a thread that is there already."""
-        for each in reversed([*self.list({"configurable": {"thread_id": source}})]):
-            self.put_copy(target, each)
-
     def copy_from(self, other: BaseCheckpointSaver) -> int:
-        """Copies the threads of another checkpointer, so that graphs go on here; the number of checkpoints. What was
-        copied before is not copied again, and a thread that has gone on here is left as it is."""
+        """Copies the threads of another checkpointer, so that their graphs can continue here; returns the number of
+        checkpoints. Checkpoints copied before are skipped, and so is a thread that was continued here."""
         from wakelog.adapters.langgraph.thread_copy import copy_threads
 
         return sum(copied.checkpoints for copied in copy_threads(self, other))
 
     def put_copy(self, thread: str, copy: CheckpointTuple) -> None:
-        """Stores a checkpoint of another thread or checkpointer, with what its tasks wrote."""
+        """Stores a checkpoint of another thread or checkpointer, with its task writes."""
         ns = copy.config["configurable"].get("checkpoint_ns", "")
         parent = copy.parent_config["configurable"].get("checkpoint_id", "") if copy.parent_config else ""
         self._on(thread, lambda found: found.put_copy(ns, parent, copy), create=True)
 
     def has_checkpoint(self, thread: str, ns: str, id: str) -> bool:
-        """Whether a checkpoint is stored, whether or not it was removed since."""
+        """True if a checkpoint was ever stored, even if it was removed since."""
         return bool(self._on(thread, lambda found: found.has(ns, id)))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Removes checkpoints: all but the newest of each namespace, or with `delete` the threads."""
         if strategy not in ("keep_latest", "delete"):
             raise InvalidInputError(
-                f"{strategy!r} is not a way to prune", kind="bad-strategy", hint="keep_latest, or delete"
+                f"{strategy!r} is not a strategy for pruning", kind="bad-strategy", hint="use keep_latest or delete"
             )
         for thread in map(str, thread_ids):
             if strategy == "delete":
@@ -291,9 +270,9 @@ class WakelogSaver(BaseCheckpointSaver):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while some := await in_thread(_some_of, found):
-            for each in some:
-                yield each
+        while page := await in_thread(lambda: list(itertools.islice(found, _PAGE))):
+            for checkpoint in page:
+                yield checkpoint
 
     async def aput(
         self,
@@ -325,7 +304,7 @@ class WakelogSaver(BaseCheckpointSaver):
         return await in_thread(self.get_delta_channel_history, config=config, channels=channels)
 
     def get_next_version(self, current: Any, channel: None) -> Any:
-        """The next version of a channel: a number, or a text where the thread came from a saver that has those."""
+        """The next version of a channel: a number, or a text if the thread was copied from a saver that uses texts."""
         if isinstance(current, str):
             number, _, rest = current.partition(".")
             return f"{int(number) + 1:0{len(number)}}.{rest}"
@@ -333,10 +312,6 @@ class WakelogSaver(BaseCheckpointSaver):
 
 
 def _place(config: RunnableConfig) -> tuple[str, str, str]:
-    """Thread, namespace and checkpoint that a config names."""
+    """The thread, namespace and checkpoint that a config names."""
     conf = config["configurable"]
     return str(conf["thread_id"]), conf.get("checkpoint_ns") or "", conf.get("checkpoint_id") or ""
-
-
-def _some_of(found: Iterator[CheckpointTuple]) -> list[CheckpointTuple]:
-    return [each for _, each in zip(range(_PAGE), found, strict=False)]

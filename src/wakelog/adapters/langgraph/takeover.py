@@ -1,6 +1,6 @@
-"""What `wakelog import` does with a database of LangGraph's checkpointers, where LangGraph is installed.
+"""How `wakelog import` takes over a database of LangGraph's checkpointers, if LangGraph is installed.
 
-LangGraph's own checkpointer reads the database, and the threads are copied. An SQLite file is copied first, because its
+LangGraph's own checkpointer reads the database, and the threads are copied. An SQLite file is copied first, because the
 checkpointer would change it.
 """
 
@@ -22,7 +22,7 @@ _PLACES = "SELECT thread_id, checkpoint_ns, checkpoint_id FROM checkpoints ORDER
 
 
 def recognises(url: str) -> bool:
-    """Whether a PostgreSQL database holds checkpoints."""
+    """True if a PostgreSQL database holds checkpoints."""
     with _connected(url) as db:
         found = db.execute(
             "SELECT to_regclass('checkpoints') IS NOT NULL AND to_regclass('checkpoint_blobs') IS NOT NULL"
@@ -38,19 +38,19 @@ def take_over(store: Store, place: str, *, again: bool = False) -> ImportReport:
     gone_on: list[str] = []
     with _opened(place) as (source, places):
         chosen = []
-        for each in places:
-            name = session_name(each.thread)
-            if again or store.is_open(name) or not was_deleted(store.engine, AGENT, each.thread):
-                chosen.append(each)
+        for found in places:
+            name = session_name(found.thread)
+            if again or store.is_open(name) or not was_deleted(store.engine, AGENT, found.thread):
+                chosen.append(found)
             else:
                 deleted[name] = None
-        before = {thread: _extent(store, thread) for thread in {each.thread for each in chosen}}
+        before = {thread: _size(store, thread) for thread in {found.thread for found in chosen}}
         for copied in copy_threads(saver, source, chosen):
             name = session_name(copied.thread)
             if copied.has_gone_on:
                 gone_on.append(name)
             events, turns = before[copied.thread]
-            events_now, turns_now = _extent(store, copied.thread)
+            events_now, turns_now = _size(store, copied.thread)
             session = store.resume(name)
             if not session.log.part("labels").get("origin"):
                 session.label({"origin": copied.thread})
@@ -59,7 +59,7 @@ def take_over(store: Store, place: str, *, again: bool = False) -> ImportReport:
     return ImportReport(place, AGENT, tuple(sessions), deleted=tuple(deleted), gone_on=tuple(gone_on))
 
 
-def _extent(store: Store, thread: str) -> tuple[int, int]:
+def _size(store: Store, thread: str) -> tuple[int, int]:
     """How many events and turns a thread has here."""
     if not store.is_open(session_name(thread)):
         return 0, 0
@@ -69,7 +69,7 @@ def _extent(store: Store, thread: str) -> tuple[int, int]:
 
 @contextmanager
 def _opened(place: str) -> Iterator[tuple[Any, list[CheckpointPlace]]]:
-    """The checkpointer of a database, and all the checkpoints it has, oldest first."""
+    """The checkpointer of a database, and where its checkpoints are, oldest first."""
     if "://" in place:
         with _connected(place) as db:
             from langgraph.checkpoint.postgres import PostgresSaver
@@ -91,7 +91,7 @@ def _opened(place: str) -> Iterator[tuple[Any, list[CheckpointPlace]]]:
 def _connected(url: str) -> Iterator[Any]:
     try:
         import psycopg
-        from langgraph.checkpoint.postgres import PostgresSaver  # noqa: F401  # else there is no use in connecting
+        from langgraph.checkpoint.postgres import PostgresSaver  # noqa: F401  # without it, connecting is useless
     except ImportError as exc:
         raise missing_reader("langgraph-checkpoint-postgres psycopg[binary]") from exc
     try:
@@ -105,7 +105,7 @@ def _connected(url: str) -> Iterator[Any]:
 
 def missing_reader(package: str) -> UnsupportedError:
     return UnsupportedError(
-        f"LangGraph reads such databases with a package of its own, which is not installed here: {package}",
+        f"LangGraph needs a package to read this database, and it is not installed: {package}",
         kind="missing-extra",
         hint=f"pip install '{package.split()[0]}'",
     )

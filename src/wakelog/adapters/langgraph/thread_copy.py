@@ -1,7 +1,7 @@
-"""Threads of another checkpointer, copied so that their graphs go on here.
+"""Copies threads of another checkpointer, so that their graphs can continue here.
 
-Checkpoints are copied oldest first, each with what its tasks wrote, in one commit under its own id. So a copy that was
-cut short goes on where it was, and a second one adds only what is new. A thread that has gone on here is left alone.
+Checkpoints are copied oldest first, each with its task writes in one commit, under its own id. So a copy that was
+interrupted can be repeated, and a repeated copy adds only what is new. A thread that was continued here is skipped.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ class CheckpointPlace(msgspec.Struct, frozen=True, gc=False):
 
 
 class ThreadCopied(msgspec.Struct, frozen=True):
-    """What was copied of a thread."""
+    """The result for one thread."""
 
     thread: str
     checkpoints: int = 0
     has_gone_on: bool = False
-    """It was used here since: then it is left as it is."""
+    """True if it was continued here, and therefore skipped."""
 
 
 def copy_threads(
     saver: WakelogSaver, source: BaseCheckpointSaver, places: Iterable[CheckpointPlace] | None = None
 ) -> Iterator[ThreadCopied]:
-    """Copies what is not here yet. `places` are the checkpoints to copy, oldest first; by default all of the source."""
+    """Copies the checkpoints in `places`, oldest first; by default all of the source. Skips those that exist here."""
     by_thread: dict[str, list[CheckpointPlace]] = {}
     for place in _places(source) if places is None else places:
         by_thread.setdefault(place.thread, []).append(place)
@@ -43,10 +43,10 @@ def copy_threads(
 
 
 def _places(source: BaseCheckpointSaver) -> list[CheckpointPlace]:
-    """All checkpoints there are. Only their places are kept: each holds a whole state."""
+    """Where all checkpoints are. The checkpoints are not kept: each holds a whole state."""
     found = []
-    for each in source.list(None):
-        at = each.config["configurable"]
+    for checkpoint in source.list(None):
+        at = checkpoint.config["configurable"]
         found.append(CheckpointPlace(str(at["thread_id"]), at.get("checkpoint_ns", ""), at["checkpoint_id"]))
     return sorted(found, key=lambda place: place.id)
 
@@ -62,8 +62,8 @@ def _copy_thread(
         if newest is not None and saver.has_checkpoint(thread, place.ns, place.id):
             continue
         at = {"thread_id": thread, "checkpoint_ns": place.ns, "checkpoint_id": place.id}
-        each = source.get_tuple({"configurable": at})
-        if each is not None:
-            saver.put_copy(thread, each)
+        copy = source.get_tuple({"configurable": at})
+        if copy is not None:
+            saver.put_copy(thread, copy)
             copied += 1
     return ThreadCopied(thread, copied)

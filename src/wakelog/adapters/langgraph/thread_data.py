@@ -1,15 +1,16 @@
-"""How a thread lies in its session's data, and the operations that lead from one checkpoint to the next.
+"""How a thread is stored in its session's data, and the operations that lead from one checkpoint to the next.
 
-    /data/<channel>                         the channels of the graph, as they are now
+    /data/<channel>                         the current channels of the graph
     /data/$langgraph/graphs/<namespace>     checkpoint   id, parent, time, metadata
-                                            versions     of the channels; `seen`, those that nodes have seen
-                                            channels     of subgraphs, and those that LangGraph keeps for itself
+                                            versions     of the channels
+                                            seen         the versions that nodes have seen
+                                            channels     of subgraphs, and LangGraph's private ones
     /data/$langgraph/writes/<checkpoint>    what tasks have written since, by task
     /data/$langgraph/removed                which checkpoints were removed
 
-A checkpoint is the state at the event that stored it. So an earlier one costs nothing but its difference, and a rewind
-of the session is a rewind of the graph. A subgraph that ran for one task leaves the data with its parent's next
-checkpoint.
+A checkpoint is the state at the event that stored it. So each one costs only its difference to the one before, and a
+rewind of the session is a rewind of the graph. A subgraph that ran for one task is removed from the data by its
+parent's next checkpoint.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ from wakelog.state.patch import Delta, escape
 
 HOME = "$langgraph"
 ROOT = f"/data/{HOME}"
-ELSEWHERE = frozenset({"channel_values", "channel_versions", "versions_seen", "id"})
-"""Fields of a checkpoint that have a place of their own."""
-OPEN_FIELDS = frozenset({"v", "ts", "updated_channels"})
-"""Fields that hold nothing of what the graph works on."""
+SEPARATE_FIELDS = frozenset({"channel_values", "channel_versions", "versions_seen", "id"})
+"""Fields of a checkpoint that are stored separately."""
+PLAIN_FIELDS = frozenset({"v", "ts", "updated_channels"})
+"""Fields without user data: they are stored in plain form, also with an encrypting serializer."""
 PLAIN = ValueCodec(JsonPlusSerializer())
 
 
@@ -46,17 +47,17 @@ def channel_path(ns: str, name: str) -> str:
     return f"{graph_path(ns)}/channels/{escape(name)}"
 
 
-def writes_key(ns: str, checkpoint: str) -> str:
+def checkpoint_key(ns: str, checkpoint: str) -> str:
     return f"{checkpoint}|{ns}" if ns else checkpoint
 
 
 def is_for_one_task(ns: str) -> bool:
-    """Whether a subgraph's namespace is that of one task: `node:task`. One that keeps its state has no task in it."""
+    """True for a subgraph that runs for one task: `node:task`. One that keeps its state has no task in its name."""
     return ":" in ns
 
 
 class GraphCopy:
-    """One graph of a thread: the checkpoint that it is at."""
+    """One graph of a thread, at its newest checkpoint."""
 
     __slots__ = ("channels", "checkpoint", "seen", "versions")
 
@@ -82,15 +83,15 @@ class GraphCopy:
 
 
 class CheckpointDraft:
-    """A checkpoint to be stored, taken apart. Its values are stored by the saver's serializer; ids, versions and
-    metadata always as they are."""
+    """The parts of a checkpoint that is to be stored. The saver's serializer is used for values only: ids, versions and
+    metadata are always stored in plain form."""
 
     def __init__(self, codec: ValueCodec, checkpoint: Any, metadata: Any, parent: str) -> None:
         _check_whole(checkpoint)
         self.id: str = checkpoint["id"]
         self.parent = parent
         self.made_at = 0
-        """When it was made, for one that comes from elsewhere."""
+        """When it was made, if it is a copy from another thread or checkpointer."""
         self.values: dict[str, Any] = checkpoint["channel_values"]
         self.versions: dict[str, Value] = PLAIN.stored(checkpoint["channel_versions"], "channel_versions")
         self.seen: dict[str, Value] = PLAIN.stored(checkpoint["versions_seen"], "versions_seen")
@@ -100,8 +101,8 @@ class CheckpointDraft:
         self.is_at_rest = self.source in ("loop", "update") and not has_next(self.values, self.updated)
         self.header: dict[str, Value] = {"id": self.id, "fields": {}}
         for name, value in checkpoint.items():
-            if name not in ELSEWHERE:
-                self.header["fields"][name] = (PLAIN if name in OPEN_FIELDS else codec).stored(value, name)
+            if name not in SEPARATE_FIELDS:
+                self.header["fields"][name] = (PLAIN if name in PLAIN_FIELDS else codec).stored(value, name)
         if parent:
             self.header["parent"] = parent
         self.header["metadata"] = PLAIN.stored(dict(metadata), "metadata")
@@ -110,7 +111,7 @@ class CheckpointDraft:
 
 
 class ThreadCopy:
-    """What a session's data says about a thread, at one event."""
+    """A thread as its session's data describes it at one event."""
 
     def __init__(self, codec: ValueCodec, seq: Seq, state: dict[str, Value]) -> None:
         data = state["data"]
@@ -130,22 +131,19 @@ class ThreadCopy:
             channels = {name: ChannelCopy(codec, value) for name, value in stored.items()}
             if "checkpoint" in graph:
                 self.graphs[ns] = GraphCopy(graph["checkpoint"], graph["versions"], graph["seen"], channels)
-        self.told: set[str] = set()
-        """Messages that the log tells of, by id."""
-        self.asked: Value = None
-        """What the turn began with."""
-        for channels in (graph["channels"] for graph in home.get("graphs", {}).values()):
-            self._know(channels)
-        self._know(_public(data))
+        self.recorded_messages: set[str] = set()
+        """The ids of messages that have an event."""
+        self.turn_input: Value = None
+        """The input that the turn started with, until its message is seen."""
+        for channels in (*(graph["channels"] for graph in home.get("graphs", {}).values()), _public(data)):
+            for value in channels.values():
+                if type(value) is list:
+                    ids = (item["id"] for item in value if type(item) is dict and type(item.get("id")) is str)
+                    self.recorded_messages.update(ids)
 
-    def _know(self, channels: dict[str, Value]) -> None:
-        for value in channels.values():
-            if type(value) is list:
-                self.told.update(i["id"] for i in value if type(i) is dict and type(i.get("id")) is str)
-
-    def moved(self, now: ThreadCopy | None = None) -> ThreadCopy:
-        """A copy that may go on, while this one stays. Turns and calls are as they are `now`: a rewind leaves them.
-        What the log tells of is shared: who fails to store on this one reads the thread again."""
+    def working_copy(self, now: ThreadCopy | None = None) -> ThreadCopy:
+        """A copy to change, while this one stays as it is. Turn and calls are taken from `now`: a rewind keeps them.
+        The recorded message ids are shared: if storing fails, the thread is read again anyway."""
         fresh = object.__new__(ThreadCopy)
         fresh.__dict__.update(self.__dict__)
         if now is not None:
@@ -153,17 +151,15 @@ class ThreadCopy:
         fresh.graphs, fresh.writes = dict(self.graphs), dict(self.writes)
         return fresh
 
-    # One checkpoint more
-
     def put(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> tuple[Delta, Delta, Delta]:
-        """Goes on to a checkpoint. The operations that lead there, in order: those that make room, those on channels,
-        and those on what LangGraph keeps for itself."""
-        room: Delta = self._opened()
+        """Moves on to a checkpoint. Returns the operations that lead there, in order: those that create missing parts,
+        those on channels, and those on the rest."""
+        new_parts: Delta = self._created_root()
         ops: Delta = []
         graph, path = self.graphs.get(ns), graph_path(ns)
         if graph is None:
             graph = GraphCopy({}, {}, {}, {})
-            room.append({"op": "add", "path": path, "value": {"versions": {}, "seen": {}, "channels": {}}})
+            new_parts.append({"op": "add", "path": path, "value": {"versions": {}, "seen": {}, "channels": {}}})
         follows = bool(graph.checkpoint) and graph.id == draft.parent
         channels, changes = self._changed_channels(ns, graph, draft, new_versions if follows else None)
         ops += _map_change(graph.versions, draft.versions, f"{path}/versions")
@@ -174,10 +170,10 @@ class ThreadCopy:
                 ops.append({"op": "add", "path": f"{path}/seen/{escape(node)}", "value": seen})
         ops.append({"op": "add", "path": f"{path}/checkpoint", "value": draft.header})
         self.graphs[ns] = GraphCopy(draft.header, draft.versions, draft.seen, channels)
-        ops += self._left(ns, draft)
-        return room, changes, ops
+        ops += self._cleanup(ns, draft)
+        return new_parts, changes, ops
 
-    def _opened(self) -> Delta:
+    def _created_root(self) -> Delta:
         if not self.is_new:
             return []
         self.is_new = False
@@ -204,29 +200,22 @@ class ThreadCopy:
             changes += ops
         return channels, changes
 
-    def _left(self, ns: str, draft: CheckpointDraft) -> Delta:
-        """What the thread is done with: writes that are in the checkpoint now, and subgraphs of tasks that ended."""
-        own = writes_key(ns, draft.id)
-        if ns:
-            gone = [writes_key(ns, draft.parent)]
-        else:
-            gone = [key for key in self.writes if key != own]
+    def _cleanup(self, ns: str, draft: CheckpointDraft) -> Delta:
+        """Removes writes that the checkpoint includes now, and subgraphs of tasks that ended."""
+        own, parent = checkpoint_key(ns, draft.id), checkpoint_key(ns, draft.parent)
         ops: Delta = []
-        for key in gone:
-            if key in self.writes:
-                del self.writes[key]
-                ops.append({"op": "remove", "path": f"{ROOT}/writes/{escape(key)}"})
+        for key in [key for key in self.writes if (key == parent if ns else key != own)]:
+            del self.writes[key]
+            ops.append({"op": "remove", "path": f"{ROOT}/writes/{escape(key)}"})
         if not ns:
             for name in [name for name in self.graphs if is_for_one_task(name)]:
                 del self.graphs[name]
                 ops.append({"op": "remove", "path": graph_path(name)})
         return ops
 
-    # Writes of tasks
-
     def put_writes(self, key: str, task: str, entry: dict[str, Value]) -> Delta:
-        """Notes what a task has written, together with what it had written before."""
-        ops = self._opened()
+        """Stores everything that a task has written so far."""
+        ops = self._created_root()
         path = f"{ROOT}/writes/{escape(key)}"
         if key not in self.writes:
             ops.append({"op": "add", "path": path, "value": {}})
@@ -241,7 +230,7 @@ class ThreadCopy:
 
 
 def _check_whole(checkpoint: Any) -> None:
-    """InvalidInputError that names what a checkpoint lacks."""
+    """InvalidInputError if a field is missing; the message names it."""
     if not isinstance(checkpoint, dict) or type(checkpoint.get("id")) is not str:
         named, missing = "what was given as a checkpoint", ["id"]
     else:
@@ -257,7 +246,7 @@ def _check_whole(checkpoint: Any) -> None:
 
 
 def added_items(changes: Delta) -> list[Value]:
-    """The items that operations on channels add to lists; all of a list that is new."""
+    """The items that operations on channels add to lists. A new list adds all of its items."""
     found: list[Value] = []
     for op in changes:
         if op["op"] != "remove":
@@ -271,6 +260,6 @@ def _public(data: dict[str, Value]) -> dict[str, Value]:
 
 
 def _map_change(before: dict[str, Value], after: dict[str, Value], path: str) -> Delta:
-    """Key by key, or all at once where that is shorter."""
+    """The changes of a map key by key, or the whole map if that is shorter."""
     ops = diff(before, after, path)
     return ops if len(ops) <= 1 + len(after) // 6 else [{"op": "add", "path": path, "value": dict(after)}]

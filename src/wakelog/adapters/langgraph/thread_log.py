@@ -1,11 +1,14 @@
-"""One thread over its session, to store in.
+"""Writes one thread's checkpoints and task writes to its session.
 
-Writers of several processes share a thread. What a checkpoint changes is told against the state that this process saw,
-so it is only stored on that state; when another writer came first, it is worked out anew. A run that began at the
-newest checkpoint, and finds that another run has gone on from there, is refused: its state would replace the other's.
+Optimistic writing: a checkpoint is stored as a patch on the state that this process knows, and only on that state. If
+another process wrote first, the thread is read again and the patch is computed again. A run is refused if another run
+has continued from the checkpoint that it started at: its state would overwrite the other's.
 
-A sync takes longer than all else. So a checkpoint is sealed when it comes, and may be stored in the sync of the next
-one; but only while a call of the same run waits, and returns when both are stored. LangGraph waits for every call.
+Shared syncs: a sync takes longer than everything else. So a checkpoint is sealed when it arrives, and may be queued for
+the sync of the next one. That happens only while a `put_writes` call of the same run waits; it returns when both are
+stored. LangGraph waits for all these calls before a run ends.
+
+The main path is `put`, `_enqueue`, `_seal`, `_flush`.
 """
 
 from __future__ import annotations
@@ -17,79 +20,63 @@ from typing import Any
 
 import msgspec
 from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME
+from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.interrupts import asked_by, interrupts_in
-from wakelog.adapters.langgraph.put_in_line import PutInLine
+from wakelog.adapters.langgraph.interrupts import interrupts_in
+from wakelog.adapters.langgraph.queued_checkpoint import QueuedCheckpoint
 from wakelog.adapters.langgraph.run_events import RunEvents
-from wakelog.adapters.langgraph.thread_data import (
-    ROOT,
-    CheckpointDraft,
-    ThreadCopy,
-    added_items,
-    channel_path,
-    writes_key,
-)
+from wakelog.adapters.langgraph.thread_data import ROOT, CheckpointDraft, ThreadCopy, checkpoint_key
 from wakelog.adapters.langgraph.thread_reads import ThreadReads, commit_name
 from wakelog.adapters.langgraph.waiting_writes import TaskWrites, WaitingWrites
 from wakelog.errors import ConflictError, InvalidInputError, WakelogError
-from wakelog.importers.frameworks.langgraph.messages import input_of, message_kind
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
-from wakelog.model.records import EventDraft, Head
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.session import Session
 from wakelog.state.patch import Delta
 
-_ALONE_S, _TOGETHER_S, _UNPLACED_S = 0.04, 0.002, (0.02, 0.1, 0.5)
-"""So long a task's writes wait for a checkpoint to take them along; less where others wait, because each takes up a
-worker. Further only while the checkpoint that they were made on is not stored itself, because LangGraph stores both in
-the background."""
-_INPUT_S = 0.02
-"""So long an input waits for what follows right after it, to share its sync."""
-_LINE_MAX = 3
-"""So many checkpoints wait for the sync of the next one. Each keeps a worker waiting; LangGraph has five or more."""
-_LAST_WORDS = frozenset({ERROR, INTERRUPT})
-"""What a task writes when no checkpoint will follow: that waits for none."""
-_LOST_MAX = 1024
+_WAIT_ALONE_S, _WAIT_TOGETHER_S = 0.04, 0.002
+"""How long task writes wait for a checkpoint to share a commit with. Shorter if others wait too, because each waiting
+call occupies a worker thread."""
+_WAIT_FOR_BASE_S = (0.02, 0.1, 0.5)
+"""How long they wait after that for the checkpoint that they were made on. LangGraph stores both in the background, so
+the writes may arrive first."""
+_WAIT_AFTER_INPUT_S = 0.02
+"""How long the checkpoint of an input waits for the first task's writes, to share their sync."""
+_QUEUE_MAX = 3
+"""How many checkpoints wait for the next one. Each blocks a worker thread; LangGraph has at least five."""
+_FINAL_CHANNELS = frozenset({ERROR, INTERRUPT})
+"""A task that writes to these is followed by no checkpoint, so its writes do not wait for one."""
+_FAILED_MAX = 1024
 
 
 class ThreadLog(ThreadReads):
-    """A thread whose session is there."""
+    """One thread, to read and to write. Its session exists."""
 
     def __init__(self, thread: str, session: Session[Any], codec: ValueCodec, costs: ReplyCosts) -> None:
         super().__init__(thread, session, codec)
         self._costs = costs
         self._waiting = WaitingWrites()
-        self._lost: dict[tuple[str, str], WakelogError] = {}
-        """Checkpoints that were not stored, and why: nothing that rests on them is."""
-        self._line: list[PutInLine] = []
-        """Checkpoints that are sealed and not stored yet, each on the one before."""
-        self._is_landing = False
+        self._queue: list[QueuedCheckpoint] = []
+        """Checkpoints that are sealed but not stored yet. Each is the parent of the next."""
+        self._is_flushing = False
+        self._failed: dict[str, WakelogError] = {}
+        """Why checkpoints were not stored. Everything that builds on them is refused as well."""
 
     @property
     def is_busy(self) -> bool:
-        """Whether something waits to be stored."""
-        return bool(self._line)
-
-    # Storing
-
-    def put_copy(self, ns: str, parent: str, copy: CheckpointTuple) -> None:
-        """Stores a checkpoint from elsewhere, with what its tasks wrote, as of when it was made."""
-        by_task: dict[str, list[tuple[str, Any]]] = {}
-        for task, channel, value in copy.pending_writes or ():
-            by_task.setdefault(task, []).append((channel, value))
-        for task, writes in by_task.items():
-            self._waiting.add(self._task_writes(ns, copy.checkpoint["id"], writes, task, ""))
-        versions = copy.checkpoint["channel_versions"]
-        self.put(ns, parent, copy.checkpoint, copy.metadata, versions, at=microseconds(copy.checkpoint.get("ts")))
+        """True if something waits to be stored."""
+        return bool(self._queue)
 
     def has(self, ns: str, id: str) -> bool:
         return bool(self._seq_of(ns, id))
+
+    # Checkpoints
 
     def put(
         self,
@@ -102,321 +89,223 @@ class ThreadLog(ThreadReads):
         at: int = 0,
         is_run: bool = False,
     ) -> None:
-        """Stores a checkpoint; `at` tells when it was made, if that was not now. Where a task of the run has written on
-        it already, it may be stored a moment later: that task's `put_writes` does not return before."""
+        """Stores a checkpoint. `at` is when it was made, if that was not now. If a task of the run has already written
+        on it, it may be stored a moment later: before that task's `put_writes` returns."""
         try:
             draft = CheckpointDraft(self._codec, checkpoint, metadata, parent)
             draft.made_at = at
-            self._put_along(PutInLine(ns, draft, new_versions), is_run)
+            self._enqueue(QueuedCheckpoint(ns, draft, new_versions), is_run)
         except WakelogError as exc:
             with self._lock:
-                self._lose(ns, _id_of(checkpoint), exc)
+                self._note_failure(checkpoint_key(ns, _id_of(checkpoint)), exc)
             raise
 
-    def _lose(self, ns: str, id: str, why: WakelogError) -> None:
-        # LangGraph 1.0 goes on to store what follows, and would put it over what another run has stored.
-        self._lost[ns, id] = bare_copy(why)  # without the frames it was raised in, which hold the state
-        while len(self._lost) > _LOST_MAX:
-            del self._lost[next(iter(self._lost))]
+    def put_copy(self, ns: str, parent: str, copy: CheckpointTuple) -> None:
+        """Stores a checkpoint of another thread or checkpointer, with its task writes and its original time."""
+        by_task: dict[str, list[tuple[str, Any]]] = {}
+        for task, channel, value in copy.pending_writes or ():
+            by_task.setdefault(task, []).append((channel, value))
+        for task, writes in by_task.items():
+            self._waiting.add(self._task_writes(ns, copy.checkpoint["id"], writes, task, ""))
+        versions = copy.checkpoint["channel_versions"]
+        self.put(ns, parent, copy.checkpoint, copy.metadata, versions, at=microseconds(copy.checkpoint.get("ts")))
 
-    def _refuse_if_lost(self, ns: str, id: str) -> None:
-        if (why := self._lost.get((ns, id))) is not None:
-            raise bare_copy(why)
-
-    def _put_along(self, put: PutInLine, is_run: bool) -> None:
-        """Stores a checkpoint, with the writes that wait for one."""
-        ns, draft = put.ns, put.draft
+    def _enqueue(self, new: QueuedCheckpoint, is_run: bool) -> None:
+        """Seals a checkpoint together with the task writes that are ready, and stores it unless it may wait."""
         with self._lock:
-            if self._line and (self._copy is None or not self._line[-1].leads_to(put)):
-                self._settle()
-            put.waiting = self._waiting.take(
-                lambda each: (each.ns, each.checkpoint) == (ns, draft.id) or self._is_placed(each)
-            )
+            if self._queue and (self._copy is None or self._queue[-1].key != new.parent_key):
+                self._flush()
+            new.writes = self._waiting.take(lambda writes: writes.key == new.key or self._is_on_stored(writes))
             try:
-                self._again(lambda: self._launch(put))
+                self._retry(lambda: self._seal(new))
             except BaseException:
-                self._waiting.give_back(put.waiting)
+                self._waiting.give_back(new.writes)
                 raise
-            self._lost.pop((ns, draft.id), None)
-            self._line.append(put)
-            if len(self._line) > _LINE_MAX or not self._is_awaited(put, is_run):
-                self._land(put)
+            self._failed.pop(new.key, None)
+            self._queue.append(new)
+            if len(self._queue) > _QUEUE_MAX or not self._may_wait(new, is_run):
+                self._flush(new)
 
-    def _is_awaited(self, put: PutInLine, is_run: bool) -> bool:
-        """Whether somebody who wrote on a checkpoint waits, and sees to it that both are stored. LangGraph waits for
-        those before a run ends. With `sync` it also waits for each checkpoint before the next step, but not for that of
-        an input: the first step follows right away, and is stored in the same sync."""
-        if put.is_stored:
+    def _may_wait(self, new: QueuedCheckpoint, is_run: bool) -> bool:
+        """True if a caller who wrote on this checkpoint waits: that call stores both before it returns, and LangGraph
+        waits for it before the run ends. With durability `sync`, LangGraph also waits for each checkpoint before the
+        next step, except for that of an input: the first step follows at once and shares its sync."""
+        if new.is_stored:
             return False
-        place = put.ns, put.draft.id
-        if any(each.is_awaited and (each.ns, each.checkpoint) == place for each in put.waiting):
+        if any(writes.is_awaited and writes.key == new.key for writes in new.writes):
             return True
-        is_input = is_run and put.draft.source == "input"
-        return self._waiting.has(*place, within_s=_INPUT_S if is_input else 0)
+        is_input = is_run and new.draft.source == "input"
+        return self._waiting.has_awaited(new.key, within_s=_WAIT_AFTER_INPUT_S if is_input else 0)
 
-    # What is in line
-
-    def _settle(self) -> None:
-        with self._lock:
-            if self._line and not self._is_landing:
-                self._land()
-
-    def _land(self, mine: PutInLine | None = None) -> None:
-        """Waits until all that is in line is stored, in order. What cannot be stored is lost, with what rests on it;
-        raises where that is `mine`."""
-        self._is_landing = True
-        failed: WakelogError | None = None
-        try:
-            while self._line:
-                put = self._line[0]
-                try:
-                    self._again(functools.partial(self._land_one, put))
-                except WakelogError as exc:
-                    self._lose(put.ns, put.draft.id, exc)
-                    self._waiting.give_back(put.waiting)
-                    self._waiting.wake(put.ns, put.draft.id)
-                    failed = exc if put is mine else failed
-                else:
-                    self._waiting.stored(put.waiting)
-                    self._unhand((put.ns, put.draft.parent))
-                    self._hand((put.ns, put.draft.id))  # the run that stored it goes on from there
-                del self._line[0]
-        finally:
-            self._is_landing = False
-        if failed is not None:
-            raise failed
-
-    def _land_one(self, put: PutInLine) -> None:
-        while not put.is_stored:
-            if put.sealed is None:  # it was taken back
-                self._launch(put)
-                continue
-            try:
-                head = self._log.land(put.sealed)
-            except BaseException as exc:
-                self._take_back()
-                if not isinstance(exc, InvalidInputError) or exc.kind != "commit-id-reused":
-                    raise
-                put.number += 1  # the same checkpoint, stored again
-            else:
-                put.is_stored = True
-                if head.hash != put.sealed.commit.hash:
-                    self._take_back()  # it was stored before, as it is
-
-    def _take_back(self) -> None:
-        """What is in line is to be worked out anew: the log has taken all of it back."""
-        self._copy = None
-        for put in self._line:
-            put.sealed = None
-
-    def _launch(self, put: PutInLine) -> None:
-        """Puts a checkpoint in line. One that goes back in the thread is stored at once."""
-        ns, draft, waiting = put.ns, put.draft, put.waiting
-        copy = self._known()
-        self._refuse_if_lost(ns, draft.parent)  # it may have been in line until just now
+    def _seal(self, new: QueuedCheckpoint) -> None:
+        """Turns a checkpoint into events and seals their commit. If it goes back in the thread, it is stored at once:
+        that takes a rewind."""
+        ns, draft = new.ns, new.draft
+        copy = self._last_known()
+        self._refuse_if_failed(new.parent_key)  # the parent may have been in the queue until just now
         self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
         if not ns and graph is not None and draft.parent and graph.id != draft.parent:
             back_to = self._seq_of(ns, draft.parent)
             base = self._copy_at(back_to) if back_to else copy
-        moved = base.moved(copy)
-        events = RunEvents(moved, self._costs, self._log.clock())
+        thread = base.working_copy(copy)
+        events = RunEvents(thread, self._costs, self._log.clock())
         if back_to:
             events.abandon(after=back_to)
-        later = [each for each in waiting if (each.ns, each.checkpoint) == (ns, draft.id)]
-        patch = [op for each in waiting if each not in later for op in self._take(each, moved, events)]
-        nodes = moved.nodes_of(writes_key(ns, draft.parent))
-        room, changes, ops = moved.put(ns, draft, put.new_versions)
-        if moved.removed != copy.removed:
-            moved.removed = copy.removed
-            ops.append({"op": "add", "path": f"{ROOT}/removed", "value": copy.removed})
-        self._tell(events, ns, draft, changes)
-        step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
-        why = f"{ns + ' ' if ns else ''}{step}{': ' + ', '.join(nodes) if nodes else ''} ({draft.source or 'put'})"
-        actor = "user" if draft.source == "update" else "agent"
-        ops += [op for each in later for op in self._take(each, moved, events)]
-        events.add(ev.StatePatched(patch=[*patch, *room, *changes, *ops], why=why), actor=actor)
-        if not ns and draft.is_at_rest and draft.source == "loop":
-            events.end_turn()
-        drafts = events.done()
+        self._add_checkpoint(new, thread, copy.removed, events)
+        drafts = events.finish()
         if draft.made_at:
             drafts = [
                 msgspec.structs.replace(d, event=msgspec.structs.replace(d.event, occurred_at=draft.made_at))
                 for d in drafts
             ]
         if back_to:
-            self._go_back(put, drafts, copy.seq, back_to, moved)
+            self._store_after_rewind(new, drafts, copy.seq, back_to, thread)
         else:
-            # Not looked up before: where another writer came first, the engine says so.
-            self._log.look(refresh=False)
-            name = commit_name(ns, draft.id, put.number)
-            put.sealed = self._log.put_in_line(*drafts, expect=copy.seq, commit_id=name)
-            self._keep(moved, put.sealed.commit.last)
+            self._expect_known_head()
+            name = commit_name(ns, draft.id, new.number)
+            new.sealed = self._log.put_in_line(*drafts, expect=copy.seq, commit_id=name)
+            self._remember(thread, new.sealed.commit.last)
 
-    def _go_back(self, put: PutInLine, drafts: list[EventDraft], seen: Seq, back_to: Seq, moved: ThreadCopy) -> None:
-        why = f"the graph goes on from checkpoint {put.draft.parent}"
-        while not put.is_stored:
-            name = commit_name(put.ns, put.draft.id, put.number)
+    def _add_checkpoint(
+        self, new: QueuedCheckpoint, thread: ThreadCopy, removed: dict[str, Any], events: RunEvents
+    ) -> None:
+        """Moves `thread` on to a checkpoint and adds the events that tell of it."""
+        ns, draft = new.ns, new.draft
+        later = [writes for writes in new.writes if writes.key == new.key]
+        patch = self._add_writes([writes for writes in new.writes if writes not in later], thread, events)
+        nodes = thread.nodes_of(new.parent_key)
+        new_parts, channels, rest = thread.put(ns, draft, new.new_versions)
+        if thread.removed != removed:  # what was removed stays removed after a rewind
+            thread.removed = removed
+            rest.append({"op": "add", "path": f"{ROOT}/removed", "value": removed})
+        events.add_checkpoint(ns, draft, channels, is_readable=self._codec.is_readable)
+        rest += self._add_writes(later, thread, events)
+        step = f"step {draft.step}" if type(draft.step) is int else "checkpoint"
+        why = f"{ns + ' ' if ns else ''}{step}{': ' + ', '.join(nodes) if nodes else ''} ({draft.source or 'put'})"
+        actor = "user" if draft.source == "update" else "agent"
+        events.add(ev.StatePatched(patch=[*patch, *new_parts, *channels, *rest], why=why), actor=actor)
+        if not ns and draft.is_at_rest and draft.source == "loop":
+            events.end_turn()
+
+    def _store_after_rewind(
+        self, new: QueuedCheckpoint, drafts: list[EventDraft], seen: Seq, back_to: Seq, thread: ThreadCopy
+    ) -> None:
+        why = f"the graph goes on from checkpoint {new.draft.parent}"
+        while not new.is_stored:
+            name = commit_name(new.ns, new.draft.id, new.number)
             try:
                 head = self._log.rewind(back_to, why=why, expect=seen, then=drafts, commit_id=name)
             except InvalidInputError as exc:
                 if exc.kind != "commit-id-reused":
                     raise
-                put.number += 1  # the same checkpoint, stored again
+                new.number += 1  # the same checkpoint is stored again
             else:
-                put.is_stored = True
-                self._keep(moved, head.seq)
+                new.is_stored = True
+                self._remember(thread, head.seq)
 
-    def _tell(self, events: RunEvents, ns: str, draft: CheckpointDraft, changes: Delta) -> None:
-        """The turn and the messages of a checkpoint."""
-        if ns:
-            events.items(added_items(changes), only_named=True)
-            return
-        added = added_items([op for op in changes if not op["path"].startswith(ROOT)])
-        said = next((item["content"] for item in added if message_kind(item) in ("human", "user")), None)
-        if draft.source == "input":
-            start = [op.get("value") for op in changes if op["path"] == channel_path("", "__start__")]
-            events.begin_turn(input_of(start[0]) if start and self._codec.is_readable else said)
-        elif draft.source == "fork":
-            events.begin_turn(None, why=f"replays from checkpoint {draft.parent}")
-        elif draft.source == "loop":
-            events.go_on(said)
-        events.items(added)
+    # The queue
 
-    def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
-        """Stores what a task wrote. A checkpoint that comes right after it takes it along in its own commit."""
-        mine = self._task_writes(ns, id, writes, task, path)
-        mine.is_awaited = True
-        try:
-            is_alone = self._waiting.add(mine) == 1
-            first = _ALONE_S if is_alone else _TOGETHER_S
-            self._wait_until_stored(mine, 0.0 if any(c in _LAST_WORDS for c, _ in writes) else first)
-        finally:
-            mine.is_awaited = False
-
-    def _wait_until_stored(self, mine: TaskWrites, first_s: float) -> None:
-        ns, id = mine.ns, mine.checkpoint
-        for pause in (first_s, *_UNPLACED_S):
-            if mine.wait(pause):
+    def _flush(self, mine: QueuedCheckpoint | None = None) -> None:
+        """Stores everything in the queue, in order. A checkpoint that cannot be stored is noted as failed, and raises
+        only if it is `mine`."""
+        with self._lock:
+            if self._is_flushing:
                 return
-            with self._lock:
-                self._settle()  # the checkpoint may be in line, and this with it
-                mine.is_awaited = False  # from here on it sleeps longer than a checkpoint should wait for it
-                if mine.is_stored:
-                    return
-                if (ns, id) in self._lost:
-                    self._waiting.take(lambda each: each is mine)
-                    self._refuse_if_lost(ns, id)
-                if self._is_placed(mine) or pause == _UNPLACED_S[-1]:
-                    self._store_waiting(mine)
-                    return
+            self._is_flushing = True
+            error: WakelogError | None = None
+            try:
+                while self._queue:
+                    first = self._queue[0]
+                    try:
+                        self._retry(functools.partial(self._store, first))
+                    except WakelogError as exc:
+                        self._note_failure(first.key, exc)
+                        self._waiting.give_back(first.writes)
+                        self._waiting.wake(first.key)
+                        error = exc if first is mine else error
+                    else:
+                        for writes in first.writes:
+                            writes.mark_stored()
+                        self._forget_run(first.parent_key)
+                        self._note_run(first.key)  # the run that stored it continues from here
+                    del self._queue[0]
+            finally:
+                self._is_flushing = False
+            if error is not None:
+                raise error
 
-    def _task_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> TaskWrites:
-        stored = [
-            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
-        ]
-        asked = [(str(i.id), self._said(i.value)) for c, v in writes if c == INTERRUPT for i in interrupts_in(v)]
-        return TaskWrites(ns, id, task, path, stored, asked)
+    def _store(self, first: QueuedCheckpoint) -> None:
+        while not first.is_stored:
+            if first.sealed is None:
+                self._seal(first)
+                continue
+            try:
+                head = self._log.land(first.sealed)
+            except BaseException as exc:
+                self._unseal_all()
+                if not isinstance(exc, InvalidInputError) or exc.kind != "commit-id-reused":
+                    raise
+                first.number += 1  # the same checkpoint is stored again
+            else:
+                first.is_stored = True
+                if head.hash != first.sealed.commit.hash:
+                    self._unseal_all()  # the same commit was stored earlier
 
-    def _is_placed(self, writes: TaskWrites) -> bool:
-        """Whether the checkpoint that was written on is stored."""
-        graph = self._known().graphs.get(writes.ns)
-        is_newest = graph is not None and graph.id == writes.checkpoint
-        return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
+    def _unseal_all(self) -> None:
+        """The log has dropped the sealed commits, so everything queued has to be computed again."""
+        self._copy = None
+        for queued in self._queue:
+            queued.sealed = None
 
-    def _store_waiting(self, mine: TaskWrites) -> None:
-        waiting = self._waiting.take(lambda each: each is mine or self._is_placed(each))
-        try:
-            self._again(lambda: self._put_waiting(waiting))
-        except BaseException:
-            self._waiting.give_back([each for each in waiting if each is not mine])
-            raise
-        self._waiting.stored(waiting)
+    def _retry(self, attempt: Callable[[], None]) -> None:
+        """Runs `attempt` until nobody else writes first. After a failure the thread is read again."""
 
-    def _put_waiting(self, waiting: Sequence[TaskWrites]) -> None:
-        copy = self._known()
-        moved = copy.moved()
-        events = RunEvents(moved, self._costs, self._log.clock())
-        ops = [op for each in waiting for op in self._take(each, moved, events)]
-        if ops:
-            nodes = ", ".join(dict.fromkeys(each.node for each in waiting))
-            patched = EventDraft(ev.StatePatched(patch=ops, why=f"writes of {nodes}"))
-            drafts = events.done()
-            drafts.insert(_before_end(drafts), patched)
-            self._keep(moved, self._append(drafts, copy.seq).seq)
-
-    def _take(self, given: TaskWrites, moved: ThreadCopy, events: RunEvents) -> Delta:
-        """What a task wrote: the operations that note it, and what they tell."""
-        key = writes_key(given.ns, given.checkpoint)
-        known = self._known_writes(moved, given.ns, given.checkpoint).get(given.task, {})
-        entries = dict(known.get("writes", {}))
-        new = [(i, c, value) for i, c, value in given.writes if i < 0 or str(i) not in entries]
-        if not new:
-            return []
-        entries |= {str(i): [c, value] for i, c, value in new}
-        root = moved.graphs.get("")
-        if root is not None and not root.is_at_rest:
-            events.go_on()
-        for _, channel, value in new:
-            if channel == INTERRUPT:
-                for request, question in given.asked:
-                    events.ask(request, question)
-            elif channel == RESUME:
-                answer = value[-1] if type(value) is list and value else value
-                events.answer(asked_by(entries, given.task), answer)
-            elif channel == ERROR:
-                if not any(c == "__error_source_node__" for _, c, _ in new):
-                    events.fail(value)
-            elif not channel.startswith("__"):
-                events.items(value if type(value) is list else [value], only_named=True)
-        return moved.put_writes(key, given.task, {"path": given.path, "writes": entries})
-
-    def _said(self, value: Any) -> Value:
-        return self._codec.stored(value, "an interrupt") if self._codec.is_readable else "(not readable)"
-
-    def _known_writes(self, copy: ThreadCopy, ns: str, id: str) -> dict[str, Any]:
-        key = writes_key(ns, id)
-        if key in copy.writes:
-            known: dict[str, Any] = copy.writes[key]
-            return known
-        graph = copy.graphs.get(ns)
-        if (graph is not None and graph.id == id) or not self._seq_of(ns, id):
-            return {}
-        return self._indexed().writes(key)
-
-    def _append(self, drafts: Sequence[EventDraft], seen: Seq) -> Head:
-        self._log.look(refresh=False)  # as in `_launch`
-        return self._log.append(*drafts, expect=seen)
-
-    def _keep(self, moved: ThreadCopy, seq: Seq) -> None:
-        moved.seq = seq
-        self._copy = moved
-
-    def _again(self, attempt: Callable[[], None]) -> None:
-        """Makes an attempt until it finds the thread as it knew it."""
-
-        def fresh() -> None:
+        def run_attempt() -> None:
             try:
                 attempt()
             except BaseException:
                 self._copy = None
                 raise
 
-        retry_on_moved_head(self._log.id, "to store a checkpoint in", fresh)
+        retry_on_moved_head(self._log.id, "to store a checkpoint in", run_attempt)
 
-    # Runs that began where another has gone on
+    def _expect_known_head(self) -> None:
+        # Do not ask for the newest head before an append: the engine refuses the append if another writer came first.
+        self._log.look(refresh=False)
+
+    def _append(self, drafts: Sequence[EventDraft], thread: ThreadCopy) -> None:
+        self._expect_known_head()
+        self._remember(thread, self._log.append(*drafts, expect=thread.seq).seq)
+
+    def _remember(self, thread: ThreadCopy, seq: Seq) -> None:
+        thread.seq = seq
+        self._copy = thread
+
+    # Refusals
+
+    def _note_failure(self, key: str, why: WakelogError) -> None:
+        # LangGraph 1.0 continues to store what follows, and would overwrite what another run has stored.
+        self._failed[key] = bare_copy(why)  # without its traceback, whose frames hold the state
+        while len(self._failed) > _FAILED_MAX:
+            del self._failed[next(iter(self._failed))]
+
+    def _refuse_if_failed(self, key: str) -> None:
+        if (why := self._failed.get(key)) is not None:
+            raise bare_copy(why)
 
     def _refuse_if_stale(self, ns: str, parent: str, copy: ThreadCopy) -> None:
-        graph = copy.graphs.get(ns)
-        if graph is None or graph.id == parent or (ns, parent) not in self._handed:
+        """ConflictError if another run has continued from the checkpoint that this run started at."""
+        graph, key = copy.graphs.get(ns), checkpoint_key(ns, parent)
+        if graph is None or graph.id == parent or key not in self._runs_at:
             return
         newest = graph.id
         if copy.removed:
-            newest = next((each.id for each in self._indexed().checkpoints(copy.removed, ns)), "")
+            newest = self._newest_id(ns, copy)
             if newest == parent:
                 return
-        self._unhand((ns, parent))
+        self._forget_run(key)
         raise ConflictError(
             f"thread {self.thread!r} has gone on to checkpoint {newest}, but this run began at {parent or 'its start'}:"
             " another run came first, and nothing of this one is stored from here on.",
@@ -424,46 +313,131 @@ class ThreadLog(ThreadReads):
             hint="invoke the graph again; to go on from the older checkpoint, name its checkpoint_id",
         )
 
+    # Writes of tasks
+
+    def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
+        """Stores what a task wrote. If a checkpoint follows right away, both are stored in one commit."""
+        mine = self._task_writes(ns, id, writes, task, path)
+        mine.is_awaited = True
+        try:
+            is_alone = self._waiting.add(mine) == 1
+            is_final = any(channel in _FINAL_CHANNELS for channel, _ in writes)
+            self._wait_until_stored(mine, 0.0 if is_final else _WAIT_ALONE_S if is_alone else _WAIT_TOGETHER_S)
+        finally:
+            mine.is_awaited = False
+
+    def _wait_until_stored(self, mine: TaskWrites, first_s: float) -> None:
+        for pause_s in (first_s, *_WAIT_FOR_BASE_S):
+            if mine.wait(pause_s):
+                return
+            with self._lock:
+                self._flush()  # the checkpoint may be queued, and these writes with it
+                mine.is_awaited = False  # the next pauses are longer than a checkpoint should wait
+                if mine.is_stored:
+                    return
+                if mine.key in self._failed:
+                    self._waiting.take(lambda writes: writes is mine)
+                    self._refuse_if_failed(mine.key)
+                if self._is_on_stored(mine) or pause_s == _WAIT_FOR_BASE_S[-1]:
+                    self._store_waiting(mine)
+                    return
+
+    def _store_waiting(self, mine: TaskWrites) -> None:
+        """Stores these writes without a checkpoint, and all others that are ready."""
+        ready = self._waiting.take(lambda writes: writes is mine or self._is_on_stored(writes))
+        try:
+            self._retry(lambda: self._append_writes(ready))
+        except BaseException:
+            self._waiting.give_back([writes for writes in ready if writes is not mine])
+            raise
+        for writes in ready:
+            writes.mark_stored()
+
+    def _append_writes(self, ready: Sequence[TaskWrites]) -> None:
+        thread = self._last_known().working_copy()
+        events = RunEvents(thread, self._costs, self._log.clock())
+        patch = self._add_writes(ready, thread, events)
+        if patch:
+            nodes = ", ".join(dict.fromkeys(writes.node for writes in ready))
+            drafts = events.finish()
+            ends_turn = bool(drafts) and type(drafts[-1].event) is ev.TurnEnded
+            drafts.insert(len(drafts) - ends_turn, EventDraft(ev.StatePatched(patch=patch, why=f"writes of {nodes}")))
+            self._append(drafts, thread)
+
+    def _add_writes(self, ready: Sequence[TaskWrites], thread: ThreadCopy, events: RunEvents) -> Delta:
+        """Adds task writes to `thread` and the events that tell of them; returns the operations that store them."""
+        patch: Delta = []
+        for writes in ready:
+            known = self._stored_writes(thread, writes).get(writes.task, {})
+            entries = dict(known.get("writes", {}))
+            new = [(i, c, value) for i, c, value in writes.writes if i < 0 or str(i) not in entries]
+            if new:
+                entries |= {str(i): [c, value] for i, c, value in new}
+                events.add_writes(writes, new, entries)
+                patch += thread.put_writes(writes.key, writes.task, {"path": writes.path, "writes": entries})
+        return patch
+
+    def _stored_writes(self, thread: ThreadCopy, writes: TaskWrites) -> dict[str, Any]:
+        """What is stored for the checkpoint that these writes were made on, by task."""
+        if writes.key in thread.writes:
+            return dict(thread.writes[writes.key])
+        graph = thread.graphs.get(writes.ns)
+        is_newest = graph is not None and graph.id == writes.checkpoint
+        if is_newest or not self._seq_of(writes.ns, writes.checkpoint):
+            return {}
+        return self._refreshed_index().writes(writes.key)
+
+    def _is_on_stored(self, writes: TaskWrites) -> bool:
+        """True if the checkpoint that the writes were made on is stored."""
+        graph = self._last_known().graphs.get(writes.ns)
+        is_newest = graph is not None and graph.id == writes.checkpoint
+        return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
+
+    def _task_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> TaskWrites:
+        stored = [
+            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
+        ]
+        questions = [
+            (str(i.id), self._question(i.value)) for c, v in writes if c == INTERRUPT for i in interrupts_in(v)
+        ]
+        return TaskWrites(ns, id, task, path, stored, questions)
+
+    def _question(self, value: Any) -> Value:
+        return self._codec.stored(value, "an interrupt") if self._codec.is_readable else "(not readable)"
+
     # Removal
 
     def remove_runs(self, runs: Sequence[str]) -> None:
         with self._lock:
-            self._again(lambda: self._remove_runs(set(runs)))
+            self._retry(lambda: self._remove_runs(set(runs)))
 
     def _remove_runs(self, runs: set[str]) -> None:
         copy = self.current()
-        there = {each.header["metadata"].get("run_id") for each in self._indexed().checkpoints(copy.removed)}
+        there = {found.header["metadata"].get("run_id") for found in self._refreshed_index().checkpoints(copy.removed)}
         if gone := {run for run in there if type(run) is str and run in runs}:
             known = copy.removed.get("runs", {})
             self._remove(copy, {"runs": {**known, **dict.fromkeys(sorted(gone), copy.seq)}}, "runs removed")
 
     def keep_latest(self) -> None:
         with self._lock:
-            self._again(self._keep_latest)
+            self._retry(self._keep_latest)
 
     def _keep_latest(self) -> None:
         copy = self.current()
         newest: dict[str, str] = {}
-        for each in self._indexed().checkpoints(copy.removed):
-            graph = copy.graphs.get(each.ns)
-            key = writes_key(each.ns, graph.id) if graph is not None and not copy.removed else each.key
-            newest.setdefault(each.ns, key)
+        for found in self._refreshed_index().checkpoints(copy.removed):
+            graph = copy.graphs.get(found.ns)
+            key = checkpoint_key(found.ns, graph.id) if graph is not None and not copy.removed else found.key
+            newest.setdefault(found.ns, key)
         if newest:
             self._remove(copy, {"upto": copy.seq, "kept": sorted(newest.values())}, "all but the newest removed")
 
     def _remove(self, copy: ThreadCopy, change: dict[str, Value], why: str) -> None:
-        moved = copy.moved()
-        moved.removed = {**copy.removed, **change}
-        patch = [{"op": "add", "path": f"{ROOT}/removed", "value": moved.removed}]
-        draft = EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")
-        self._keep(moved, self._append([draft], copy.seq).seq)
+        thread = copy.working_copy()
+        thread.removed = {**copy.removed, **change}
+        patch = [{"op": "add", "path": f"{ROOT}/removed", "value": thread.removed}]
+        self._append([EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")], thread)
 
 
 def _id_of(checkpoint: Any) -> str:
     return str(checkpoint.get("id", "")) if isinstance(checkpoint, dict) else ""
-
-
-def _before_end(drafts: list[EventDraft]) -> int:
-    """The place before the end of the turn, if it ends here."""
-    is_end = bool(drafts) and type(drafts[-1].event) is ev.TurnEnded
-    return len(drafts) - is_end

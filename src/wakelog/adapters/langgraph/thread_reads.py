@@ -1,6 +1,7 @@
-"""One thread over its session, to read: with this process's copy of the newest checkpoint.
+"""Reads one thread's checkpoints from its session.
 
-The newest checkpoint is the session's state, and costs what the state costs. Earlier ones are states at earlier events.
+The newest checkpoint is the session's state; this process keeps a copy of it. Earlier ones are the states at earlier
+events, which the checkpoint index finds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 
 from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, StoredCheckpoint, is_removed
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.thread_data import PLAIN, GraphCopy, ThreadCopy, writes_key
+from wakelog.adapters.langgraph.thread_data import PLAIN, GraphCopy, ThreadCopy, checkpoint_key
 from wakelog.adapters.ownership import ELSEWHERE, what_is_foreign
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log.reader import fold_at
@@ -22,12 +23,12 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.session import Session
 
-_HANDED_MAX = 256
-_LISTED_AT_ONCE = 16
+_RUNS_MAX = 256
+_LIST_BATCH = 16
 
 
 class ThreadReads:
-    """A thread whose session is there, to read."""
+    """One thread, to read. Its session exists."""
 
     def __init__(self, thread: str, session: Session[Any], codec: ValueCodec) -> None:
         self.thread = thread
@@ -37,14 +38,12 @@ class ThreadReads:
         self._lock = threading.RLock()
         self._copy: ThreadCopy | None = None
         self._index: CheckpointIndex | None = None
-        self._handed: dict[tuple[str, str], int] = {}
-        """Checkpoints from which runs may go on, and how many: those given out as the newest, and those stored here."""
-
-    # Reading
+        self._runs_at: dict[str, int] = {}
+        """How many runs may continue from a checkpoint: one each time it was read as the newest or stored here."""
 
     def current(self) -> ThreadCopy:
         """The thread as it is now."""
-        self._settle()
+        self._flush()
         head = self._log.head()
         if head.status == "deleted":
             raise NotFoundError(f"session {self._log.id} was deleted", kind="session-deleted")
@@ -58,101 +57,103 @@ class ThreadReads:
             self._copy = copy
         return self._copy
 
-    def _settle(self) -> None:
-        """Waits until what this process has in line is stored."""
+    def _flush(self) -> None:
+        """Stores what this process has queued."""
 
-    def _known(self) -> ThreadCopy:
-        """The thread as this process knows it. Who stores on it is told when others have gone on."""
+    def _last_known(self) -> ThreadCopy:
+        """The thread as this process last saw it. It may be old; then an append that builds on it is refused."""
         return self._copy if self._copy is not None else self.current()
 
     def get(self, ns: str, id: str, parents: dict[str, str] | None = None) -> CheckpointTuple | None:
-        """The checkpoint of that id; without one, the newest of the namespace."""
+        """The checkpoint with this id; without an id, the newest of the namespace."""
         with self._lock:
             copy = self.current()
             if not id:
                 found = self._newest(ns, copy, parents)
-                self._hand((ns, found.checkpoint["id"] if found else ""))
+                self._note_run(checkpoint_key(ns, found.checkpoint["id"] if found else ""))
                 return found
-            self._handed.pop((ns, id), None)
+            self._runs_at.pop(checkpoint_key(ns, id), None)
             graph = copy.graphs.get(ns)
             if graph is not None and graph.id == id and not copy.removed:
-                return self._tuple(ns, graph, copy.writes.get(writes_key(ns, id), {}))
-            stored = self._find(ns, id)
+                return self._as_tuple(ns, graph, copy.writes.get(checkpoint_key(ns, id), {}))
+            stored = self._refreshed_index().get(ns, id) if self._seq_of(ns, id) else None
             if stored is None or is_removed(stored, copy.removed):
                 return None
-            return self._past(stored)
+            return self._load(stored)
 
     def _newest(self, ns: str, copy: ThreadCopy, parents: dict[str, str] | None) -> CheckpointTuple | None:
         graph = copy.graphs.get(ns)
         if graph is not None and not copy.removed:
-            return self._tuple(ns, graph, copy.writes.get(writes_key(ns, graph.id), {}))
+            return self._as_tuple(ns, graph, copy.writes.get(checkpoint_key(ns, graph.id), {}))
         if graph is None and not ns and not copy.removed:
             return None
         if parents and self._index is None and not copy.removed:
-            # The namespace of a task is made from its parent's checkpoint: nothing of it can be older.
+            # A task's namespace is created after its parent's checkpoint, so older events need no reading.
             since = [seq for above, id in parents.items() if (seq := self._seq_of(above, id))]
             if not since:
                 return None
             index = CheckpointIndex(self._log, max(since)).refresh()
         else:
-            index = self._indexed()
+            index = self._refreshed_index()
         found = index.checkpoints(copy.removed, ns)
-        return self._past(found[0]) if found else None
+        return self._load(found[0]) if found else None
 
     def history(
         self, ns: str | None, id: str, before: str, matches: Any, limit: int | None
     ) -> Iterator[CheckpointTuple]:
-        """Checkpoints that match, newest id first."""
+        """The checkpoints that match, newest id first."""
         with self._lock:
             removed = self.current().removed
-            found = self._indexed().checkpoints(removed, ns)
+            found = self._refreshed_index().checkpoints(removed, ns)
         chosen = [
-            each
-            for each in found
-            if (not id or each.id == id) and (not before or each.id < before) and matches(self._metadata(each.header))
+            stored
+            for stored in found
+            if (not id or stored.id == id)
+            and (not before or stored.id < before)
+            and matches(self._metadata(stored.header))
         ]
         if limit is not None:
             chosen = chosen[: max(0, limit)]
-        for first in range(0, len(chosen), _LISTED_AT_ONCE):
-            some = chosen[first : first + _LISTED_AT_ONCE]
+        for first in range(0, len(chosen), _LIST_BATCH):
+            batch = chosen[first : first + _LIST_BATCH]
             with self._lock:
-                tuples = self._tuples(some)
-            yield from (tuples[each.key] for each in some)
+                tuples = self._load_batch(batch)
+            yield from (tuples[stored.key] for stored in batch)
 
-    def _tuples(self, some: Sequence[StoredCheckpoint]) -> dict[str, CheckpointTuple]:
-        """Several checkpoints in one reading of the log."""
-        index = self._indexed()
-        found: dict[str, CheckpointTuple] = {}
+    def _load_batch(self, batch: Sequence[StoredCheckpoint]) -> dict[str, CheckpointTuple]:
+        """Loads several checkpoints in one pass over the log."""
+        index = self._refreshed_index()
+        tuples: dict[str, CheckpointTuple] = {}
         fold, at = None, 0
-        for each in sorted(some, key=lambda each: each.seq):
+        for stored in sorted(batch, key=lambda stored: stored.seq):
             if fold is None:
-                fold = fold_at(self._log.engine, self._log.segments, each.seq).fold
+                fold = fold_at(self._log.engine, self._log.segments, stored.seq).fold
             else:
-                for entry in self._log.entries(after=at, upto=each.seq):
+                for entry in self._log.entries(after=at, upto=stored.seq):
                     fold.apply(entry.delta)
-            at = each.seq
-            graph = ThreadCopy(self._codec, at, fold.doc).graphs[each.ns]
-            found[each.key] = self._tuple(each.ns, graph, index.writes(each.key))
-        return found
+            at = stored.seq
+            graph = ThreadCopy(self._codec, at, fold.doc).graphs[stored.ns]
+            tuples[stored.key] = self._as_tuple(stored.ns, graph, index.writes(stored.key))
+        return tuples
 
-    def _past(self, stored: StoredCheckpoint) -> CheckpointTuple:
+    def _load(self, stored: StoredCheckpoint) -> CheckpointTuple:
         graph = self._copy_at(stored.seq).graphs[stored.ns]
-        return self._tuple(stored.ns, graph, self._indexed().writes(stored.key))
+        return self._as_tuple(stored.ns, graph, self._refreshed_index().writes(stored.key))
 
     def _copy_at(self, seq: Seq) -> ThreadCopy:
         return ThreadCopy(self._codec, seq, self._log.state(seq))
 
-    def _indexed(self) -> CheckpointIndex:
+    def _refreshed_index(self) -> CheckpointIndex:
         if self._index is None:
             self._index = CheckpointIndex(self._log)
         return self._index.refresh()
 
-    def _find(self, ns: str, id: str) -> StoredCheckpoint | None:
-        seq = self._seq_of(ns, id)
-        return self._indexed().get(ns, id) if seq else None
+    def _newest_id(self, ns: str, copy: ThreadCopy) -> str:
+        """The id of the newest checkpoint that was not removed, or an empty text."""
+        return next((stored.id for stored in self._refreshed_index().checkpoints(copy.removed, ns)), "")
 
     def _seq_of(self, ns: str, id: str) -> Seq:
-        """Where a checkpoint was stored last: its commit has its id. 0 where there is none."""
+        """Where a checkpoint was stored last, or 0. Its commit id is made from the checkpoint's id."""
         for segment in reversed(self._log.segments):
             found, number = 0, 1
             while (known := self._log.engine.known(segment.session, commit_name(ns, id, number))) is not None:
@@ -163,7 +164,7 @@ class ThreadReads:
                 return found
         return 0
 
-    def _tuple(self, ns: str, graph: GraphCopy, writes: dict[str, Any]) -> CheckpointTuple:
+    def _as_tuple(self, ns: str, graph: GraphCopy, writes: dict[str, Any]) -> CheckpointTuple:
         header = graph.checkpoint
         checkpoint: Any = {
             "id": graph.id,
@@ -188,15 +189,14 @@ class ThreadReads:
         return {"configurable": {"thread_id": self.thread, "checkpoint_ns": ns, "checkpoint_id": id}}
 
     def delta_history(self, ns: str, id: str, channels: Sequence[str]) -> dict[str, Any]:
-        """What the ancestors of a checkpoint wrote to some channels, back to the nearest that has the value. Ancestors
-        that were removed count too: a checkpoint that was kept is made of their writes."""
+        """What the ancestors of a checkpoint wrote to some channels, back to the nearest one that has the value.
+        Removed ancestors count too, because later checkpoints are made of their writes."""
         with self._lock:
             copy = self.current()
-            index = self._indexed()
+            index = self._refreshed_index()
             if not id:
                 newest = copy.graphs.get(ns)
-                found = newest.id if newest and not copy.removed else ""
-                id = found or next((each.id for each in index.checkpoints(copy.removed, ns)), "")
+                id = newest.id if newest and not copy.removed else self._newest_id(ns, copy)
             target = index.get(ns, id)
             at = index.get(ns, target.parent) if target is not None and target.parent else None
             writes: dict[str, list[Any]] = {name: [] for name in channels}
@@ -212,26 +212,26 @@ class ThreadReads:
                 at = index.get(ns, at.parent) if at.parent else None
         return {c: {"writes": writes[c][::-1], **({"seed": seeds[c]} if c in seeds else {})} for c in channels}
 
-    # Checkpoints that runs go on from
+    # Runs, by the checkpoint that they may continue from
 
-    def begun_empty(self, runs: int) -> None:
-        """So many runs began when the thread was not there yet."""
+    def note_runs_before_start(self, runs: int) -> None:
+        """Counts runs that started before the thread had a session."""
         if runs:
-            self._handed["", ""] = runs
+            self._runs_at[checkpoint_key("", "")] = runs
 
-    def _hand(self, place: tuple[str, str]) -> None:
-        self._handed[place] = self._handed.pop(place, 0) + 1
-        while len(self._handed) > _HANDED_MAX:
-            del self._handed[next(iter(self._handed))]
+    def _note_run(self, key: str) -> None:
+        self._runs_at[key] = self._runs_at.pop(key, 0) + 1
+        while len(self._runs_at) > _RUNS_MAX:
+            del self._runs_at[next(iter(self._runs_at))]
 
-    def _unhand(self, place: tuple[str, str]) -> None:
-        left = self._handed.pop(place, 0) - 1
+    def _forget_run(self, key: str) -> None:
+        left = self._runs_at.pop(key, 0) - 1
         if left > 0:
-            self._handed[place] = left
+            self._runs_at[key] = left
 
 
 def commit_name(ns: str, id: str, number: int = 1) -> str:
-    """The commit id of a checkpoint; `number` tells how often it was stored."""
+    """The commit id of a checkpoint that is stored for the `number`th time."""
     name = f"{id}|{hashlib.sha256(ns.encode()).hexdigest()[:16]}" if ns else id
     if len(name) > 200:
         name = hashlib.sha256(name.encode()).hexdigest()

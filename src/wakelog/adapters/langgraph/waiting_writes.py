@@ -1,7 +1,7 @@
-"""What tasks have written and is not stored yet: it waits a moment for a checkpoint that takes it along.
+"""Task writes that are not stored yet. They wait a moment for a checkpoint whose commit can include them.
 
-LangGraph stores a task's writes in the background, and right after that the checkpoint they lead to. In one commit both
-cost one sync. Nobody is told that a write is stored before it is.
+LangGraph stores a task's writes in the background, and right after that the checkpoint that they lead to. In one commit
+both cost one sync. A caller returns only when its writes are stored.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Sequence
 
+from wakelog.adapters.langgraph.thread_data import checkpoint_key
 from wakelog.model.values import Value
 
 
@@ -23,33 +24,34 @@ class TaskWrites:
         task: str,
         path: str,
         writes: Sequence[tuple[int, str, Value]],
-        asked: Sequence[tuple[str, Value]],
+        questions: Sequence[tuple[str, Value]],
     ) -> None:
         self.ns = ns
         self.checkpoint = checkpoint
+        self.key = checkpoint_key(ns, checkpoint)
         self.task = task
         self.path = path
         self.writes = writes
-        self.asked = asked
-        """Questions to people among them: request and question."""
+        self.questions = questions
+        """The interrupts among the writes: request id and question."""
         self.is_stored = False
         self.is_awaited = False
-        """Whether a caller waits, and will soon see to it that this is stored, and the checkpoint it was made on."""
-        self._bell = threading.Lock()  # for the one who waits: an event takes as long to make as a write to store
+        """True while a caller waits that will soon store these writes, and the checkpoint they were made on."""
+        self._bell = threading.Lock()  # not an Event: creating one takes as long as storing a write
         self._bell.acquire()
 
     def wait(self, timeout_s: float) -> bool:
-        """Waits until it is stored; False when that was not in time. Only one thread may wait."""
+        """Waits until the writes are stored, or the waiter is woken; True if they are stored. For one thread only."""
         self._bell.acquire(timeout=timeout_s)
         return self.is_stored
 
-    def ring(self) -> None:
+    def mark_stored(self) -> None:
         self.is_stored = True
         self.wake()
 
     def wake(self) -> None:
-        """Lets the one who waits look again."""
-        with contextlib.suppress(RuntimeError):  # it has not looked since the last time
+        """Makes the waiter check again."""
+        with contextlib.suppress(RuntimeError):  # it has not checked since the last call
             self._bell.release()
 
     @property
@@ -60,55 +62,51 @@ class TaskWrites:
 
 
 class WaitingWrites:
-    """Those that wait, in the order they came."""
+    """The writes that wait, in order of arrival."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[TaskWrites] = []
-        self._expected: dict[tuple[str, str], threading.Lock] = {}
+        self._expected: dict[str, threading.Lock] = {}
 
     def add(self, writes: TaskWrites) -> int:
-        """Lets it wait; how many do now that were made on the same checkpoint."""
+        """Adds writes; returns how many now wait that were made on the same checkpoint."""
         with self._lock:
             self._waiting.append(writes)
-            if (bell := self._expected.pop((writes.ns, writes.checkpoint), None)) is not None:
+            if (bell := self._expected.pop(writes.key, None)) is not None:
                 bell.release()
-            return sum((each.ns, each.checkpoint) == (writes.ns, writes.checkpoint) for each in self._waiting)
+            return sum(other.key == writes.key for other in self._waiting)
 
-    def has(self, ns: str, checkpoint: str, *, within_s: float = 0) -> bool:
-        """Whether a task has written on a checkpoint, or does so soon, and its caller waits."""
+    def has_awaited(self, checkpoint: str, *, within_s: float = 0) -> bool:
+        """True if writes on this checkpoint wait together with their caller, or arrive within the time given."""
         with self._lock:
-            if any((each.ns, each.checkpoint) == (ns, checkpoint) and each.is_awaited for each in self._waiting):
+            if any(writes.key == checkpoint and writes.is_awaited for writes in self._waiting):
                 return True
             if not within_s:
                 return False
-            bell = self._expected[ns, checkpoint] = threading.Lock()
+            bell = self._expected[checkpoint] = threading.Lock()
             bell.acquire()
         if bell.acquire(timeout=within_s):
-            return self.has(ns, checkpoint)
+            return self.has_awaited(checkpoint)
         with self._lock:
-            self._expected.pop((ns, checkpoint), None)
+            self._expected.pop(checkpoint, None)
         return False
 
     def take(self, is_ready: Callable[[TaskWrites], bool]) -> list[TaskWrites]:
-        """Those that are ready; the others wait on."""
+        """Removes and returns the writes that are ready."""
         with self._lock:
-            taken = [each for each in self._waiting if is_ready(each)]
-            self._waiting = [each for each in self._waiting if each not in taken]
+            taken = [writes for writes in self._waiting if is_ready(writes)]
+            self._waiting = [writes for writes in self._waiting if writes not in taken]
             return taken
 
     def give_back(self, taken: Sequence[TaskWrites]) -> None:
-        """Lets them wait again: they were not stored."""
+        """Puts writes back that could not be stored."""
         with self._lock:
             self._waiting = [*taken, *self._waiting]
 
-    def wake(self, ns: str, checkpoint: str) -> None:
-        """Lets those look again that wrote on a checkpoint."""
+    def wake(self, checkpoint: str) -> None:
+        """Makes the callers check again that wrote on this checkpoint."""
         with self._lock:
-            for each in self._waiting:
-                if (each.ns, each.checkpoint) == (ns, checkpoint):
-                    each.wake()
-
-    def stored(self, taken: Sequence[TaskWrites]) -> None:
-        for each in taken:
-            each.ring()
+            for writes in self._waiting:
+                if writes.key == checkpoint:
+                    writes.wake()

@@ -16,7 +16,7 @@ from agents.tracing import get_current_trace
 from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.stores import InStore, Place
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import InvalidInputError
 from wakelog.model.events import Effect
 from wakelog.model.names import name_of_id
@@ -28,7 +28,7 @@ FORMAT = "openai-agents"
 MAIN = "main"
 
 
-class WakelogSession(InStore):
+class WakelogSession(StoreUser):
     """A session of the SDK. Several processes may have the same one open."""
 
     session_settings: SessionSettings | None = None

@@ -24,7 +24,7 @@ from wakelog.adapters.openai_agents.run_notes import RUNS, RunNotes, TracedCall,
 from wakelog.adapters.openai_agents.session import AGENT, FORMAT
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.recorder import Recorder
-from wakelog.adapters.stores import InStore, Place
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import WakelogError
 from wakelog.importers.source.files import storable
 from wakelog.model import events as ev
@@ -34,7 +34,7 @@ from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
 
 
-class WakelogTraceProcessor(InStore, TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
+class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
     """Records traces. Give it to `agents.add_trace_processor` or `set_trace_processors`."""
 
     def __init__(self, store: Place = None) -> None:

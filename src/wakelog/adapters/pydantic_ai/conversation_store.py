@@ -24,7 +24,7 @@ from wakelog.adapters.item_log import KeptItem, PlannedWrite
 from wakelog.adapters.ownership import own_session
 from wakelog.adapters.pydantic_ai.message_log import MessageLog
 from wakelog.adapters.pydantic_ai.message_shape import AGENT, dumped, loaded
-from wakelog.adapters.stores import InStore, Place
+from wakelog.adapters.stores import Place, StoreUser
 from wakelog.errors import ConflictError
 from wakelog.model import events as ev
 from wakelog.model.events import Effect
@@ -41,7 +41,7 @@ OPEN_MAX = 64
 _records: TypeAdapter[Any] = TypeAdapter(ConversationRecord)
 
 
-class WakelogConversationStore(InStore, ConversationStore):  # type: ignore[misc]  # not installed where types are checked
+class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[misc]  # not installed where types are checked
     """Several processes may use the same store. What is deleted leaves a tombstone; entries that forks share stay."""
 
     def __init__(self, store: Place = None, *, effects: Mapping[str, Effect] | None = None) -> None:

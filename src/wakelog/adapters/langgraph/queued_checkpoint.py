@@ -1,0 +1,31 @@
+"""A checkpoint on its way into the log: sealed and queued, or to be sealed again because another writer came first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from wakelog.adapters.langgraph.thread_data import CheckpointDraft, checkpoint_key
+from wakelog.adapters.langgraph.waiting_writes import TaskWrites
+from wakelog.log.seal import Sealed
+
+
+class QueuedCheckpoint:
+    """One checkpoint, with the task writes that are stored in the same commit."""
+
+    __slots__ = ("draft", "is_stored", "key", "new_versions", "ns", "number", "sealed", "writes")
+
+    def __init__(self, ns: str, draft: CheckpointDraft, new_versions: dict[str, Any]) -> None:
+        self.ns = ns
+        self.draft = draft
+        self.key = checkpoint_key(ns, draft.id)
+        self.new_versions = new_versions
+        self.writes: Sequence[TaskWrites] = ()
+        self.sealed: Sealed | None = None
+        self.number = 1
+        """How often a checkpoint with this id was stored, counting this one."""
+        self.is_stored = False
+
+    @property
+    def parent_key(self) -> str:
+        return checkpoint_key(self.ns, self.draft.parent)
