@@ -1,13 +1,13 @@
-"""Transcripts of other programs, brought into the log.
+"""Imports transcripts of other programs into the log.
 
-A coding agent writes what it did into a file of its own format. Each format has a file or a folder here, which reads it
-into a few plain steps (steps.py); writer/ makes the events. So every question that can be asked of a session can be
-asked of those agents too. The files are only read, and a second import adds only what is new.
+A coding agent writes what it did into a file in its own format. Each format has a file or a folder here that reads it
+into a few plain steps (steps.py); writer/ turns the steps into events. So you can query those agents like any other
+session. The source files are only read, and a second import adds only what is new.
 
-    formats.py              the formats, and how a file's format is told
-    found.py                which transcripts are on this machine
+    formats.py              the formats, and how the format of a file is detected
+    discovery.py            finds the transcripts on this machine
     transcript_import.py    the job: files in, a report out
-    steps.py                what a transcript says, in words that all formats share
+    steps.py                what a transcript says, in terms that all formats share
 
     coding_agents/          Claude Code, Codex, Gemini CLI, Cursor, OpenCode, Cline, Aider, pi, OpenHands
     benchmarks/             SWE-agent, mini-swe-agent, tau-bench, Inspect
@@ -15,6 +15,5 @@ asked of those agents too. The files are only read, and a second import adds onl
     event_streams/          AG-UI, OpenTelemetry
 
     source/                 reads files and databases of other programs
-    common/                 what several formats share
-    writer/                 steps into events
-"""
+    common/                 code that several formats share
+    writer/                 turns steps into events"""

@@ -1,4 +1,4 @@
-"""Which transcripts are on this machine. Looks, and changes nothing."""
+"""Finds the transcripts on this machine. Reads only."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wakelog.errors import WakelogError
 from wakelog.importers.formats import all_formats, detect_format
 
 HIDDEN = frozenset({".aider.chat.history.md"})
-"""Of the hidden files of a folder, those that may be transcripts."""
+"""Hidden files that may be transcripts. All others are skipped."""
 
 
 class FoundTranscript(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class FoundTranscript(msgspec.Struct, frozen=True):
     path: Path
     size: int
     changed: int
-    """When it was last written, in microseconds."""
+    """Last modification, in microseconds."""
 
 
 def home() -> Path:
@@ -28,7 +28,7 @@ def home() -> Path:
 
 
 def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTranscript]:
-    """The transcripts of every known program in a home folder, oldest first. `since` leaves out older ones."""
+    """The transcripts of every known program in a home folder, oldest first, without those older than `since`."""
     at = at or home()
     found = []
     for each in all_formats():
@@ -39,7 +39,7 @@ def find_transcripts(at: Path | None = None, *, since: int = 0) -> list[FoundTra
 
 
 def find_in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]:
-    """The files of a folder, and of those below it, that are transcripts."""
+    """The transcripts in a folder and its subfolders."""
     for path in sorted(folder.rglob("*")):
         if (path.name.startswith(".") and path.name not in HIDDEN) or not path.is_file():
             continue

@@ -1,4 +1,4 @@
-"""The formats that can be read, each a module of this room, and how a file's format is told."""
+"""The supported formats, each a module of this room, and how the format of a file is detected."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ FORMATS = {
     "adk": "frameworks.adk_database",
     "otel-spans": "event_streams.otel.spans",
 }
-"""Name → module, most telling first: a file is read by the first that recognises it."""
+"""Name → module, most specific first: the first format that recognises a file reads it."""
 
 
 class Format(Protocol):
-    """What the module of a format has."""
+    """What the module of a format provides."""
 
     NAME: str
     TITLE: str
-    """As people call the program."""
+    """The program's usual name."""
 
     def recognises(self, found: Sample) -> bool:
-        """Whether a file that begins so is of this format."""
+        """Whether a file with this beginning has this format."""
         ...
 
     def transcripts(self, path: Path) -> Iterator[Transcript]:
@@ -51,14 +51,14 @@ class Format(Protocol):
         ...
 
     def find_in_home(self, home: Path) -> Iterator[Path]:
-        """The transcripts of a user whose home this is; nothing for programs that have no place of their own."""
+        """The transcripts in a home folder. Empty for programs without a fixed location."""
         ...
 
 
 def get_format(name: str) -> Format:
     if name not in FORMATS:
         raise UnsupportedError(
-            f"there is no format {name!r}", kind="unknown-format", hint=f"one of {', '.join(sorted(FORMATS))}"
+            f"unknown format {name!r}", kind="unknown-format", hint=f"one of {', '.join(sorted(FORMATS))}"
         )
     return cast(Format, importlib.import_module(f"wakelog.importers.{FORMATS[name]}"))
 
@@ -68,13 +68,13 @@ def all_formats() -> Iterator[Format]:
 
 
 def detect_format(path: Path) -> Format:
-    """The format of a file; UnsupportedError when no format recognises it."""
-    found = read_sample(path)
-    for each in all_formats():
-        if each.recognises(found):
-            return each
+    """The format of a file. Raises UnsupportedError if no format recognises it."""
+    start = read_sample(path)
+    for format in all_formats():
+        if format.recognises(start):
+            return format
     raise UnsupportedError(
         f"{path} is not a transcript of a known format",
         kind="unknown-format",
-        hint=f"known are bundles of wakelog, and {', '.join(sorted(FORMATS))}",
+        hint=f"supported are wakelog bundles and {', '.join(sorted(FORMATS))}",
     )

@@ -1,16 +1,15 @@
-"""What a transcript says, in a few words that every format is read into.
+"""What a transcript says, as a few kinds of steps that every format is read into.
 
-A reader of a format yields one `SourceRecord` for each record of the file, in the file's order, whatever it is: a line,
-a message, a step. Its `steps` say what happened; most records have one, and one that says nothing new has none. What
-the steps do not hold stays in `rest`, as it was, so that nothing of the file is lost.
+The reader of a format yields one `SourceRecord` for each record of the file (a line, a message, a step), in the file's
+order. The record's `steps` say what happened. Most records have one step; a record that adds nothing has none. Fields
+that the steps do not cover stay unchanged in `rest`, so nothing in the file is lost.
 
-Readers are pure: they know nothing of stores, and give the same steps for the same file every time. writer/
-makes events of them.
-"""
+Readers are pure: they know nothing about stores, and return the same steps for the same file every time. writer/ turns
+the steps into events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -20,19 +19,19 @@ from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
 ERROR_MAX = 2000
-"""So much is kept of what a failed call or turn says of itself."""
+"""Maximum length of the error text of a failed call or turn."""
 Outcome = Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "interrupted"]
 
 
 class PromptStep(msgspec.Struct, frozen=True, gc=False):
-    """A person's words that begin a turn. `id` is the tool's own name of the turn, if it has one."""
+    """A user's input that starts a turn. `id` is the tool's own id of the turn, if it has one."""
 
     content: Value
     id: str = ""
 
 
 class MessageStep(msgspec.Struct, frozen=True, gc=False):
-    """A message that begins no turn: injected context, a system prompt, a queued prompt (`name` tells which)."""
+    """A message that does not start a turn: injected context, a system prompt, a queued prompt (`name` says which)."""
 
     role: str
     content: Value
@@ -41,25 +40,25 @@ class MessageStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplyStep(msgspec.Struct, frozen=True, gc=False):
-    """What a model said in one answer. A tool may write one answer in several records: they have the same `id`, and
-    `usage` is what the whole answer has used so far, so that it is counted once."""
+    """What a model said in one reply. A tool may write one reply as several records: they share the `id`, and `usage`
+    is the total of the whole reply so far, so that it is counted once."""
 
     id: str
     content: list[dict[str, Value]]
-    """Content blocks: text, thinking, tool_use {id, name}; the input of a call is in its `CallStep`."""
+    """Content blocks: text, thinking, tool_use {id, name}. The input of a call is in its `CallStep`."""
     model: str = ""
     usage: Usage = Usage()
     cost_micros: int = 0
-    """What the answer cost, where the tool says so; else it is reckoned from the usage."""
+    """What the reply cost, if the tool says so. Otherwise it is computed from the usage."""
     stop_reason: str = ""
     is_last: bool = False
-    """The agent stopped after it: the turn is over unless more comes."""
+    """The agent stopped after this reply: the turn is over unless more follows."""
     inside: str = ""
-    """The call that it was made for, if it was not the agent's own."""
+    """The call that this reply was made for, if it is not the agent's own."""
 
 
 class CallStep(msgspec.Struct, frozen=True, gc=False):
-    """A call that was asked for. `group` is the id of the reply that asked for it, with others perhaps."""
+    """A call that the model requested. `group` is the id of the reply that requested it."""
 
     id: str
     tool: str
@@ -70,7 +69,7 @@ class CallStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResultStep(msgspec.Struct, frozen=True, gc=False):
-    """What came of a call, and the files it changed."""
+    """The result of a call, and the files that the call changed."""
 
     id: str
     output: Value
@@ -79,42 +78,42 @@ class ResultStep(msgspec.Struct, frozen=True, gc=False):
     files: tuple[FileChanged, ...] = ()
     cost: Cost = Cost()
     child: str = ""
-    """The transcript of the sub-agent that it was, by origin."""
+    """If the call was a sub-agent: the origin of its transcript."""
 
 
 class TurnEndStep(msgspec.Struct, frozen=True, gc=False):
-    """The turn ended, as far as the tool says so."""
+    """The tool says that the turn ended."""
 
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
     error: str = ""
 
 
 class RewindStep(msgspec.Struct, frozen=True, gc=False):
-    """The person went back: what follows goes on from the record `to`."""
+    """The user went back: what follows continues from the record `to`."""
 
     to: str
 
 
 class CompactionStep(msgspec.Struct, frozen=True, gc=False):
-    """What was said before is now stood for by a summary."""
+    """A summary replaces the earlier history."""
 
     summary: Value
 
 
 class LabelsStep(msgspec.Struct, frozen=True, gc=False):
-    """Something that is known of the session from here on: branch, model, agent version …"""
+    """Labels of the session from here on: branch, model, agent version …"""
 
     labels: dict[str, str]
 
 
 class GapStep(msgspec.Struct, frozen=True, gc=False):
-    """Something that the transcript does not hold though it happened."""
+    """Something that happened but is missing from the transcript."""
 
     what: str
 
 
 class CostStep(msgspec.Struct, frozen=True, gc=False):
-    """Use that is told apart from any reply."""
+    """Usage and cost that are reported separately from any reply."""
 
     model: str
     usage: Usage
@@ -122,19 +121,20 @@ class CostStep(msgspec.Struct, frozen=True, gc=False):
 
 
 class StateDeltaStep(msgspec.Struct, frozen=True, gc=False):
-    """A change of the program's own state: operations of a stored delta, with paths below the root of that state."""
+    """A change of the program's own state, as operations of a stored delta. Paths are relative to the root of that
+    state."""
 
     delta: list[dict[str, Value]]
 
 
 class NoteStep(msgspec.Struct, frozen=True, gc=False):
-    """What was said about the run by no part of it: a verdict, a score."""
+    """A comment on the run that is not part of it: a verdict, a score."""
 
     text: str
 
 
 class FinishStep(msgspec.Struct, frozen=True, gc=False):
-    """The run is over for good."""
+    """The run has ended for good."""
 
     outcome: str = "completed"
 
@@ -158,46 +158,56 @@ Step = (
 
 
 class SourceRecord(msgspec.Struct, frozen=True, gc=False):
-    """One record of a transcript. Its `id` is the tool's own where it has one, and is the same in every reading."""
+    """One record of a transcript. Its `id` is the tool's own if it has one, and is the same in every reading."""
 
     id: str
     steps: tuple[Step, ...] = ()
     at: int = 0
-    """When it happened, in microseconds; 0 when the tool does not say."""
+    """When it happened, in microseconds. 0 if the tool does not say."""
     rest: Value | msgspec.Raw = None
-    """What the steps do not hold, as it was; the whole record where there are none, best as the bytes that it was."""
+    """What the steps do not cover, unchanged. Without steps this is the whole record, preferably as raw bytes."""
     lane: str = ""
-    """The sub-agent whose record it is, by origin, where a file holds those of several."""
+    """The origin of the sub-agent that the record belongs to, if a file mixes several."""
     broken: str = ""
-    """Why the record could not be read; then `rest` is all there is of it."""
+    """Why the record could not be read. Then `rest` is all there is."""
     is_partial: bool = False
-    """The file ends in the middle of it: it may still be being written."""
+    """The file ends in the middle of this record: it may still be being written."""
     step_ids: tuple[str, ...] = ()
-    """For a record that the tool writes again when there is more of it: a name for each step. A step that an earlier
-    version gave is not taken again."""
+    """Names of the steps, for a record that the tool rewrites as it grows. A step that an earlier version produced is
+    not imported again."""
+
+
+NamedStep = tuple[str, Step]
+"""A step of a record that the tool rewrites as it grows. The name is the same in every version."""
+
+
+def named_record(id: str, named: Sequence[NamedStep], at: int, rest: Value | msgspec.Raw) -> SourceRecord:
+    return SourceRecord(id, tuple(step for _, step in named), at, rest, step_ids=tuple(name for name, _ in named))
 
 
 class TranscriptHead(msgspec.Struct, frozen=True, gc=False):
-    """What is known of a transcript before its records are read."""
+    """What is known about a transcript before its records are read."""
 
     origin: str
-    """The tool's own id of the session; unique among the transcripts of its format."""
+    """The tool's own id of the session, unique among the transcripts of its format."""
     agent: str
     """The tool: `claude-code`, `codex` …"""
     goal: str = ""
     labels: dict[str, str] = {}
     parent: str = ""
-    """For a sub-agent's transcript, the origin of the one that it belongs to."""
+    """For a sub-agent's transcript: the origin of its parent."""
     name: str = ""
-    """The session's name after the tool's prefix, unless another session has it; else the origin tells it."""
+    """The session's name after the tool's prefix, if no other session has it. Otherwise the name is made from the
+    origin."""
 
 
 class Transcript(msgspec.Struct, frozen=True):
-    """One session in a file. `read` reads its records from the first; with each, how many bytes of the file it is."""
+    """One session in a file. `read` yields its records from the start, each with its size in bytes."""
 
     head: TranscriptHead
     read: Callable[[], Iterator[tuple[SourceRecord, int]]]
     stat: tuple[int, int] | None = None
-    """Size and time of change, where these are not the file's: it holds many sessions, or this one is in many files."""
+    """Size and modification time, if these are not the file's: a file holds many sessions, or a session has many
+    files."""
     keeps: str = ""
-    """For records that an adapter goes on with: the format of its items. The session has the head's name, as it is."""
+    """If an adapter continues this session: the format of its items. The session then has exactly the head's name."""

@@ -1,4 +1,4 @@
-"""The job of importing: a file in, its sessions written, and a report of what became of it."""
+"""Imports one file: writes its sessions and returns a report."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from wakelog.model.ids import SessionId
 from wakelog.store import Store
 
 COLD_US = 24 * 3600 * 1_000_000
-"""A session in which nothing happened for so long was left."""
+"""A session without activity for this long counts as abandoned."""
 QUIET_US = 300 * 1_000_000
+"""A file that was not written for this long counts as complete for now."""
 BROKEN_MAX = 20
-"""So many broken records are named; the rest are counted."""
+"""How many broken records a report names. The rest are counted."""
 
 OnProgress = Callable[[int], None]
 """Called after each record, with its size in bytes."""
@@ -41,18 +42,18 @@ class ImportedSession(msgspec.Struct, frozen=True):
 
 
 class ImportReport(msgspec.Struct, frozen=True):
-    """What became of one file."""
+    """The result of importing one file."""
 
     file: str
     format: str
     sessions: tuple[ImportedSession, ...] = ()
     broken: tuple[str, ...] = ()
-    """Records that could not be read, each with its place and reason. They are kept as they are."""
+    """Records that could not be read, each with its place and reason. They are kept unchanged."""
     broken_count: int = 0
     deleted: tuple[str, ...] = ()
-    """Sessions that were deleted, and were left out for that."""
+    """Sessions that were skipped because a user had deleted them."""
     gone_on: tuple[str, ...] = ()
-    """Sessions that their program has gone on with here, and were left as they are for that."""
+    """Sessions that were skipped because their program continues them here."""
 
     @property
     def new_records(self) -> int:
@@ -69,9 +70,12 @@ def import_transcript(
     changes: FileChanges | None = None,
     again: bool = False,
 ) -> ImportReport:
-    """Brings a transcript into the store. A file that is as it was the last time is not read again. A dry run reads and
-    compares, and writes nothing. `changes` are files that somebody saw a call change; those of calls that are new here
-    are written after their call, and taken out of it. What somebody deleted comes back only with `again`."""
+    """Imports a transcript into the store. A file that has not changed since the last import is not read again. A dry
+    run reads and compares, and writes nothing.
+
+    `changes` are file changes that somebody else observed, by call. Those of new calls are written after their call and
+    removed from `changes`. Deleted sessions are imported only with `again`.
+    """
     found = get_format(format) if format else detect_format(path)
     of_file = stat_of(path)
     sessions: list[ImportedSession] = []
@@ -86,10 +90,10 @@ def import_transcript(
             continue
 
         def attempt(transcript: Transcript = transcript, stat: tuple[int, int] = stat) -> SessionWriter:
-            """From the beginning: when somebody else wrote meanwhile, they may have imported the same."""
+            """Starts over each time: whoever wrote in between may have imported the same records."""
             writer = _writer(store, transcript, format=found.NAME, source=str(path), stat=stat, dry_run=dry_run)
             writer.changes, writer.again = dict(changes or {}), again
-            # What an adapter keeps is a session that its program goes on with.
+            # An adapter's session is continued by its program, so it is never closed as idle.
             idle_after = sys.maxsize if transcript.keeps else idle_us
             if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_after):
                 _write(writer, transcript, on_progress)
@@ -120,7 +124,7 @@ def _writer(store: Store, transcript: Transcript, **how: Any) -> SessionWriter:
 
 
 def _kept_name(store: Store, head: TranscriptHead) -> str:
-    """The name that the adapter looks for, unless a session of something else has it."""
+    """The name that the adapter looks for, unless another session has it."""
     if not store.is_open(head.name):
         return head.name
     labels = store.resume(head.name).log.part("labels")

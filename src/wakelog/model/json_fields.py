@@ -3,7 +3,7 @@ counts as missing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 
@@ -36,3 +36,7 @@ def text_in(body: Mapping[str, Any], field: str) -> str:
 
 def count_in(body: Mapping[str, Any], field: str) -> int:
     return as_count(body.get(field))
+
+
+def without(body: Mapping[str, Any], fields: Container[str]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in fields}

@@ -14,16 +14,15 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros
-from wakelog.importers.common.chat import asks_of, blocks_of, text_of
+from wakelog.importers.common.chat import blocks_of, calls_of, first_choice, text_of
 from wakelog.importers.common.shell_writes import shell_writes
 from wakelog.importers.common.tools import effect_of, shell_command
-from wakelog.importers.source.files import Sample, digest, home_files, read_document, storable
+from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, read_document, storable
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
 from wakelog.model.usage import Usage, usage_of
 
 NAME = "mini-swe-agent"
@@ -47,7 +46,7 @@ def recognises(found: Sample) -> bool:
         return False
     if found.path.name.removesuffix(".gz").endswith(".traj.json"):
         return True
-    is_list = found.start.lstrip()[:1] == b"["
+    is_list = found.first == b"["
     return is_list and (found.has(b"<returncode>") or found.has(b"```bash", b'"assistant"'))
 
 
@@ -56,9 +55,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     about = as_dict(given)
     messages = given if isinstance(given, list) else about.get("messages")
     if not isinstance(messages, list):
-        raise InvalidInputError(
-            f"{path} has no list of messages", kind="bad-transcript", hint="is the trajectory complete?"
-        )
+        raise bad_transcript(f"{path} has no list of messages", "is the trajectory complete?")
     instance = text_in(about, "instance_id") or re.sub(r"\.(traj|json|gz|zst)\b", "", path.name)
     yield st.Transcript(_head(path, instance, about, messages), lambda: _records(about, messages))
 
@@ -73,7 +70,7 @@ def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any])
     first = next((text_of(m.get("content")) for m in messages if as_dict(m).get("role") == "user"), "")
     issue = _ISSUE.search(first)
     return st.TranscriptHead(
-        f"{instance}-{digest(own.encode(errors='replace'), 8)}",
+        f"{instance}-{digest(own, 8)}",
         NAME,
         goal=issue[1].partition("\n")[0].strip()[:GOAL_MAX] if issue else "",
         labels=labels,
@@ -90,7 +87,7 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.So
     reader = _RunReader(text_in(info, "exit_status"), messages)
     for number, message in enumerate(messages):
         yield reader.record(number, message), len(str(message))
-    rest = {k: v for k, v in about.items() if k != "messages"}
+    rest = without(about, ("messages",))
     if rest or reader.status:
         # It is written again with each step: what it says at the end is taken in when it says so.
         raw = msgspec.json.encode(rest)
@@ -129,7 +126,7 @@ class _RunReader:
         if not steps:
             return st.SourceRecord(f"m{number}", rest=message)
         held = ("content", "tool_calls", "tool_call_id") if role != "assistant" else ("content", "tool_calls", "extra")
-        rest = {k: v for k, v in message.items() if k not in held}
+        rest = without(message, held)
         if role == "assistant" and extra:
             rest["extra"] = _without_words(extra)
         rest |= self._wrapping(message, steps)
@@ -174,14 +171,15 @@ class _RunReader:
         usage = as_dict(response.get("usage"))
         text = text_of(message.get("content"))
         id = f"m{number}"
-        asks = asks_of(message, id)
+        asks = calls_of(message, id)
         if not asks and len(found := _ACTION.findall(text)) == 1:
             given = {"command": found[0].strip()}
             asks = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
         # A call that nothing answered was refused by the harness: its complaint is the next message.
         self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
         self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
-        said = as_dict(as_dict(next(iter(as_list(response.get("choices"))), None)).get("message"))
+        choice = first_choice(response)
+        said = as_dict(choice.get("message"))
         cost = micros(extra.get("cost")) or micros(usage.get("cost"))
         self.is_priced = self.is_priced or bool(cost)
         yield st.ReplyStep(
@@ -190,7 +188,7 @@ class _RunReader:
             model=text_in(response, "model"),
             usage=usage_of({"usage": usage}),
             cost_micros=cost,
-            stop_reason=as_text(as_dict(next(iter(as_list(response.get("choices"))), None)).get("finish_reason")),
+            stop_reason=text_in(choice, "finish_reason"),
         )
         yield from self._asked
 
@@ -242,6 +240,6 @@ def _without_words(extra: dict[str, Any]) -> dict[str, Any]:
     choices = []
     for choice in as_list(response.get("choices")):
         said = as_dict(as_dict(choice).get("message"))
-        rest = {k: v for k, v in said.items() if k not in ("content", "role", "tool_calls", "reasoning")}
+        rest = without(said, ("content", "role", "tool_calls", "reasoning"))
         choices.append(as_dict(choice) | {"message": rest} if isinstance(choice, dict) else choice)
     return extra | {"response": response | {"choices": choices}} if response else extra

@@ -13,12 +13,19 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
-from wakelog.importers.common.chat import asks_of, blocks_of, text_of
-from wakelog.importers.source.files import RecordIds, Sample, digest, home_files, read_document, storable
+from wakelog.importers.common.chat import blocks_of, calls_of, text_of
+from wakelog.importers.source.files import (
+    RecordIds,
+    Sample,
+    bad_transcript,
+    digest,
+    home_files,
+    read_document,
+    storable,
+)
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
@@ -28,15 +35,13 @@ _STOP = "###STOP###"
 
 
 def recognises(found: Sample) -> bool:
-    return found.start.lstrip()[:1] == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
+    return found.first == b"[" and found.has(b'"task_id"', b'"traj"', b'"reward"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
     runs = read_document(path)
     if not isinstance(runs, list):
-        raise InvalidInputError(
-            f"{path} is not a list of runs", kind="bad-transcript", hint="is it tau-bench's own file?"
-        )
+        raise bad_transcript(f"{path} is not a list of runs", "is it tau-bench's own file?")
     for number, run in enumerate(runs):
         yield _transcript(number, run)
 
@@ -80,7 +85,7 @@ class _RunReader:
             return st.SourceRecord(id, rest=message, broken=f"message {number} is not an object")
         steps = self._steps(id, message)
         held = ("content", "role", "tool_calls", "tool_call_id", "name") if steps else ()
-        rest = {k: v for k, v in message.items() if k not in held}
+        rest = without(message, held)
         return st.SourceRecord(id, tuple(steps), rest={"role": text_in(message, "role"), **rest})
 
     def _steps(self, id: str, message: dict[str, Any]) -> list[st.Step]:
@@ -100,7 +105,7 @@ class _RunReader:
         return []
 
     def _reply(self, id: str, message: dict[str, Any]) -> list[st.Step]:
-        asks = [self._named(ask.id, ask) for ask in asks_of(message, id, _effects(message))]
+        asks = [self._named(ask.id, ask) for ask in calls_of(message, id, _effects(message))]
         blocks = blocks_of(text_of(message.get("content")), asks)
         return [st.ReplyStep(id, blocks, is_last=not asks), *asks]
 

@@ -18,10 +18,10 @@ from typing import Final
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
+from wakelog.importers.common.chat import text_block
 from wakelog.importers.common.file_changes import file_change
-from wakelog.importers.source.files import Sample, digest, home_files, open_source, stat_of
+from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, open_source, stat_of
 from wakelog.model.usage import Usage
 
 NAME = "aider"
@@ -62,9 +62,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         content = file.read()
     starts = list(_START.finditer(content))
     if not starts:
-        raise InvalidInputError(
-            f"{path} has no line `# aider chat started at …`", kind="bad-transcript", hint="is it Aider's history?"
-        )
+        raise bad_transcript(f"{path} has no line `# aider chat started at …`", "is it Aider's history?")
     folder = str(path.resolve().parent)
     mark, changed = digest(folder.encode(), 8), stat_of(path)[1]
     taken: dict[str, int] = {}
@@ -121,7 +119,7 @@ def _blocks(text: str) -> Iterator[HistoryBlock]:
 def _steps(block: HistoryBlock, id: str) -> Iterator[st.Step]:
     text = block.text
     if block.kind == "model":
-        yield st.ReplyStep(id, [{"type": "text", "text": text}], is_last=True)
+        yield st.ReplyStep(id, [text_block(text)], is_last=True)
     elif block.kind == "person":
         is_command = text.startswith(("/", "!")) and not text.startswith(_ASKING)
         if is_command:

@@ -21,14 +21,14 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
-from wakelog.importers.common.chat import json_or_text
+from wakelog.importers.common.chat import call_block, json_or_text, text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import USER_DATA, Sample, decode_json, digest, home_files
+from wakelog.importers.source.files import USER_DATA, Sample, decode_json, digest, home_files, json_digest
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -87,14 +87,11 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
     except sqlite3.Error as exc:
         raise InvalidInputError(f"session {id} of Cursor cannot be read: {exc}", kind="bad-transcript") from exc
     model = text_in(as_dict(composer.get("modelConfig")), "modelName")
-    about = _without_secrets({k: v for k, v in composer.items() if k not in ("conversation", "conversationMap")})
-    version = digest(msgspec.json.encode(about), 8)
+    about = _without_secrets(without(composer, ("conversation", "conversationMap")))
+    version = json_digest(about, 8)
     created = microseconds(composer.get("createdAt"))
-    labels = (st.LabelsStep({"model": model}),) if model else ()
-    yield (
-        st.SourceRecord(f"{id}.{version}", labels, created, about, step_ids=tuple(f"model/{model}" for _ in labels)),
-        0,
-    )
+    named = [(f"model/{model}", st.LabelsStep({"model": model}))] if model else []
+    yield st.named_record(f"{id}.{version}", named, created, about), 0
     bubbles = list(_in_order(composer, stored))
     is_busy = composer.get("status") in ("generating", "running", "streaming")
     for number, (name, raw) in enumerate(bubbles):
@@ -121,43 +118,46 @@ def _in_order(composer: dict[str, Any], stored: dict[str, Any]) -> Iterator[tupl
 
 def _record(name: str, bubble: dict[str, Any], model: str, *, is_growing: bool) -> st.SourceRecord:
     steps = [] if is_growing else list(_steps(name, bubble, model))
-    names = tuple(f"{name}/{each}" for each, _ in steps)
-    version = f"{name}.{digest(repr(names).encode(), 6)}" if names else name
+    names = tuple(step_name for step_name, _ in steps)
+    version = f"{name}.{digest(repr(names), 6)}" if names else name
     timing = as_dict(bubble.get("timingInfo"))
     at = microseconds(bubble.get("createdAt")) or microseconds(timing.get("clientStartTime"))
-    rest = bubble if not steps else {k: v for k, v in bubble.items() if k not in _HELD}
+    rest = bubble if not steps else without(bubble, _HELD)
     tool = as_dict(bubble.get("toolFormerData"))
     if steps and tool:
-        rest["toolFormerData"] = {k: v for k, v in tool.items() if k not in ("rawArgs", "params", "result")}
-    return st.SourceRecord(version, tuple(step for _, step in steps), at, _without_secrets(rest), step_ids=names)
+        rest["toolFormerData"] = without(tool, ("rawArgs", "params", "result"))
+    return st.named_record(version, steps, at, _without_secrets(rest))
 
 
-def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[tuple[str, st.Step]]:
+def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[st.NamedStep]:
     text = text_in(bubble, "text")
     if bubble.get("type") == 1:
         if text.strip():
-            yield "prompt", st.PromptStep(text, id=name)
+            yield f"{name}/prompt", st.PromptStep(text, id=name)
         return
     tool = as_dict(bubble.get("toolFormerData"))
     thinking = bubble.get("thinking")
     thought = text_in(as_dict(thinking), "text") or as_text(thinking)
-    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thought}] if thought.strip() else []
+    blocks: list[dict[str, Value]] = [thinking_block(thought)] if thought.strip() else []
     if text.strip():
-        blocks.append({"type": "text", "text": text})
+        blocks.append(text_block(text))
     call = text_in(tool, "toolCallId") or f"{name}.call"
     called = text_in(tool, "name") or (str(tool["tool"]) if "tool" in tool else "")
     if called:
-        blocks.append({"type": "tool_use", "id": call, "name": called})
+        blocks.append(call_block(call, called))
     if blocks:
         usage = _usage(bubble.get("tokenCount"))
         kind = text_in(as_dict(bubble.get("modelInfo")), "modelName") or model
-        yield "said", st.ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip()))
+        yield (
+            f"{name}/said",
+            st.ReplyStep(name, blocks, model=kind, usage=usage, is_last=not called and bool(text.strip())),
+        )
     if called:
         given = json_or_text(tool.get("rawArgs") or tool.get("params"))
-        yield "ask", st.CallStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
+        yield f"{name}/ask", st.CallStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
-            yield "answer", _answer(call, called, given, tool, outcome)
+            yield f"{name}/answer", _answer(call, called, given, tool, outcome)
 
 
 def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
@@ -165,7 +165,7 @@ def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: 
     told = as_dict(result)
     if outcome == "succeeded" and told.get("rejected") is True:
         outcome = "denied"
-    error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[:2000]
+    error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[: st.ERROR_MAX]
     files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
     return st.ResultStep(call, result, outcome, error, files)
 

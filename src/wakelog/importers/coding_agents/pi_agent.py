@@ -14,12 +14,13 @@ from typing import Any
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import edited_lines, micros, tokens
-from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
+from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block
+from wakelog.importers.common.file_changes import TrackedFiles, diff_counts, file_change, replace_text
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -29,12 +30,11 @@ find_in_home = home_files(".pi/agent/sessions/**/*.jsonl")
 _STOPPED = re.compile(r"(?:.*\n)*?(?:Operation|Command) aborted", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"Command timed out", re.IGNORECASE)
 _DENIED = re.compile(r"(?:denied|blocked|rejected) by (?:the )?user|user (?:denied|rejected|blocked)", re.IGNORECASE)
-_MESSAGE = frozenset({"content"})
 
 
 def recognises(found: Sample) -> bool:
-    first = found.lines[0] if found.lines else None
-    return isinstance(first, dict) and first.get("type") == "session" and "id" in first and "timestamp" in first
+    first = found.lines[0] if found.lines else {}
+    return first.get("type") == "session" and "id" in first and "timestamp" in first
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -57,7 +57,7 @@ class _Reader:
         self._entries: set[str] = set()
         self._model = ""
         self._inputs: dict[str, tuple[str, Value]] = {}
-        self._files = FollowedFiles()
+        self._files = TrackedFiles()
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         return line_records(json_lines(path), self._ids, self._record)
@@ -75,7 +75,7 @@ class _Reader:
         self._go_to(own)
         message = value.get("message")
         if steps and isinstance(message, dict):
-            value = value | {"message": {k: v for k, v in message.items() if k not in _MESSAGE}}
+            value = value | {"message": without(message, ("content",))}
         return st.SourceRecord(id, tuple(steps), at, value if steps else line.whole)
 
     def _go_to(self, own: str) -> None:
@@ -131,8 +131,7 @@ class _Reader:
 
     def _assistant(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        blocks = dicts_in(blocks)
+        blocks = [text_block(content)] if isinstance(content, str) else dicts_in(content)
         stop = text_in(message, "stopReason")
         usage, cost = _usage(message.get("usage"))
         said: list[dict[str, Value]] = []
@@ -144,7 +143,7 @@ class _Reader:
             call, tool = text_in(block, "id") or f"{id}-{number}", text_in(block, "name") or "unknown"
             given = block.get("arguments")
             self._inputs[call] = tool, given
-            said.append({"type": "tool_use", "id": call, "name": tool})
+            said.append(call_block(call, tool))
             asks.append(st.CallStep(call, tool, given, effect_of(tool, given), group=id))
         yield st.ReplyStep(
             id,
@@ -165,9 +164,7 @@ class _Reader:
         call = text_in(message, "toolCallId")
         output = _content(message.get("content"))
         text = as_text(output)
-        outcome: st.Outcome = "succeeded"
-        if message.get("isError") is True:
-            outcome = _failure(text)
+        outcome = _failure(text) if message.get("isError") is True else "succeeded"
         tool, given = self._inputs.pop(call, ("", None))
         details = as_dict(message.get("details"))
         files = tuple(self._changes(tool, given, details)) if outcome == "succeeded" else ()
@@ -191,11 +188,11 @@ class _Reader:
             ]
             after = before
             for old, new in pairs:
-                after = replaced(after, old, new) if after is not None else None
+                after = replace_text(after, old, new) if after is not None else None
             diff = details.get("diff")
             lines = diff_counts(diff) if isinstance(diff, str) else edited_lines(pairs)
             yield file_change(path, before=before, after=after, lines=None if after is not None else lines)
-        self._files.follow(path, after)
+        self._files.track(path, after)
 
 
 def _failure(text: str) -> st.Outcome:
@@ -210,16 +207,12 @@ def _content(content: Any) -> Value:
     """Content as text where it is nothing else, pictures as blocks that can be kept apart."""
     if not isinstance(content, list):
         return content
-    blocks = [_block(b) if isinstance(b, dict) else b for b in content]
-    if blocks and all(isinstance(b, dict) and b.get("type") == "text" for b in blocks):
-        return "\n".join(text_in(b, "text") for b in blocks)
-    return blocks
+    return join_texts([_block(b) if isinstance(b, dict) else b for b in content])
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") == "image" and isinstance(block.get("data"), str):
-        source = {"type": "base64", "media_type": text_in(block, "mimeType"), "data": block["data"]}
-        return {"type": "image", "source": source}
+        return image_block(text_in(block, "mimeType"), block["data"])
     return block
 
 

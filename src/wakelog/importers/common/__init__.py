@@ -1,1 +1,1 @@
-"""What several formats share: messages of model APIs, what tools do, changes of files, a state told in patches."""
+"""Code that several formats share: messages of model APIs, effects of tools, file changes, state as patches."""

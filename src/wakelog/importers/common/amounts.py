@@ -1,30 +1,41 @@
-"""Amounts as transcripts tell them: tokens, dollars, seconds, lines. Other programs wrote them, so what stands there
-may be anything; what cannot be an amount counts as 0."""
+"""Amounts in transcripts: tokens, dollars, seconds, lines. Other programs wrote them, so a value may be anything. One
+that cannot be an amount counts as 0."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from wakelog.model.usage import Usage
+
 TOKENS_MAX = 1 << 50
 
 
-def tokens(told: object) -> int:
+def usage_sum(a: Usage, b: Usage) -> Usage:
+    return Usage(**{field: getattr(a, field) + getattr(b, field) for field in Usage.__struct_fields__})
+
+
+def usage_growth(now: Usage, before: Usage) -> Usage:
+    """How much a running total has grown. A field that shrank counts as 0."""
+    return Usage(**{f: max(0, getattr(now, f) - getattr(before, f)) for f in Usage.__struct_fields__})
+
+
+def tokens(value: object) -> int:
     """A number of tokens."""
-    return told if type(told) is int and 0 < told < TOKENS_MAX else 0
+    return value if type(value) is int and 0 < value < TOKENS_MAX else 0
 
 
 def micros(dollars: object) -> int:
-    """An amount in dollars, in millionths."""
+    """Dollars, as millionths of a dollar."""
     return round(_amount(dollars) * 1_000_000)
 
 
 def duration(seconds: object) -> int:
-    """A length of time in seconds, in microseconds."""
+    """Seconds, as microseconds."""
     return int(_amount(seconds) * 1_000_000)
 
 
 def edited_lines(edits: Iterable[tuple[str, str]]) -> tuple[int, int]:
-    """Lines that edits put in and took out, each an old text and the new one in its place."""
+    """Lines added and removed by edits, each given as old text and new text."""
     added = removed = 0
     for old, new in edits:
         added += len(new.splitlines())
@@ -32,6 +43,6 @@ def edited_lines(edits: Iterable[tuple[str, str]]) -> tuple[int, int]:
     return added, removed
 
 
-def _amount(told: object) -> float:
-    is_number = isinstance(told, int | float) and not isinstance(told, bool)
-    return told if is_number and isinstance(told, int | float) and 0 < told < 1e9 else 0
+def _amount(value: object) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and isinstance(value, int | float) and 0 < value < 1e9 else 0

@@ -1,4 +1,4 @@
-"""Messages as most model APIs have them: role, content, tool calls. Trajectories of benchmarks are lists of these."""
+"""Messages as most model APIs define them: role, content, tool calls. Benchmark trajectories are lists of these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def text_of(content: object) -> str:
-    """The text of a message's content, which is a text or a list of blocks."""
+    """The text of a message's content, which is a string or a list of blocks."""
     if isinstance(content, str):
         return content
     texts = (b if isinstance(b, str) else text_in(as_dict(b), "text") for b in as_list(content))
@@ -25,14 +25,14 @@ def text_of(content: object) -> str:
 
 
 def blocks_text(content: object) -> str:
-    """The texts in a message's content, each on lines of its own, also empty ones."""
+    """All text blocks of a message's content, joined by line breaks, including empty ones."""
     if isinstance(content, str):
         return content
     return "\n".join(b["text"] for b in dicts_in(content) if isinstance(b.get("text"), str))
 
 
 def json_or_text(given: object) -> Value:
-    """What a text of JSON says; the text itself where it is none."""
+    """Decodes a JSON string; returns the string itself if it is not JSON."""
     if not isinstance(given, str):
         return storable(given)
     try:
@@ -41,22 +41,55 @@ def json_or_text(given: object) -> Value:
         return given
 
 
-def asks_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[CallStep]:
-    """The calls that a message of a model asks for."""
-    asks = []
-    for number, call in enumerate(as_list(message.get("tool_calls"))):
-        function = as_dict(as_dict(call).get("function"))
+def calls_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | None = None) -> list[CallStep]:
+    """The calls that a model's message requests."""
+    calls = []
+    for number, given in enumerate(as_list(message.get("tool_calls"))):
+        function = as_dict(as_dict(given).get("function"))
         tool = text_in(function, "name") or "unknown"
-        given = json_or_text(function.get("arguments"))
-        id = text_in(as_dict(call), "id") or f"{group}.{number}"
-        effect = (effects or {}).get(tool) or effect_of(tool, given)
-        asks.append(CallStep(id, tool, given, effect, group=group))
-    return asks
+        input = json_or_text(function.get("arguments"))
+        id = text_in(as_dict(given), "id") or f"{group}.{number}"
+        effect = (effects or {}).get(tool) or effect_of(tool, input)
+        calls.append(CallStep(id, tool, input, effect, group=group))
+    return calls
 
 
-def blocks_of(text: str, asks: list[CallStep], thinking: str = "") -> list[dict[str, Value]]:
-    """The content of a reply: what was thought and said, and a mention of each call."""
-    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking else []
-    if text.strip() or not (asks or blocks):
-        blocks.append({"type": "text", "text": text})
-    return blocks + [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in asks]
+def first_choice(response: dict[str, Any]) -> dict[str, Any]:
+    """The first choice of a chat completion."""
+    return as_dict(next(iter(as_list(response.get("choices"))), None))
+
+
+def text_block(text: str) -> dict[str, Value]:
+    return {"type": "text", "text": text}
+
+
+def thinking_block(text: str) -> dict[str, Value]:
+    return {"type": "thinking", "thinking": text}
+
+
+def call_block(id: str, tool: str) -> dict[str, Value]:
+    """Mentions a call in a reply. Its input is in the `CallStep`."""
+    return {"type": "tool_use", "id": id, "name": tool}
+
+
+def image_block(media_type: str, data: str) -> dict[str, Value]:
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
+def join_texts(blocks: Value) -> Value:
+    """A list of only text blocks as one string; any other content unchanged."""
+    if not isinstance(blocks, list) or not blocks or not all(map(_is_text, blocks)):
+        return blocks
+    return "\n".join(block["text"] for block in blocks)
+
+
+def _is_text(block: Value) -> bool:
+    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
+
+
+def blocks_of(text: str, calls: list[CallStep], thinking: str = "") -> list[dict[str, Value]]:
+    """The content of a reply: thinking, text, and a block for each call."""
+    blocks = [thinking_block(thinking)] if thinking else []
+    if text.strip() or not (calls or blocks):
+        blocks.append(text_block(text))
+    return blocks + [call_block(call.id, call.tool) for call in calls]

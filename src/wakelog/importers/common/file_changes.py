@@ -1,4 +1,4 @@
-"""Changes of files as `file.changed` events, from what a transcript says of an edit."""
+"""Builds `file.changed` events from what a transcript says about an edit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from wakelog.model.events import FileChanged
 
 UNKNOWN = "not in the transcript"
 CONTENT_MAX = 8 << 20
-FOLLOWED_MAX = 16 << 20
-"""So many characters are followed; the contents of further files count as not known."""
+TRACKED_MAX = 16 << 20
+"""How many characters of file contents are kept in memory. Contents beyond that count as unknown."""
 
 
 def file_change(
@@ -25,8 +25,7 @@ def file_change(
     lines: tuple[int, int] | None = None,
     action: str = "",
 ) -> FileChanged:
-    """A change. `before` and `after` are None where they are not known; for a created file `before` is not there, and
-    for a deleted one `after` is not."""
+    """`before` and `after` are None if unknown. A created file has no `before`, a deleted one no `after`."""
     change = change or "modified"
     missing: dict[str, str] = {}
     if before is None and change != "created":
@@ -56,7 +55,7 @@ def file_change(
 
 
 def patch_counts(hunks: Any) -> tuple[int, int] | None:
-    """Lines added and removed by hunks whose lines begin with +, - or a space; None when they are none."""
+    """Lines added and removed by hunks, whose lines start with +, - or a space. None if there are no hunks."""
     if not isinstance(hunks, list):
         return None
     added = removed = 0
@@ -79,20 +78,20 @@ def diff_counts(diff: str) -> tuple[int, int]:
     return added, removed
 
 
-def replaced(text: str, old: str, new: str, *, all: bool = False) -> str | None:
-    """A text after an edit; None when the old part is not in it."""
+def replace_text(text: str, old: str, new: str, *, all: bool = False) -> str | None:
+    """The text after an edit. None if it does not contain the old part."""
     if not old or old not in text:
         return None
     return text.replace(old, new) if all else text.replace(old, new, 1)
 
 
 def is_inside(path: str, folder: str) -> bool:
-    """Whether a path is a folder, or something in it."""
+    """Whether a path is the folder itself or inside it."""
     return bool(folder) and (path.rstrip("/") + "/").startswith(folder.rstrip("/") + "/")
 
 
-class FollowedFiles:
-    """Files whose contents are known from a transcript, because the agent wrote them whole."""
+class TrackedFiles:
+    """Files whose contents are known because the agent wrote or read them as a whole."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -101,10 +100,10 @@ class FollowedFiles:
     def text(self, path: str) -> str | None:
         return self._texts.get(path)
 
-    def follow(self, path: str, text: str | None) -> None:
-        """From here on a file is this; None when that is no longer known, or there is no file."""
+    def track(self, path: str, text: str | None) -> None:
+        """Sets a file's current content. None if it is unknown or the file is gone."""
         self._size -= len(self._texts.pop(path, ""))
-        if text is not None and self._size + len(text) <= FOLLOWED_MAX:
+        if text is not None and self._size + len(text) <= TRACKED_MAX:
             self._texts[path] = text
             self._size += len(text)
 

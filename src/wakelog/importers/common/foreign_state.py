@@ -1,8 +1,7 @@
-"""The state that a program tells of as it goes: a snapshot, and changes of it as JSON Patch.
+"""The state that a program reports: a snapshot, and changes to it as JSON Patch.
 
-A change is applied here first, so that what reaches the log is a delta that fits the state there. One that does not fit
-changes nothing: its record keeps it as it was.
-"""
+Each change is applied here first, so the log only gets deltas that fit its state. A change that does not fit is
+dropped; its record still keeps it."""
 
 from __future__ import annotations
 
@@ -18,17 +17,17 @@ _FIELDS = ("op", "path", "from", "value")
 
 
 class ForeignState:
-    """What the program's state is so far. It is the session's own part of the state, too."""
+    """The program's state so far. It is also the session's own part of the state."""
 
     def __init__(self) -> None:
         self._doc: Value = {}
 
     def put(self, key: str, value: Value) -> Iterator[StateDeltaStep]:
-        """A part of the state is now this."""
-        yield from self._take([{"op": "add", "path": f"/{escape(key)}", "value": value}])
+        """Sets one key of the state."""
+        yield from self._apply([{"op": "add", "path": f"/{escape(key)}", "value": value}])
 
     def patch(self, changes: Any, under: str = "") -> Iterator[StateDeltaStep]:
-        """A change of the part `under`; nothing where it does not fit."""
+        """Applies a JSON Patch to the part `under`. Yields nothing if it does not fit."""
         if not isinstance(changes, list) or not changes:
             return
         prefix = f"/{escape(under)}" if under else ""
@@ -41,9 +40,9 @@ class ForeignState:
                 if isinstance(op.get(pointer), str):
                     op[pointer] = prefix + op[pointer]
             patch.append(op)
-        yield from self._take(patch)
+        yield from self._apply(patch)
 
-    def _take(self, patch: list[dict[str, Any]]) -> Iterator[StateDeltaStep]:
+    def _apply(self, patch: list[dict[str, Any]]) -> Iterator[StateDeltaStep]:
         try:
             doc, delta = resolve(self._doc, patch)
         except WakelogError:

@@ -1,8 +1,7 @@
-"""One message of a model's API, read: who speaks, which calls it asks for, which results it brings.
+"""Reads one message of a model API: its role, the calls it requests, the results it carries.
 
-Messages come in the shapes of OpenAI's chat completions and responses and of Anthropic's messages, also mixed in one
-list. Adapters read what frameworks keep with this, and importers what they kept.
-"""
+Messages may be in the format of OpenAI's chat completions, OpenAI's responses, or Anthropic's messages, also mixed in
+one list. Adapters read the items of frameworks with this; importers read what the frameworks stored."""
 
 from __future__ import annotations
 
@@ -12,10 +11,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import CallStep, Outcome, ResultStep
 from wakelog.instruments.model_request import ConversationItem, read_request
 from wakelog.model.events import Effect
+from wakelog.model.json_fields import without
 from wakelog.model.parts import Asked
 from wakelog.model.values import Value
 
@@ -30,28 +31,28 @@ _RESPONSES = frozenset({"input_text", "output_text", "refusal", "input_image", "
 
 
 class ReadMessage(msgspec.Struct, frozen=True):
-    """One message, read."""
+    """One message and what it says."""
 
     message: dict[str, Any]
     role: Literal["system", "user", "assistant", "tool"]
     item: ConversationItem | None
     asks: tuple[CallStep, ...] = ()
     answers: tuple[tuple[ResultStep, bool], ...] = ()
-    """What came of calls; with each, whether the message itself says that it failed."""
+    """Results of calls. The flag says whether the message itself reports a failure."""
 
     @property
     def says_something(self) -> bool:
-        """Whether there are words in it: thoughts alone are no answer."""
+        """Whether it has text. Thinking alone is not an answer."""
         return self.item is not None and bool(self.item.text) and self.message.get("type") in (None, "message")
 
     @property
     def digest(self) -> bytes:
-        """By what the message is known again, whatever a client changes around its words."""
+        """Identifies the message, whatever a client changes around its text."""
         return self.item.digest if self.item is not None else msgspec.json.encode(self.message.get("content"))
 
 
 def message_shape(message: Mapping[str, Any]) -> MessageShape:
-    """Whose words a message is in."""
+    """The API format of a message."""
     kind, content = message.get("type"), message.get("content")
     kinds = {b.get("type") for b in content if isinstance(b, dict)} if isinstance(content, list) else set()
     if kinds & _RESPONSES or (isinstance(kind, str) and kind != "message") or "call_id" in message:
@@ -62,21 +63,20 @@ def message_shape(message: Mapping[str, Any]) -> MessageShape:
 
 
 def read_message(message: dict[str, Any], effects: Mapping[str, Effect] | None = None) -> ReadMessage:
-    """What a message says."""
-    special = _hosted(message, effects or {})
+    hosted = _read_hosted_call(message, effects or {})
     path, name = _WIRE[message_shape(message)]
     request = read_request(path, {name: [message]})
     assert request is not None
     if not request.items:
         return ReadMessage(message, "system", None)
     item = request.items[0]
-    if special is not None:
-        asks, answers = special
+    if hosted is not None:
+        asks, answers = hosted
         return ReadMessage(message, "tool" if answers and not asks else "assistant", item, asks, answers)
     asks = tuple(_ask(call, effects or {}) for call in item.asked)
     answers = tuple(
         (
-            ResultStep(r.id, r.output, "failed", _words(r.output)) if r.is_error else ResultStep(r.id, r.output),
+            ResultStep(r.id, r.output, "failed", _error_text(r.output)) if r.is_error else ResultStep(r.id, r.output),
             r.is_error,
         )
         for r in item.results
@@ -90,17 +90,17 @@ def _ask(call: Asked, effects: Mapping[str, Effect]) -> CallStep:
     return CallStep(id, tool, call.input, effects.get(tool) or effect_of(tool, call.input))
 
 
-def _words(output: Value) -> str:
+def _error_text(output: Value) -> str:
     text = output if isinstance(output, str) else msgspec.json.encode(output).decode()
     return text[:500]
 
 
-Special = tuple[tuple[CallStep, ...], tuple[tuple[ResultStep, bool], ...]]
+HostedCall = tuple[tuple[CallStep, ...], tuple[tuple[ResultStep, bool], ...]]
 
 
-def _hosted(item: dict[str, Any], effects: Mapping[str, Effect]) -> Special | None:
-    """Calls of the responses API beside functions: shells, computers, searches. Some are answered by an item of their
-    own, some by the provider in the same item."""
+def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> HostedCall | None:
+    """Reads the responses API's calls other than functions: shells, computers, searches. Some get their result in a
+    separate item, some in the same one."""
     kind = item.get("type")
     if not isinstance(kind, str) or kind in ("function_call", "custom_tool_call", "message"):
         return None
@@ -120,7 +120,7 @@ def _hosted(item: dict[str, Any], effects: Mapping[str, Effect]) -> Special | No
         return (ask,), ()
     error = item.get("error")
     outcome: Outcome = "failed" if error or item.get("status") == "failed" else "succeeded"
-    return (ask,), ((ResultStep(id, item, outcome, _words(error) if error else ""), outcome == "failed"),)
+    return (ask,), ((ResultStep(id, item, outcome, _error_text(error) if error else ""), outcome == "failed"),)
 
 
 def _output(item: dict[str, Any], call: str) -> tuple[ResultStep, bool]:
@@ -129,7 +129,7 @@ def _output(item: dict[str, Any], call: str) -> tuple[ResultStep, bool]:
 
 
 def said_content(message: ReadMessage) -> Value:
-    """What was said, as far as it is no result of a call: the text where it is one, else as it was given."""
+    """The message's content without results of calls: a plain string if it is one text, otherwise unchanged."""
     given, item = message.message.get("content"), message.item
     if item is None:
         return given
@@ -142,15 +142,15 @@ def said_content(message: ReadMessage) -> Value:
 
 
 def reply_blocks(message: ReadMessage) -> list[Value]:
-    """The blocks of a reply, without the input of calls, which stands in their own events."""
+    """The blocks of a reply, without the input of calls, which is in their own events."""
     given = message.message.get("content")
-    asks = [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in message.asks]
+    asks = [call_block(ask.id, ask.tool) for ask in message.asks]
     if isinstance(given, list):
         if not any(isinstance(b, dict) and b.get("type") == "tool_use" for b in given):
             return given if given else asks
-        return [{k: v for k, v in b.items() if k != "input"} if _is_call(b) else b for b in given]
+        return [without(b, ("input",)) if _is_call(b) else b for b in given]
     if isinstance(given, str) and given:
-        return [{"type": "text", "text": given}, *asks]
+        return [text_block(given), *asks]
     if "role" in message.message or message.asks:
         return asks if "role" in message.message else []
     return [message.message]

@@ -1,8 +1,7 @@
-"""Files that a shell command writes, as far as its words tell.
+"""Finds the files that a shell command writes, as far as its text shows.
 
-Agents that have only a shell write files with here-documents and edit them with `sed -i`. The first say what the file
-holds afterwards; the second only that it changed. A command whose words do not tell is left alone.
-"""
+Agents that only have a shell write files with here-documents and edit them with `sed -i`. A here-document shows the new
+content; `sed -i` only shows that the file changed. Any other command is ignored."""
 
 from __future__ import annotations
 
@@ -22,40 +21,40 @@ _HERE = re.compile(
 _SED = re.compile(
     r"(?:^|[;&|\n(])\s*sed\s+(?:-[a-zA-Z]+\s+)*-[a-zA-Z]*i\b[^\n]*?\s(?P<path>[\w./+~-]+)\s*(?=$|[;&|\n)])"
 )
-_GONE = re.compile(r"(?:^|[;&|\n(])\s*rm[ \t]+(?:-f[ \t]+)?(?P<paths>[\w./+~][\w./+~ \t-]*?)[ \t]*(?=$|[;&|\n)])")
+_RM = re.compile(r"(?:^|[;&|\n(])\s*rm[ \t]+(?:-f[ \t]+)?(?P<paths>[\w./+~][\w./+~ \t-]*?)[ \t]*(?=$|[;&|\n)])")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""")
 _FOLDER = re.compile(r"\s*cd\s+(?P<path>[\w./+~-]+)\s*(?:&&|;|\n)")
 
 
 def shell_writes(command: str, known: dict[str, str], folder: str = "") -> Iterator[FileChanged]:
-    """The changes that a command which succeeded made. `known` is what is known of files so far, and is kept up."""
+    """The file changes of a successful command. `known` holds the known contents of files and is updated."""
     if (moved := _FOLDER.match(command)) is not None:
-        folder = _joined(folder, moved["path"])
-    bodies, rest = _here_documents(command)
+        folder = _join(folder, moved["path"])
+    bodies, rest = _split_here_documents(command)
     rest = _QUOTED.sub("''", rest)
-    for path, text, is_more in bodies:
-        place = _joined(folder, path)
+    for path, text, is_appended in bodies:
+        place = _join(folder, path)
         before = known.get(place)
-        after = text if not is_more else before + text if before is not None else None
+        after = text if not is_appended else before + text if before is not None else None
         known.pop(place, None)
         if after is not None:
             known[place] = after
-        # A file that was not seen before may have been there all the same: nothing says that it is new.
+        # A file that was not seen before may still have existed: nothing says that it is new.
         added = text.count("\n")
         yield file_change(place, folder=folder, before=before, after=after, lines=None if before else (added, 0))
     for found in _SED.finditer(rest):
-        place = _joined(folder, found["path"])
+        place = _join(folder, found["path"])
         known.pop(place, None)
         yield file_change(place, folder=folder)
-    for found in _GONE.finditer(rest):
+    for found in _RM.finditer(rest):
         paths = found["paths"].split()
         for path in paths if not any(path.startswith("-") for path in paths) else ():
-            place = _joined(folder, path)
+            place = _join(folder, path)
             yield file_change(place, folder=folder, before=known.pop(place, None), change="deleted")
 
 
-def _here_documents(command: str) -> tuple[list[tuple[str, str, bool]], str]:
-    """Path, text and whether it is added to the file, for each; and the command without them."""
+def _split_here_documents(command: str) -> tuple[list[tuple[str, str, bool]], str]:
+    """Path, text and whether it is appended, for each here-document; and the command without them."""
     found = []
     rest = ""
     while (start := _HERE.search(command)) is not None:
@@ -72,6 +71,6 @@ def _here_documents(command: str) -> tuple[list[tuple[str, str, bool]], str]:
     return found, rest + command
 
 
-def _joined(folder: str, path: str) -> str:
+def _join(folder: str, path: str) -> str:
     path = path.removeprefix("./")
     return path if path.startswith(("/", "~")) or not folder else f"{folder.rstrip('/')}/{path}"

@@ -1,8 +1,7 @@
-"""What the tools of coding agents do to the world, by their names.
+"""Effects of coding agents' tools, by tool name.
 
-Every agent names its tools in its own way, so this is a table, and a guess for names that are not in it. A tool that is
-not known counts as external: the class that nobody repeats without asking.
-"""
+Every agent names its tools differently, so this is a table. An unknown tool counts as external: the effect class that
+is never repeated without asking."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ read: ripgrep_raw_search ripgrep glob_file_search semantic_search semantic_searc
 write: search_and_replace insert_content apply_diff reapply
 pure: plan_mode_respond
 """
-_CLASSES: Final = {
+_EFFECTS: Final = {
     name: kind for kind, _, names in (line.partition(": ") for line in _TABLE.split("\n")) for name in names.split()
 }
 _READ_COMMAND = re.compile(
@@ -38,14 +37,14 @@ _READ_COMMAND = re.compile(
     r"sed\s+-n|git\s+(?:status|log|diff|show|branch|blame|rev-parse|ls-files|grep))\b[^>;&`$]*(?:\|\s*"
     r"(?:head|tail|grep|wc|sort|uniq|nl|cat)\b[^>;&`$]*)*\s*"
 )
-"""A command that only looks, as far as its words tell: no redirection, nothing after it but filters."""
+"""A command that only reads, as far as its text shows: no redirection, and only filters after it."""
 
 _WRAPPED = re.compile(r"(?:/\S*/)?(?:bash|zsh|sh) -l?c (['\"]?)(.*)\1", re.DOTALL)
 
 
 def effect_of(tool: str, input: object = None) -> Effect:
-    """What a call does: by its tool's name, and for a shell by the command."""
-    found = _CLASSES.get(tool.lower(), "external")
+    """The effect of a call, by the tool's name, and for a shell by the command."""
+    found = _EFFECTS.get(tool.lower(), "external")
     if found == "shell":
         command = shell_command(input)
         return "read" if command and _READ_COMMAND.fullmatch(command) else "external"
@@ -53,11 +52,11 @@ def effect_of(tool: str, input: object = None) -> Effect:
 
 
 def is_shell(tool: str) -> bool:
-    return _CLASSES.get(tool.lower()) == "shell"
+    return _EFFECTS.get(tool.lower()) == "shell"
 
 
 def shell_command(input: object) -> str:
-    """The command of a shell call, as one text."""
+    """The command of a shell call, as one string."""
     if isinstance(input, str):
         wrapped = _WRAPPED.fullmatch(input)
         return wrapped[2] if wrapped else input

@@ -15,16 +15,17 @@ from typing import Any
 import msgspec
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.chat import call_block, json_or_text, text_block, text_of, thinking_block
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
-    digest,
     home_files,
     is_document,
+    json_digest,
     json_lines,
+    path_digest,
     read_document,
     storable,
 )
@@ -59,7 +60,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         first = next(iter(threads), "")
         threads = {first: early + threads.get(first, []), **{k: v for k, v in threads.items() if k != first}}
     for thread, events in threads.items():
-        own = thread or f"{path.stem}-{digest(str(path.resolve()).encode(errors='replace'), 8)}"
+        own = thread or f"{path.stem}-{path_digest(path)}"
         yield _transcript(own, events)
 
 
@@ -118,7 +119,7 @@ class ThreadReader:
 
     def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceRecord, int]]:
         for event, why, size in events:
-            id = self._ids.unique(digest(msgspec.json.encode(event)))
+            id = self._ids.unique(json_digest(event))
             if why or not isinstance(event, dict):
                 yield st.SourceRecord(id, rest=event, broken=why or "an event is not an object"), size
                 continue
@@ -193,7 +194,7 @@ class ThreadReader:
             yield st.PromptStep(text, id=id)
         elif text and role in ("assistant", "reasoning"):
             yield from self._begun()
-            block = {"type": "thinking", "thinking": text} if role == "reasoning" else {"type": "text", "text": text}
+            block = thinking_block(text) if role == "reasoning" else text_block(text)
             yield st.ReplyStep(id, [block])
         elif text:
             yield st.MessageStep("system", text, name="instructions")
@@ -222,7 +223,7 @@ class ThreadReader:
         yield from self._begun()
         self._asked.add(id)
         self._seen.add(id)
-        yield st.ReplyStep(message, [{"type": "tool_use", "id": id, "name": tool}])
+        yield st.ReplyStep(message, [call_block(id, tool)])
         yield st.CallStep(id, tool, given, effect_of(tool, given), group=message)
 
     def _answer(self, id: str, content: Any, error: str) -> st.ResultStep:
@@ -245,7 +246,7 @@ class ThreadReader:
         new = dicts_in(messages)
         last = max((n for n, m in enumerate(new) if m.get("role") == "user"), default=-1)
         for number, message in enumerate(new):
-            id, role = text_in(message, "id") or digest(msgspec.json.encode(message)), message.get("role")
+            id, role = text_in(message, "id") or json_digest(message), message.get("role")
             content = message.get("content")
             call = _word(message, "toolCallId", "tool_call_id")
             if role == "tool" and call:
@@ -270,7 +271,7 @@ class ThreadReader:
         """An answer that the stream did not have."""
         text = text_of(message.get("content"))
         if text:
-            yield st.ReplyStep(id, [{"type": "text", "text": text}])
+            yield st.ReplyStep(id, [text_block(text)])
         for call in as_list(message.get("toolCalls", message.get("tool_calls"))):
             about = as_dict(call)
             own, function = text_in(about, "id"), as_dict(about.get("function"))

@@ -16,12 +16,13 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.gemini_cli.messages import text_of
+from wakelog.importers.common.chat import call_block
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, digest, home_files, storable
+from wakelog.importers.source.files import Sample, home_files, json_digest, storable
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_text
+from wakelog.model.json_fields import as_dict, as_text, dicts_in
 from wakelog.model.usage import usage_of
 
 NAME = "adk"
@@ -89,11 +90,10 @@ class _EventReader:
         """What the state is beyond what its events say: what a session was created with."""
         rest = {k: v for k, v in state.items() if self._known.get(k) != v} if isinstance(state, dict) else {}
         steps = [step for key, value in storable(rest).items() for step in self._state.put(key, value)]
-        return st.SourceRecord(f"state/{digest(msgspec.json.encode(storable(rest)))}", tuple(steps), self._at), 0
+        return st.SourceRecord(f"state/{json_digest(storable(rest))}", tuple(steps), self._at), 0
 
     def _steps(self, id: str, invocation: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        content = event.get("content")
-        parts = [p for p in (content.get("parts") or ()) if isinstance(p, dict)] if isinstance(content, dict) else []
+        parts = dicts_in(as_dict(event.get("content")).get("parts"))
         words = text_of(parts)
         is_user = event.get("author") == "user"
         for part in parts:
@@ -106,9 +106,7 @@ class _EventReader:
                 yield st.MessageStep("user", words, name="queued")
         elif not is_user:
             yield from self._said(id, event, parts)
-        actions = event.get("actions")
-        change = _of(actions, "state_delta", "stateDelta") if isinstance(actions, dict) else None
-        for key, value in change.items() if isinstance(change, dict) else ():
+        for key, value in as_dict(_of(event.get("actions"), "state_delta", "stateDelta")).items():
             self._known[key] = value
             yield from self._state.put(key, value)
         if event.get("error_code"):
@@ -121,7 +119,7 @@ class _EventReader:
             call = _of(part, "function_call", "functionCall")
             if isinstance(call, dict):
                 own, name = str(call.get("id") or f"{id}-{number}"), str(call.get("name") or "unknown")
-                blocks.append({"type": "tool_use", "id": own, "name": name})
+                blocks.append(call_block(own, name))
                 asks.append(st.CallStep(own, name, call.get("args"), effect_of(name, call.get("args")), group=id))
             elif isinstance(text := part.get("text"), str) and text:
                 kind = "thinking" if part.get("thought") is True else "text"

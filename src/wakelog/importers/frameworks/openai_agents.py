@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers import steps as st
+from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.provider_messages import ReadMessage, read_message, reply_blocks, said_content
 from wakelog.importers.source.files import Sample, decode_json, home_files
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
@@ -118,11 +119,11 @@ class _Reader:
         self._group = self._group or str(message.message.get("id") or f"reply-{id}")
         blocks = reply_blocks(message)
         if is_first and not blocks:
-            blocks = [{"type": "tool_use", "id": ask.id, "name": ask.tool} for ask in message.asks]
+            blocks = [call_block(ask.id, ask.tool) for ask in message.asks]
         if blocks or not message.asks:
             is_last = not message.asks and message.says_something
             part = self._group if is_first else f"{self._group}.{id}"
-            yield st.ReplyStep(part, blocks or [{"type": "text", "text": ""}], is_last=is_last)
+            yield st.ReplyStep(part, blocks or [text_block("")], is_last=is_last)
         answers = {answer.id: answer for answer, _ in message.answers}
         for ask in message.asks:
             yield msgspec.structs.replace(ask, group=self._group)

@@ -1,1 +1,1 @@
-"""Other programs' files, as they lie on disk: plain, compressed, or a database that may be in use. Only read."""
+"""Reads other programs' files: plain, compressed, or a database that may be in use. Never writes."""

@@ -1,4 +1,4 @@
-"""Compressed transcripts, read as what they hold. One that is cut off or damaged is refused, never read in part."""
+"""Reads compressed transcripts. A truncated or damaged file is refused, never read in part."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 CHUNK = 256 << 10
 
 
-def uncompressed(file: IO[bytes], path: Path) -> IO[bytes]:
-    """What an open file holds; the file itself when it is not compressed."""
+def decompress(file: IO[bytes], path: Path) -> IO[bytes]:
+    """The decompress content of an open file. Returns the file itself if it is not compressed."""
     magic = file.read(4)
     file.seek(0)
     if magic.startswith(GZIP):
-        return cast(IO[bytes], io.BufferedReader(_Unpacked(file, _gzip_chunks(file), path)))
+        return cast(IO[bytes], io.BufferedReader(_ChunkReader(file, _gzip_chunks(file), path)))
     if magic == ZSTD:
-        return cast(IO[bytes], io.BufferedReader(_Unpacked(file, _zstd_chunks(file), path)))
+        return cast(IO[bytes], io.BufferedReader(_ChunkReader(file, _zstd_chunks(file), path)))
     return file
 
 
-class _Unpacked(io.RawIOBase):
-    """A file of chunks that are unpacked as they are needed."""
+class _ChunkReader(io.RawIOBase):
+    """A readable file over chunks that are decompressed on demand."""
 
     def __init__(self, file: IO[bytes], chunks: Iterator[bytes], path: Path) -> None:
         self._file = file
@@ -47,7 +47,7 @@ class _Unpacked(io.RawIOBase):
                 self._left = memoryview(chunk)
         except (EOFError, OSError, zlib.error, ValueError) as exc:
             raise InvalidInputError(
-                f"{self._path} cannot be unpacked: {exc}", kind="bad-transcript", hint="is the file complete?"
+                f"{self._path} cannot be decompressed: {exc}", kind="bad-transcript", hint="is the file complete?"
             ) from exc
         count = min(len(into), len(self._left))
         into[:count] = self._left[:count]

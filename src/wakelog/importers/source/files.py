@@ -1,13 +1,13 @@
-"""Transcript files: read as they are on disk, plain or compressed, whole or line by line.
+"""Reads transcript files, plain or compressed, whole or line by line.
 
-Nothing here writes, locks or changes a time of access: the files belong to other programs, which may be writing them. A
-last line without its end may be half written; it is kept as it is, and read again when it is whole.
-"""
+Nothing here writes, locks or changes an access time: the files belong to other programs, which may be writing to them.
+A last line without a line break may be incomplete. It is kept as it is, and read again once it is complete."""
 
 from __future__ import annotations
 
 import base64
 import codecs
+import contextlib
 import hashlib
 import json
 import re
@@ -18,20 +18,21 @@ from typing import IO, Any
 import msgspec
 
 from wakelog.errors import InvalidInputError, NotFoundError, UnsupportedError
-from wakelog.importers.source.compressed_files import uncompressed
+from wakelog.importers.source.compressed_files import decompress
 from wakelog.importers.steps import SourceRecord
+from wakelog.model.json_fields import dicts_in
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
-"""So many bytes are looked at to tell a format."""
+"""How many bytes are read to detect a format."""
 DOCUMENT_MAX = 1 << 30
-"""A file that is one JSON document is read whole; a larger one is refused."""
+"""A single JSON document is read into memory as a whole. A larger file is refused."""
 LINE_MAX = 256 << 20
 NESTED_MAX = DEPTH_MAX - 16
-"""What lies deeper in a record is kept as text: the events that hold it have levels of their own."""
+"""Values nested deeper than this are stored as text: the events around them add levels too."""
 
 USER_DATA = (".config", "Library/Application Support", "AppData/Roaming")
-"""Where programs with windows keep their data, below the home folder."""
+"""Where desktop programs keep their data, relative to the home folder."""
 
 _decode = msgspec.json.Decoder().decode
 _DIGITS = bytes.maketrans(b"123456789E", b"000000000e")
@@ -40,8 +41,8 @@ _LONE = re.compile("[\ud800-\udfff]")
 
 
 def decode_json(raw: bytes | str) -> Any:
-    """JSON as the log can hold it; ValueError for what is none. Half a surrogate pair, which programs leave where they
-    cut a text, becomes the sign for an unknown character."""
+    """Decodes JSON into values that the log can store. Raises ValueError for anything else. Half a surrogate pair,
+    which programs leave where they truncate a text, becomes U+FFFD."""
     data = raw.encode(errors="surrogatepass") if isinstance(raw, str) else raw
     try:
         value = _decode(data)
@@ -57,7 +58,7 @@ def decode_json(raw: bytes | str) -> Any:
 
 
 def _may_be_odd(data: bytes) -> bool:
-    """Whether a record may hold what the log cannot: told fast, since hardly any does."""
+    """A quick check whether a record may contain values that the log cannot store. Hardly any does."""
     if b'"$' in data or data.count(b"[") + data.count(b"{") > NESTED_MAX:
         return True
     zeros = data.translate(_DIGITS)
@@ -65,15 +66,20 @@ def _may_be_odd(data: bytes) -> bool:
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What tells a format: a file's name and beginning, and what can be decoded of it."""
+    """What a format is detected by: a file's name, its beginning, and the JSON objects in its first lines."""
 
     path: Path
     start: bytes
-    lines: tuple[Any, ...]
-    """The JSON objects that the first lines are, if it is a file of JSON lines."""
+    lines: tuple[dict[str, Any], ...]
+    """The JSON objects among the first lines."""
+
+    @property
+    def first(self) -> bytes:
+        """The first character that is not blank."""
+        return self.start.lstrip()[:1]
 
     def has(self, *words: bytes) -> bool:
-        """Whether all of these bytes are in the file's beginning."""
+        """Whether the beginning of the file contains all of these."""
         return all(word in self.start for word in words)
 
 
@@ -82,15 +88,14 @@ def read_sample(path: Path) -> Sample:
         start = file.read(SAMPLE).removeprefix(codecs.BOM_UTF8)
     lines = []
     for raw in start.splitlines()[:40]:
-        try:
+        with contextlib.suppress(ValueError):
             lines.append(decode_json(raw))
-        except ValueError:
-            continue
-    return Sample(path, start, tuple(lines))
+    return Sample(path, start, tuple(dicts_in(lines)))
 
 
 def home_files(*patterns: str) -> Callable[[Path], Iterator[Path]]:
-    """Finds files in a home folder by patterns; without any, none: a program may put its files where it likes."""
+    """Returns a function that finds files in a home folder by glob patterns. Without patterns it finds none, for
+    programs without a fixed location."""
 
     def find_in_home(home: Path) -> Iterator[Path]:
         for pattern in patterns:
@@ -100,16 +105,16 @@ def home_files(*patterns: str) -> Callable[[Path], Iterator[Path]]:
 
 
 def open_source(path: Path) -> IO[bytes]:
-    """A file's content, uncompressed."""
+    """Opens a file for reading, decompressed."""
     try:
         file = path.open("rb")
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc
-    return uncompressed(file, path)
+    return decompress(file, path)
 
 
 def stat_of(path: Path) -> tuple[int, int]:
-    """Size and time of change, in microseconds: a file that has both as before has not changed."""
+    """Size and modification time in microseconds. If both are unchanged, so is the file."""
     try:
         found = path.stat()
     except OSError as exc:
@@ -118,25 +123,25 @@ def stat_of(path: Path) -> tuple[int, int]:
 
 
 class JsonLine(msgspec.Struct, frozen=True, gc=False):
-    """A line of a file: what it decodes to, or why it does not."""
+    """A line of a file: its decoded value, or why it cannot be decoded."""
 
     number: int
     raw: bytes
     value: Any = None
     broken: str = ""
     is_odd: bool = False
-    """It is JSON only for a lenient reader: it holds half a surrogate pair, or a number that is none."""
+    """Only a lenient parser accepts it: it has half a surrogate pair, or a number such as NaN."""
     is_partial: bool = False
-    """A broken last line without its end: it may still be being written."""
+    """A broken last line without a line break: it may still be being written."""
 
     @property
     def whole(self) -> Value | msgspec.Raw:
-        """A line as it was, where it says nothing that became events."""
+        """The whole line, for a record that produced no events."""
         return self.text if self.is_odd else msgspec.Raw(self.raw)
 
     @property
     def text(self) -> Value:
-        """The line as it is stored where it cannot be stored as JSON: text, or its bytes in base64 where it is none."""
+        """The line as text, if it cannot be stored as JSON. Bytes that are not UTF-8 are stored as base64."""
         try:
             return self.raw.decode()
         except UnicodeDecodeError:
@@ -144,7 +149,7 @@ class JsonLine(msgspec.Struct, frozen=True, gc=False):
 
 
 def json_lines(path: Path) -> Iterator[JsonLine]:
-    """The lines of a file, in order; empty ones are passed over."""
+    """The lines of a file in order, without empty ones."""
     number = 0
     with open_source(path) as file:
         while raw := file.readline(LINE_MAX):
@@ -170,13 +175,13 @@ def json_lines(path: Path) -> Iterator[JsonLine]:
 
 
 def is_document(lines: Sequence[JsonLine]) -> bool:
-    """Whether lines are those of one document, and not a record each."""
+    """Whether these lines are one JSON document, and not one record each."""
     first = lines[0].raw if lines else b""
     return first[:1] == b"[" or first == b"{" or not any(line.value for line in lines)
 
 
 def read_document(path: Path) -> Any:
-    """A file that is one JSON document."""
+    """Reads a file that is one JSON document."""
     with open_source(path) as file:
         data = file.read(DOCUMENT_MAX + 1)
     if len(data) > DOCUMENT_MAX:
@@ -184,21 +189,33 @@ def read_document(path: Path) -> Any:
     try:
         return decode_json(data.removeprefix(codecs.BOM_UTF8))
     except ValueError as exc:
-        raise InvalidInputError(
-            f"{path} is not JSON: {exc}", kind="bad-transcript", hint="is the file complete? it was not changed"
-        ) from exc
+        raise bad_transcript(f"{path} is not JSON: {exc}", "is the file complete? it was not changed") from exc
 
 
-def digest(raw: bytes, length: int = 12) -> str:
-    """A short name for a record that has none: the same bytes have the same one."""
-    return hashlib.sha256(raw).hexdigest()[:length]
+def bad_transcript(message: str, hint: str) -> InvalidInputError:
+    return InvalidInputError(message, kind="bad-transcript", hint=hint)
+
+
+def digest(raw: bytes | str, length: int = 12) -> str:
+    """A short content hash, as the id of a record that has none."""
+    data = raw.encode(errors="replace") if isinstance(raw, str) else raw
+    return hashlib.sha256(data).hexdigest()[:length]
+
+
+def json_digest(value: Value, length: int = 12) -> str:
+    return digest(msgspec.json.encode(value), length)
+
+
+def path_digest(path: Path) -> str:
+    """Identifies a transcript by its location, if nothing in it does."""
+    return digest(str(path.resolve()), 8)
 
 
 def line_records(
     lines: Iterable[JsonLine], ids: RecordIds, read: Callable[[JsonLine], SourceRecord]
 ) -> Iterator[tuple[SourceRecord, int]]:
-    """The record of each line, with its size. One that cannot be read, or not yet, since the last one may be half
-    written, is kept as it is: nothing of a file is lost."""
+    """Reads each line into a record, with its size. A line that cannot be read, or is not complete yet, becomes a
+    record that keeps it unchanged: nothing in a file is lost."""
     for line in lines:
         if line.broken:
             id = ids.unique(digest(line.raw))
@@ -209,7 +226,7 @@ def line_records(
 
 
 class RecordIds:
-    """Ids that are unique in a file: one that comes again is numbered."""
+    """Makes ids unique within a file: repeated ones are numbered."""
 
     def __init__(self) -> None:
         self._seen: dict[str, int] = {}
@@ -220,8 +237,8 @@ class RecordIds:
 
 
 def storable(value: Any, depth: int = 0) -> Value:
-    """A decoded value that the log can hold: numbers beyond what every reader reads exactly become text, and so does
-    what is nested too deep; keys that the log keeps for itself are marked."""
+    """Converts a decoded value into one that the log can store. Numbers that not every reader reads exactly and values
+    that are nested too deep become text; reserved keys get a prefix."""
     if isinstance(value, dict | list | tuple) and depth >= NESTED_MAX:
         return _text(json.dumps(value))
     if isinstance(value, dict):

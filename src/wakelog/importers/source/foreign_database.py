@@ -1,4 +1,4 @@
-"""Databases of other programs, which are only read, also while their program is at work."""
+"""Reads SQLite databases of other programs, also while the program is running. Never writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wakelog.errors import InvalidInputError, WakelogError
+from wakelog.errors import WakelogError
+from wakelog.importers.source.files import bad_transcript
 
 MAGIC = b"SQLite format 3\0"
 
@@ -23,7 +24,7 @@ def is_database(path: Path) -> bool:
 
 
 def table_names(path: Path) -> set[str]:
-    """The tables of a database; none when it cannot be read."""
+    """The tables of a database. Empty if it cannot be read."""
     try:
         with open_database(path) as db:
             return {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -33,15 +34,15 @@ def table_names(path: Path) -> set[str]:
 
 @contextmanager
 def open_database(path: Path) -> Iterator[sqlite3.Connection]:
-    """A database that is only read; InvalidInputError where it cannot be. With no log of changes beside it the file is
-    all there is. With one, its program may be at work, and SQLite reads both. Where that program left the log behind,
-    SQLite would make a file of its own beside it: then a copy is read."""
-    with _told(path), _opened(path) as db:
+    """Opens a database read-only; InvalidInputError if that fails. Without a WAL file the database file is complete.
+    With a WAL and its index, the program may be running, and SQLite reads both. With an abandoned WAL, SQLite would
+    have to create an index file next to it, so a copy is read instead."""
+    with _translate_errors(path), _connect_safely(path) as db:
         yield db
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+def _connect_safely(path: Path) -> Iterator[sqlite3.Connection]:
     wal = path.with_name(f"{path.name}-wal")
     if not wal.exists() or not wal.stat().st_size:
         with closing(_connect(path, "mode=ro&immutable=1")) as db:
@@ -59,28 +60,26 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
 
 @contextmanager
 def copy_database(path: Path | str) -> Iterator[sqlite3.Connection]:
-    """A copy of a database, for a framework that would change it to read it. InvalidInputError where it cannot be read,
-    also by that framework."""
+    """Copies a database, for a framework that would modify it while reading. Also turns the framework's own read errors
+    into InvalidInputError."""
     place = Path(path)
-    # The framework may read it in threads of its own.
+    # The framework may read it in its own threads.
     with (
-        _told(place),
+        _translate_errors(place),
         TemporaryDirectory(prefix="wakelog-") as folder,
         closing(sqlite3.connect(Path(folder) / place.name, check_same_thread=False)) as copy,
     ):
-        with _opened(place) as source:
+        with _connect_safely(place) as source:
             source.backup(copy)
         yield copy
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, OSError) as exc:
-        raise InvalidInputError(
-            f"{path} cannot be read as a database: {exc}", kind="bad-transcript", hint="is it complete?"
-        ) from exc
+        raise bad_transcript(f"{path} cannot be read as a database: {exc}", "is it complete?") from exc
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:

@@ -1,26 +1,25 @@
-"""Times in transcripts, as microseconds since the epoch; 0 for what is none."""
+"""Converts times in transcripts to microseconds since the epoch. Invalid times become 0."""
 
 from __future__ import annotations
 
 import datetime
 
-FAR = 4_102_444_800
-"""The year 2100, in seconds: a number beyond it is in milliseconds or smaller."""
+YEAR_2100_S = 4_102_444_800
+"""The year 2100, in seconds. A larger number must be in milliseconds or microseconds."""
 
 
 def microseconds(given: object) -> int:
-    """A time as the tools write it: ISO 8601 with or without a zone (then UTC), or a number of seconds, milli- or
-    microseconds."""
+    """Reads ISO 8601, with or without a zone (then UTC), or a number of seconds, milliseconds or microseconds."""
     if isinstance(given, str):
         try:
-            found = datetime.datetime.fromisoformat(given)
+            parsed = datetime.datetime.fromisoformat(given)
         except ValueError:
             return 0
-        if found.tzinfo is None:
-            found = found.replace(tzinfo=datetime.UTC)
-        return int(found.timestamp() * 1_000_000)
+        if parsed.tzinfo is None:
+            parsed = parsed.replace(tzinfo=datetime.UTC)
+        return int(parsed.timestamp() * 1_000_000)
     if isinstance(given, int | float) and not isinstance(given, bool) and given > 0 and given == given:
         for unit in (1_000_000, 1_000, 1):
-            if given * unit < FAR * 1_000_000:
+            if given * unit < YEAR_2100_S * 1_000_000:
                 return int(given * unit)
     return 0

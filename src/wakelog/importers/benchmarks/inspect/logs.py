@@ -15,12 +15,20 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.inspect.samples import SampleReader, label_of
-from wakelog.importers.source.files import DOCUMENT_MAX, Sample, digest, home_files, read_document, storable
+from wakelog.importers.source.files import (
+    DOCUMENT_MAX,
+    Sample,
+    bad_transcript,
+    digest,
+    home_files,
+    json_digest,
+    read_document,
+    storable,
+)
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
 
 NAME = "inspect"
 TITLE = "Inspect"
@@ -34,7 +42,7 @@ _ENDS = {"success": "completed", "error": "failed", "cancelled": "cancelled"}
 def recognises(found: Sample) -> bool:
     if found.start.startswith(_ZIP):
         return any(name in found.start for name in (b"_journal/start.json", b"header.json", b"_epoch_1.json"))
-    if found.start.lstrip()[:1] != b"{" or b'"resourceSpans"' in found.start:
+    if found.first != b"{" or b'"resourceSpans"' in found.start:
         return False
     if found.has(b'"eval"', b'"status"') and any(w in found.start for w in (b'"plan"', b'"samples"', b'"run_id"')):
         return True
@@ -62,9 +70,7 @@ class _DocumentLog:
     def __init__(self, path: Path) -> None:
         log = storable(read_document(path))
         if not isinstance(log, dict):
-            raise InvalidInputError(
-                f"{path} is not a log of Inspect", kind="bad-transcript", hint="is the file complete?"
-            )
+            raise bad_transcript(f"{path} is not a log of Inspect", "is the file complete?")
         samples = as_list(log.get("samples"))
         self.header: dict[str, Any] = {k: v for k, v in log.items() if k != "samples" or not isinstance(v, list)}
         self.samples: dict[tuple[str, str], Any] = {}
@@ -78,12 +84,12 @@ class _DocumentLog:
 
     def entries(self) -> Iterator[tuple[str, Any, tuple[str, str] | None]]:
         began = {k: v for k, v in self.header.items() if k in ("version", "eval", "plan")}
-        results = {k: v for k, v in self.header.items() if k not in began}
+        results = without(self.header, began)
         yield "header", began, None
         for key in self.samples:
             yield f"samples/{key[0]}_epoch_{key[1]}", None, key
         # What came of it is written again while it runs.
-        yield f"results-{digest(msgspec.json.encode(results))}", results, None
+        yield f"results-{json_digest(results)}", results, None
 
 
 class _ZipLog:
@@ -95,10 +101,8 @@ class _ZipLog:
             with zipfile.ZipFile(path) as file:
                 self._names = list(dict.fromkeys(info.filename for info in file.infolist()))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as exc:
-            raise InvalidInputError(
-                f"{path} is not a complete zip file: {exc}",
-                kind="bad-transcript",
-                hint="is the evaluation over? import it then",
+            raise bad_transcript(
+                f"{path} is not a complete zip file: {exc}", "is the evaluation over? import it then"
             ) from exc
         self.samples: dict[tuple[str, str], str] = {
             (found["id"], found["epoch"]): name for name in self._names if (found := _SAMPLE.fullmatch(name))
@@ -138,11 +142,11 @@ def _origin(header: dict[str, Any], path: Path) -> str:
     told = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
     # A log without any of them is told by its place.
     own = " ".join(told) if any(told) else str(path.resolve())
-    return f"{task[:40]}-{digest(own.encode(errors='replace'), 6)}"
+    return f"{task[:40]}-{digest(own, 6)}"
 
 
 def _sample_origin(header: dict[str, Any], path: Path, key: tuple[str, str]) -> str:
-    id = key[0] if _PLAIN.fullmatch(key[0]) else f"{key[0][:30]}-{digest(key[0].encode(errors='replace'), 6)}"
+    id = key[0] if _PLAIN.fullmatch(key[0]) else f"{key[0][:30]}-{digest(key[0], 6)}"
     return f"{_origin(header, path)}-{id}-{key[1]}"
 
 
@@ -197,7 +201,7 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
         id,
         scores or sample.get("score"),
         "failed" if failure else "succeeded",
-        error=failure[:2000],
+        error=failure[: st.ERROR_MAX],
         child=_sample_origin(log.header, path, key),
     )
 

@@ -14,14 +14,14 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import duration
-from wakelog.importers.common.chat import blocks_of, text_of
+from wakelog.importers.common.chat import blocks_of, first_choice, text_of
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import RecordIds, digest
+from wakelog.importers.source.files import RecordIds, digest, json_digest
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -57,19 +57,19 @@ class SampleReader:
 
     def _event_record(self, event: Any) -> st.SourceRecord:
         if not isinstance(event, dict):
-            id = self._ids.unique(f"e:{digest(msgspec.json.encode(event))}")
+            id = self._ids.unique(f"e:{json_digest(event)}")
             return st.SourceRecord(id, rest=event, broken="an event is not an object")
-        id = self._ids.unique(f"e:{text_in(event, 'uuid') or digest(msgspec.json.encode(event))}")
+        id = self._ids.unique(f"e:{text_in(event, 'uuid') or json_digest(event)}")
         steps = list(self._steps(id, event))
         return st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
 
     def _message_record(self, message: Any, is_told: bool) -> st.SourceRecord:
         about = as_dict(message)
-        id = self._ids.unique(f"m:{text_in(about, 'id') or digest(msgspec.json.encode(message))}")
+        id = self._ids.unique(f"m:{text_in(about, 'id') or json_digest(message)}")
         if not isinstance(message, dict):
             return st.SourceRecord(id, rest=message, broken="a message is not an object")
         steps = list(self._told(id, message)) if is_told else []
-        rest = {k: v for k, v in message.items() if k not in ("content", "tool_calls")} if steps else message
+        rest = without(message, ("content", "tool_calls")) if steps else message
         return st.SourceRecord(id, tuple(steps), rest=rest)
 
     # How it begins
@@ -138,7 +138,7 @@ class SampleReader:
     def _model(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         inside = self._inside(event)
         output = as_dict(event.get("output"))
-        choice = as_dict(next(iter(as_list(output.get("choices"))), None))
+        choice = first_choice(output)
         message = as_dict(choice.get("message"))
         for given in as_list(event.get("input")):
             if isinstance(given, dict) and _name(given) not in self._seen:
@@ -248,7 +248,7 @@ class SampleReader:
         given: Value = {k: event[k] for k in ("cmd", "file", "input", "options") if event.get(k) is not None}
         effect = {"read_file": "read_file", "write_file": "write_file"}.get(action, "bash")
         result = event.get("result")
-        is_failed = isinstance(result, int) and not isinstance(result, bool) and result != 0
+        is_failed = type(result) is int and result != 0
         path = text_in(event, "file")
         files = (file_change(path),) if action == "write_file" and path and not is_failed else ()
         yield st.CallStep(
@@ -288,9 +288,8 @@ class SampleReader:
         if not has_events:
             for model, used in as_dict(sample.get("model_usage")).items():
                 yield st.CostStep(model.rpartition("/")[2], _usage(as_dict(used)))
-        scores = as_dict(sample.get("scores")) or (
-            {"score": sample["score"]} if sample.get("score") is not None else {}
-        )
+        single = {"score": sample["score"]} if sample.get("score") is not None else {}
+        scores = as_dict(sample.get("scores")) or single
         labels = {f"score.{name}"[:100]: label_of(score) for name, score in scores.items()}
         if len(scores) == 1:
             labels["score"] = next(iter(labels.values()))
@@ -358,4 +357,4 @@ def _outcome(error: Any) -> tuple[st.Outcome, str]:
 def _rest(event: dict[str, Any]) -> dict[str, Any]:
     """What the steps of an event do not hold. What a model was shown is kept: it says how the prompt was built."""
     held = ("timestamp", "arguments", "result") if event.get("event") == "tool" else ("timestamp",)
-    return {k: v for k, v in event.items() if k not in held}
+    return without(event, held)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any
+from typing import Any, Literal
 
 from wakelog.importers.common.amounts import edited_lines
-from wakelog.importers.common.file_changes import file_change, replaced
+from wakelog.importers.common.file_changes import file_change, replace_text
 from wakelog.importers.common.shell_writes import shell_writes
 from wakelog.importers.steps import CallStep
 from wakelog.model.events import FileChanged
@@ -79,22 +79,14 @@ class OpenFiles:
             after: str | None = text_in(given, "file_text")
             lines = None
         else:
-            after = replaced(before, old, new) if before is not None and what == "str_replace" else None
+            after = replace_text(before, old, new) if before is not None and what == "str_replace" else None
             lines = edited_lines([(old, new)])
         if after is not None:
             self._known[place] = after
-        change = "created" if what == "create" and before is None else "modified"
-        known = before is not None and after is not None
-        return (
-            file_change(
-                place,
-                folder=folder,
-                before=before,
-                after=after,
-                change="created" if change == "created" else "modified",
-                lines=None if known or change == "created" else lines,
-            ),
-        )
+        is_new = what == "create" and before is None
+        change: Literal["created", "modified"] = "created" if is_new else "modified"
+        lines = None if is_new or (before is not None and after is not None) else lines
+        return (file_change(place, folder=folder, before=before, after=after, change=change, lines=lines),)
 
     def _look(self, observation: str, state: dict[str, Any]) -> None:
         """Remembers a file whose lines are all shown."""

@@ -15,15 +15,22 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.swe_agent.files import EDITS, REFUSED, OpenFiles
 from wakelog.importers.common.amounts import duration, micros
-from wakelog.importers.common.chat import asks_of, blocks_of, json_or_text, text_of
+from wakelog.importers.common.chat import blocks_of, calls_of, json_or_text, text_of
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import Sample, digest, home_files, read_document, storable
+from wakelog.importers.source.files import (
+    Sample,
+    bad_transcript,
+    digest,
+    home_files,
+    path_digest,
+    read_document,
+    storable,
+)
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, dicts_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 
 NAME = "swe-agent"
@@ -46,11 +53,9 @@ GOAL_MAX = 200
 
 def recognises(found: Sample) -> bool:
     name = found.path.name.removesuffix(".gz").removesuffix(".zst")
-    if name.endswith(".traj") and found.start.lstrip()[:1] == b"{":
+    if name.endswith(".traj") and found.first == b"{":
         return found.has(b'"history"') or found.has(b'"trajectory"')
-    return found.start.lstrip()[:1] == b"{" and found.has(
-        b'"trajectory"', b'"observation"', b'"thought"', b'"response"'
-    )
+    return found.first == b"{" and found.has(b'"trajectory"', b'"observation"', b'"thought"', b'"response"')
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -58,9 +63,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     if not isinstance(run, dict) or not (
         isinstance(run.get("history"), list) or isinstance(run.get("trajectory"), list)
     ):
-        raise InvalidInputError(
-            f"{path} has no trajectory and no history", kind="bad-transcript", hint="is it a .traj file?"
-        )
+        raise bad_transcript(f"{path} has no trajectory and no history", "is it a .traj file?")
     yield st.Transcript(_head(path, run), lambda: _RunReader(run).records())
 
 
@@ -73,7 +76,7 @@ def _head(path: Path, run: dict[str, Any]) -> st.TranscriptHead:
     issue = _ISSUE.search(next((text_of(m.get("content")) for m in _history(run) if _is_task(m)), ""))
     labels = {"instance": instance[-100:], "model": model, "environment": text_in(run, "environment")}
     # Nothing in the file tells a run from another of the same task, so its place does.
-    own = digest(str(path.resolve()).encode(errors="replace"), 8)
+    own = path_digest(path)
     return st.TranscriptHead(
         f"{instance}-{own}",
         NAME,
@@ -144,7 +147,7 @@ class _RunReader:
     def _answer_of_model(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
         id = f"h{number}"
         steps = self._reply(id, item, text_of(item.get("content")), text_in(item, "action"))
-        rest = {k: v for k, v in item.items() if k != "content"}
+        rest = without(item, ("content",))
         if len(as_list(item.get("tool_calls"))) == 1:
             del rest["tool_calls"]
         for same in ("thought", "action"):
@@ -158,7 +161,7 @@ class _RunReader:
         if not isinstance(item, dict):
             return st.SourceRecord(id, rest=item, broken=f"item {number} of the history is not an object")
         content, text = item.get("content"), text_of(item.get("content"))
-        rest = {k: v for k, v in item.items() if k != "content"}
+        rest = without(item, ("content",))
         match item.get("role"):
             case "system":
                 return st.SourceRecord(id, (st.MessageStep("system", content, name="instructions"),), rest=rest)
@@ -202,8 +205,7 @@ class _RunReader:
         elif text_in(about, "response"):
             steps += self._reply(f"t{number}", {}, text_in(about, "response"), "")
         record = self._with_ask(step)
-        rest = record.rest
-        return msgspec.structs.replace(record, steps=(*steps, *record.steps), rest=rest), len(str(step))
+        return msgspec.structs.replace(record, steps=(*steps, *record.steps)), len(str(step))
 
     def _with_ask(self, step: Any) -> st.SourceRecord:
         """The step of the action that was just asked for."""
@@ -240,7 +242,7 @@ class _RunReader:
         return [self._places.get(msgspec.json.encode(message), message) for message in messages]
 
     def _reply(self, id: str, item: dict[str, Any], text: str, action: str) -> list[st.Step]:
-        asks = asks_of(item, id)[:1]
+        asks = calls_of(item, id)[:1]
         if asks:
             asks = [msgspec.structs.replace(asks[0], id=f"{id}.0")]
         elif action.strip():
@@ -273,8 +275,7 @@ class _RunReader:
         if not status:
             return
         stats = as_dict(info.get("model_stats"))
-        sent, got = stats.get("tokens_sent"), stats.get("tokens_received")
-        usage = Usage(input=as_count(sent), output=as_count(got))
+        usage = Usage(input=count_in(stats, "tokens_sent"), output=count_in(stats, "tokens_received"))
         cost = micros(stats.get("instance_cost"))
         if usage.is_known or cost:
             yield st.CostStep("", usage, cost)

@@ -9,10 +9,11 @@ from operator import add
 from typing import Any
 
 from wakelog.importers.common.amounts import edited_lines
-from wakelog.importers.common.file_changes import file_change, patch_counts, replaced
-from wakelog.importers.steps import Outcome, ResultStep
+from wakelog.importers.common.chat import join_texts
+from wakelog.importers.common.file_changes import file_change, patch_counts, replace_text
+from wakelog.importers.steps import ERROR_MAX, Outcome, ResultStep
 from wakelog.model.events import Cost, FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text
+from wakelog.model.json_fields import as_dict, as_text, dicts_in, without
 from wakelog.model.values import Value
 
 _DENIED = re.compile(
@@ -21,7 +22,6 @@ _DENIED = re.compile(
 )
 _SIBLING = re.compile(r"<tool_use_error>Sibling tool call errored|Sibling tool call errored")
 _INTERRUPTED = re.compile(r"\[Request interrupted by user")
-ERROR_MAX = 2000
 NUMBERED_MAX = 4000
 _ID_MAX = 128
 
@@ -33,7 +33,7 @@ def is_id(given: Any) -> bool:
 
 def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> ResultStep:
     """A tool_result with its `toolUseResult`."""
-    output = _plain(block.get("content"))
+    output = join_texts(block.get("content"))
     output = "" if output is None else output  # so that it is told from a call without an answer
     text = as_text(output)
     outcome = _outcome(block, structured, text)
@@ -63,7 +63,7 @@ def beyond_answer(result: Any, answer: ResultStep | None) -> Value:
     kept = {k: v for k, v in result.items() if not _is_told(k, v, text, answer)}
     file = kept.get("file")
     if isinstance(file, dict) and _is_shown(file, text, answer.output):
-        kept["file"] = {k: v for k, v in file.items() if k not in ("content", "base64")}
+        kept["file"] = without(file, ("content", "base64"))
     return kept
 
 
@@ -78,7 +78,7 @@ def _is_told(field: str, value: Any, text: str, answer: ResultStep) -> bool:
         case "content" if change is not None and value == change.after:
             return True
         case "content" if isinstance(value, list):
-            return bool(value == answer.output) or _plain(value) == text
+            return bool(value == answer.output) or join_texts(value) == text
         case "content" | "stdout" | "stderr":
             return isinstance(value, str) and value.strip("\n") in text
     return False
@@ -95,9 +95,8 @@ def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
             if mark in text[:12]
         )
     data = file.get("base64")
-    blocks = as_list(output)
-    sources = [b.get("source") for b in blocks if isinstance(b, dict)]
-    return isinstance(data, str) and any(isinstance(s, dict) and s.get("data") == data for s in sources)
+    sources = [as_dict(block.get("source")) for block in dicts_in(output)]
+    return isinstance(data, str) and any(source.get("data") == data for source in sources)
 
 
 def _numbers(mark: str, first: int, count: int) -> Sequence[str]:
@@ -122,17 +121,6 @@ def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:
     if _INTERRUPTED.match(text):
         return "interrupted"
     return "denied" if _DENIED.search(text[:400]) else "failed"
-
-
-def _plain(content: Any) -> Value:
-    """A result's text, where it is nothing else."""
-    if isinstance(content, list) and content and all(_is_text(b) for b in content):
-        return "\n".join(b["text"] for b in content)
-    return content
-
-
-def _is_text(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
 def _files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
@@ -185,5 +173,5 @@ def _edited(before: str | None, edits: list[tuple[str, str, bool]]) -> str | Non
     for old, new, every in edits:
         if text is None:
             return None
-        text = replaced(text, old, new, all=every)
+        text = replace_text(text, old, new, all=every)
     return text if edits else None

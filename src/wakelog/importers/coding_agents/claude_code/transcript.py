@@ -19,13 +19,13 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
-from wakelog.importers.common.chat import blocks_text
+from wakelog.importers.common.chat import blocks_text, text_block
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.importers.writer.imported_records import COMMON
-from wakelog.model.json_fields import as_list, dicts_in
+from wakelog.model.json_fields import as_list, dicts_in, text_in, without
 from wakelog.model.usage import Usage, usage_of
 from wakelog.model.values import Value
 
@@ -50,19 +50,20 @@ _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
 )
+"""Commands of the program itself. No model sees them, so they do not start a turn."""
 INTERRUPTED = "[Request interrupted by user"
 
 
 def recognises(found: Sample) -> bool:
     for line in found.lines:
-        kind = line.get("type") if isinstance(line, dict) else None
-        if not isinstance(kind, str) or kind not in _TYPES:
+        kind = text_in(line, "type")
+        if kind not in _TYPES:
             continue
         if ("sessionId" in line and ("uuid" in line or "operation" in line)) or "leafUuid" in line:
             return True
-        if line["type"] == "file-history-snapshot" and "snapshot" in line:
+        if kind == "file-history-snapshot" and "snapshot" in line:
             return True
-        if line["type"] in ("user", "assistant") and isinstance(line.get("message"), dict):
+        if kind in ("user", "assistant") and isinstance(line.get("message"), dict):
             return True
     return False
 
@@ -206,7 +207,7 @@ class EntryReader:
             yield st.CompactionStep(content)
             return
         blocks = as_list(content)
-        results = [b for b in blocks if isinstance(b, dict) and b.get("type") == "tool_result"]
+        results = [b for b in blocks if _is_result(b)]
         for block in results:
             structured = value.get("toolUseResult") if len(results) == 1 else None
             folder = self._last.get("cwd") or str(value.get("cwd") or "")
@@ -223,7 +224,7 @@ class EntryReader:
             yield st.TurnEndStep("interrupted")
         elif value.get("isMeta") or results:
             yield st.MessageStep("user", words, name="meta", trust="unverified")
-        elif _ASIDE.match(text) or (_COMMAND.match(text) and _is_aside(text)):
+        elif _ASIDE.match(text) or (_COMMAND.match(text) and _BUILT_IN.search(text)):
             yield st.MessageStep("user", words, name="command")
         else:
             yield from self._prompt(value, words, lane)
@@ -263,14 +264,13 @@ class EntryReader:
         if not isinstance(message, dict):
             return
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        blocks = dicts_in(blocks)
+        blocks = [text_block(content)] if isinstance(content, str) else dicts_in(content)
         id = str(message.get("id") or value.get("uuid") or "")
         model = str(message.get("model") or "")
         if model == "<synthetic>" or value.get("isApiErrorMessage"):
             yield st.MessageStep("assistant", blocks_text(blocks), name="error")
             return
-        kept = [_call_mention(b) if b.get("type") == "tool_use" else b for b in blocks]
+        kept = [without(b, ("input",)) if b.get("type") == "tool_use" else b for b in blocks]
         stop = str(message.get("stop_reason") or "")
         yield st.ReplyStep(
             id,
@@ -288,19 +288,10 @@ class EntryReader:
                 yield st.CallStep(call, tool, given, effect_of(tool, given), group=id)
 
 
-def _call_mention(block: dict[str, Any]) -> dict[str, Value]:
-    return {k: v for k, v in block.items() if k != "input"}
-
-
 def _typed(text: str) -> str:
     """A slash command as the person typed it."""
     name, args = _NAME.search(text), _GIVEN.search(text)
     return f"{name[1]} {args[1] if args else ''}".strip() if name else text
-
-
-def _is_aside(text: str) -> bool:
-    """A command of the program itself, which no model sees: it asks the agent for nothing, whatever is given to it."""
-    return bool(_BUILT_IN.search(text))
 
 
 def _is_result(block: Any) -> bool:
@@ -314,11 +305,11 @@ def _has_more(words: Any) -> bool:
 
 def _rest(value: dict[str, Any], steps: list[st.Step]) -> dict[str, Value]:
     """What the steps do not hold of a line."""
-    rest = {k: v for k, v in value.items() if k not in _HELD}
+    rest = without(value, _HELD)
     rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
     message = value.get("message")
     if isinstance(message, dict):
-        rest["message"] = {k: v for k, v in message.items() if k not in _SAID}
+        rest["message"] = without(message, _SAID)
         if "content" in message and not _is_held(message["content"], steps):
             rest["message"]["content"] = message["content"]
     elif message is not None:
@@ -334,12 +325,8 @@ def _is_held(content: Any, steps: list[st.Step]) -> bool:
     for step in steps:
         match step:
             case st.ReplyStep():
-                return isinstance(content, str) or _are_dicts(content)
+                return isinstance(content, str) or dicts_in(content) == content
             case st.PromptStep() | st.MessageStep() | st.CompactionStep():
                 held = step.summary if isinstance(step, st.CompactionStep) else step.content
                 return held == content or any(isinstance(s, st.ResultStep) for s in steps)
     return any(isinstance(step, st.ResultStep) for step in steps) and all(map(_is_result, content))
-
-
-def _are_dicts(content: Any) -> bool:
-    return isinstance(content, list) and all(isinstance(block, dict) for block in content)

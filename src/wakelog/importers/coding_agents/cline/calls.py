@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.source.files import storable
-from wakelog.importers.steps import CallStep, Outcome, ResultStep
+from wakelog.importers.steps import ERROR_MAX, CallStep, Outcome, ResultStep
 from wakelog.model.events import FileChanged
 from wakelog.model.json_fields import as_dict, as_list, text_in
 from wakelog.model.values import Value
@@ -62,7 +62,7 @@ def answer_of(ask: CallStep, content: Any, folder: str, *, is_error: bool = Fals
         ask.id,
         storable(content) if has_more else text,
         outcome,
-        error="" if outcome == "succeeded" else text[:2000],
+        error="" if outcome == "succeeded" else text[:ERROR_MAX],
         files=_files(ask, folder) if outcome == "succeeded" else (),
     )
 

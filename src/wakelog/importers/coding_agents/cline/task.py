@@ -23,10 +23,11 @@ from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, plain_text, xml_call, xml_result
 from wakelog.importers.common.amounts import micros
+from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import USER_DATA, Sample, digest, home_files, read_document, stat_of
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, count_in, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -46,7 +47,7 @@ _DONE = ("attempt_completion", "plan_mode_respond")
 
 
 def recognises(found: Sample) -> bool:
-    return found.path.name == FILE and found.start.lstrip()[:1] == b"["
+    return found.path.name == FILE and found.first == b"["
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -119,15 +120,14 @@ class _Reader:
         request = self._requests.get(number if is_answer else number + 1)
         at = microseconds(message.get("ts")) or (request.at if request else 0)
         content = message.get("content")
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else as_list(content)
-        blocks = [b for b in blocks if isinstance(b, dict)]
+        blocks = [text_block(content)] if isinstance(content, str) else dicts_in(content)
         if is_answer:
             steps = list(self._answer(id, message, blocks, request))
         elif message.get("role") == "user":
             steps = list(self._user(blocks))
         else:
             return st.SourceRecord(id, (), at, message)
-        rest = {k: v for k, v in message.items() if k != "content"}
+        rest = without(message, ("content",))
         environment = [e for b in blocks for e in _ENVIRONMENT.findall(text_in(b, "text"))]
         if environment:
             rest["environment"] = environment
@@ -143,14 +143,14 @@ class _Reader:
             if block.get("type") == "tool_use":
                 tool, given = text_in(block, "name") or "unknown", block.get("input")
                 asks.append(st.CallStep(text_in(block, "id"), tool, given, effect_of(tool, given), group=id))
-                kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
+                kept.append(call_block(asks[-1].id, tool))
                 continue
             kept.append(block)
             if block.get("type") == "text" and (call := xml_call(text_in(block, "text"))):
                 tool, given = call
                 asks.append(st.CallStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
                 self._call = asks[-1].id
-                kept.append({"type": "tool_use", "id": asks[-1].id, "name": tool})
+                kept.append(call_block(asks[-1].id, tool))
         usage, cost = _used(message, request)
         yield st.ReplyStep(
             id,
@@ -202,9 +202,8 @@ class _Reader:
             output = []
         for text in output:
             yield st.MessageStep("user", text, name="meta", trust="unverified")
-        texts: list[dict[str, Value]] = [{"type": "text", "text": text} for text in asked]
-        if texts or other:
-            content: Value = asked[0] if len(asked) == 1 and not other else [*texts, *other]
+        if asked or other:
+            content: Value = asked[0] if len(asked) == 1 and not other else [*map(text_block, asked), *other]
             yield st.PromptStep(content) if asked else st.MessageStep("user", content, name="meta", trust="unverified")
 
     def _see_folder(self, folder: str) -> Iterator[st.Step]:

@@ -12,15 +12,14 @@ from typing import Any
 
 from wakelog.importers.coding_agents.codex.patch_envelope import BEGIN
 from wakelog.importers.common.amounts import duration
-from wakelog.importers.common.chat import blocks_text
+from wakelog.importers.common.chat import blocks_text, image_block, join_texts, text_block
 from wakelog.importers.common.tools import effect_of, is_shell, shell_command
 from wakelog.importers.source.files import decode_json
-from wakelog.importers.steps import CallStep, Outcome, ResultStep
+from wakelog.importers.steps import ERROR_MAX, CallStep, Outcome, ResultStep
 from wakelog.model.events import Cost
-from wakelog.model.json_fields import as_text
+from wakelog.model.json_fields import as_text, without
 from wakelog.model.values import Value
 
-ERROR_MAX = 2000
 _HEADER = 600
 """The state of a command stands in so many characters at the start of a result."""
 _ABOUT = re.compile(
@@ -113,17 +112,17 @@ def _unwrap(output: Any) -> tuple[Value, Value]:
         except ValueError:
             return output, None
         if isinstance(inner, dict) and isinstance(inner.get("output"), str):
-            return inner["output"], {k: v for k, v in inner.items() if k != "output"}.get("metadata")
+            return inner["output"], inner.get("metadata")
         return output, None
     if isinstance(output, dict) and "content" in output:
-        return plain_content(output["content"]), {k: v for k, v in output.items() if k != "content"} or None
+        return plain_content(output["content"]), without(output, ("content",)) or None
     return plain_content(output), None
 
 
 def _exit_code(text: str, metadata: Value, details: dict[str, Any]) -> int | None:
     told = metadata.get("exit_code") if isinstance(metadata, dict) else None
     told = details.get("exit_code") if told is None else told
-    if isinstance(told, int) and not isinstance(told, bool):
+    if type(told) is int:
         return told
     head, marker, _ = text[:_HEADER].partition("\nOutput:")
     found = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
@@ -165,23 +164,18 @@ def plain_content(content: Any) -> Value:
     """Content blocks in common words: text as text, pictures as blocks that can be kept apart."""
     if not isinstance(content, list):
         return content
-    blocks = [_block(b) for b in content]
-    if blocks and all(
-        isinstance(b, dict) and b.get("type") == "text" and isinstance(b.get("text"), str) for b in blocks
-    ):
-        return "\n".join(b["text"] for b in blocks)
-    return blocks
+    return join_texts([_block(b) for b in content])
 
 
 def _block(block: Any) -> Any:
     if not isinstance(block, dict):
         return block
     if isinstance(block.get("text"), str) and block.get("type") in (None, "input_text", "output_text", "text", "Text"):
-        return {"type": "text", "text": block["text"]}
+        return text_block(block["text"])
     url = block.get("image_url")
     if isinstance(url, str) and url.startswith("data:") and ";base64," in url:
         media, _, data = url[5:].partition(";base64,")
-        return {"type": "image", "source": {"type": "base64", "media_type": media, "data": data}}
+        return image_block(media, data)
     return block
 
 

@@ -13,10 +13,11 @@ from typing import Any
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
 from wakelog.importers.coding_agents.codex.usage import usage_of
+from wakelog.importers.common.chat import call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, home_files, json_lines, line_records
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_list, as_text, text_in
+from wakelog.model.json_fields import as_text, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -26,13 +27,8 @@ find_in_home = home_files()
 PROMPT = "(the prompt is not in the output of codex exec --json)"
 _TYPES = frozenset(
     {
-        "thread.started",
-        "turn.started",
-        "turn.completed",
-        "turn.failed",
-        "item.started",
-        "item.updated",
-        "item.completed",
+        *("thread.started", "turn.started", "turn.completed", "turn.failed"),
+        *("item.started", "item.updated", "item.completed"),
     }
 )
 _CALLS = frozenset({"command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"})
@@ -40,7 +36,7 @@ _KINDS = {"add": "created", "delete": "deleted", "update": "modified"}
 
 
 def recognises(found: Sample) -> bool:
-    return any(isinstance(line, dict) and text_in(line, "type") in _TYPES for line in found.lines)
+    return any(text_in(line, "type") in _TYPES for line in found.lines)
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
@@ -84,7 +80,7 @@ class _Reader:
         item = value.get("item")
         if steps and isinstance(item, dict):
             held = ("text", "aggregated_output", "result")
-            value = value | {"item": {k: v for k, v in item.items() if k not in held}}
+            value = value | {"item": without(item, held)}
         return st.SourceRecord(id, steps, rest=value if steps else line.whole)
 
     def _steps(self, value: dict[str, Any]) -> Iterator[st.Step]:
@@ -114,9 +110,9 @@ class _Reader:
         text = text_in(item, "text")
         match text_in(item, "type"):
             case "agent_message":
-                yield self._say({"type": "text", "text": text})
+                yield self._say(text_block(text))
             case "reasoning":
-                yield self._say({"type": "thinking", "thinking": text})
+                yield self._say(thinking_block(text))
             case "error":
                 yield st.MessageStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
@@ -128,7 +124,7 @@ class _Reader:
         known = text_in(item, "id")
         self._open[known] = id = self._call_ids.unique(known or "item")
         tool, given = _tool(item)
-        yield self._say({"type": "tool_use", "id": id, "name": tool})
+        yield self._say(call_block(id, tool))
         yield ask_of(id, tool, given, f"reply-{self._reply}")
 
     def _answer(self, item: dict[str, Any]) -> st.ResultStep:
@@ -158,10 +154,10 @@ def _tool(item: dict[str, Any]) -> tuple[str, Value]:
 
 
 def _changes(changes: Any) -> Iterator[FileChanged]:
-    for change in as_list(changes):
-        if isinstance(change, dict) and isinstance(change.get("path"), str) and change["path"]:
+    for change in dicts_in(changes):
+        if path := text_in(change, "path"):
             kind: Any = _KINDS.get(text_in(change, "kind"), "modified")
-            yield file_change(change["path"], change=kind)
+            yield file_change(path, change=kind)
 
 
 def _message(value: Any) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from wakelog.importers.common.file_changes import FollowedFiles, file_change
+from wakelog.importers.common.file_changes import TrackedFiles, file_change
 from wakelog.model.events import FileChanged
 
 _SECTION = re.compile(r"\*\*\* (Add|Update|Delete) File: (.+?)\s*$")
@@ -56,7 +56,7 @@ class PatchedFiles:
     """The files that the patches of one transcript change."""
 
     def __init__(self) -> None:
-        self._files = FollowedFiles()
+        self._files = TrackedFiles()
 
     def apply(self, patch: str, folder: str) -> tuple[FileChanged, ...]:
         """What a patch that succeeded changed."""
@@ -82,9 +82,9 @@ class PatchedFiles:
                 moved = _whole(section.move, folder)
                 yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, removed))
                 yield file_change(moved, folder=folder, after=after, change="created", lines=(added, 0))
-                self._files.follow(path, None)
+                self._files.track(path, None)
                 path = moved
-        self._files.follow(path, after)
+        self._files.track(path, after)
 
 
 def patched(text: str, lines: list[str]) -> str | None:

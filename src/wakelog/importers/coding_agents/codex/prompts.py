@@ -43,7 +43,7 @@ class PromptQueue:
             if blocks_text(plain) != self._last or not self._last:
                 yield from self._prompt(plain, "", is_queued=False)
         else:
-            yield conblocks_text(role, plain)
+            yield _context_message(role, plain)
 
     def confirm(self, content: Any, turn: str, *, is_queued: bool) -> Iterator[Step]:
         """The event that says: this is what the person wrote."""
@@ -66,17 +66,14 @@ class PromptQueue:
     def settle(self, turn: str) -> Iterator[Step]:
         """Something else came: what waits is context. Without any such event in the file, the last of it that does not
         look like context began the turn."""
-        place = -1
-        if self._waiting and not self._has_heard:
-            place = self._place_of("")
+        place = -1 if self._has_heard else self._place_of("")
         if place >= 0:
             yield from self._prompt(self._waiting.pop(place)[1], turn, is_queued=False)
         yield from self._contexts()
         self._last = ""
 
     def _contexts(self) -> Iterator[Step]:
-        for role, content in self._waiting:
-            yield conblocks_text(role, content)
+        yield from (_context_message(role, content) for role, content in self._waiting)
         self._waiting.clear()
 
     def _prompt(self, content: Value, turn: str, *, is_queued: bool) -> Iterator[Step]:
@@ -92,13 +89,10 @@ def is_context(text: str) -> bool:
     return bool(_CONTEXT.match(text))
 
 
-def conblocks_text(role: str, content: Any) -> MessageStep:
-    return MessageStep(
-        "user" if role == "user" else "system",
-        content,
-        name="context",
-        trust="trusted" if role != "user" else "unverified",
-    )
+def _context_message(role: str, content: Any) -> MessageStep:
+    if role == "user":
+        return MessageStep("user", content, name="context", trust="unverified")
+    return MessageStep("system", content, name="context")
 
 
 def _split_request(content: Any) -> tuple[str, Value]:

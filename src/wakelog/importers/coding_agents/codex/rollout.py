@@ -29,12 +29,13 @@ from wakelog.importers.coding_agents.codex.calls import (
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
 from wakelog.importers.coding_agents.codex.prompts import PromptQueue
-from wakelog.importers.coding_agents.codex.usage import TokenCount, plus
-from wakelog.importers.common.chat import blocks_text
+from wakelog.importers.coding_agents.codex.usage import TokenCount
+from wakelog.importers.common.amounts import usage_sum
+from wakelog.importers.common.chat import blocks_text, call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.source.files import JsonLine, RecordIds, Sample, digest, json_lines, line_records
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_count, as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_count, as_dict, as_list, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -56,8 +57,6 @@ def find_in_home(home: Path) -> Iterator[Path]:
 
 def recognises(found: Sample) -> bool:
     for line in found.lines:
-        if not isinstance(line, dict):
-            continue
         if text_in(line, "type") in _TYPES and isinstance(line.get("payload"), dict):
             return True
         if line.get("record_type") == "state" or {"id", "timestamp", "instructions"} <= line.keys():
@@ -76,10 +75,9 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     named = _ROLLOUT.search(path.name)
     origin = text_in(meta, "id") or (named[1] if named else path.name.split(".")[0])
     forked, parent = text_in(meta, "forked_from_id"), _parent(meta)
-    git: dict[str, Any] = as_dict(meta.get("git"))
     labels = {
         "project": text_in(meta, "cwd"),
-        "branch": text_in(git, "branch"),
+        "branch": text_in(as_dict(meta.get("git")), "branch"),
         "agent_version": text_in(meta, "cli_version"),
         "forked_from": forked,
     }
@@ -134,7 +132,7 @@ class _Reader:
             return line.value | {"payload": changed}
         if kind != "response_item" or not has_steps or payload.get("role") in _HEARD:
             return line.whole
-        rest: dict[str, Any] = {k: v for k, v in payload.items() if k not in _HELD}
+        rest: dict[str, Any] = without(payload, _HELD)
         if self._metadata is not None:
             rest["metadata"], self._metadata = self._metadata, None
         return {"type": kind, "payload": rest}
@@ -175,12 +173,12 @@ class _Reader:
             text = blocks_text(item.get("content"))
             if self._unsaid:
                 self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
-            yield self._say({"type": "text", "text": text})
+            yield self._say(text_block(text))
         elif kind == "agent_message":
             yield st.MessageStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
         elif kind == "reasoning":
             thought = "\n\n".join(t for t in (blocks_text(item.get("summary")), blocks_text(item.get("content"))) if t)
-            yield self._say(*([{"type": "thinking", "thinking": thought}] if thought else []))
+            yield self._say(*([thinking_block(thought)] if thought else []))
         elif kind in _CALLS:
             yield from self._call(kind, item)
         elif kind in _RESULTS:
@@ -198,13 +196,12 @@ class _Reader:
         given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
         yield from self._asked(known, f"{space}.{tool}" if space else tool, given)
         if kind in _DONE_AT_ONCE:
-            status = item.get("status")
-            outcome: Any = "failed" if status == "failed" else "succeeded"
+            outcome: st.Outcome = "failed" if item.get("status") == "failed" else "succeeded"
             yield self._answer(known, st.ResultStep("", item.get("result"), outcome))
 
     def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[st.Step]:
         id = self._call_ids.unique(known)
-        yield self._say({"type": "tool_use", "id": id, "name": tool}) if not inside else self._say()
+        yield self._say(call_block(id, tool)) if not inside else self._say()
         folder = text_in(given, "workdir") if isinstance(given, dict) else ""
         self._calls[known] = id, tool, patch_of(tool, given), folder or self._folder
         yield ask_of(id, tool, given, f"reply-{self._reply}", inside)
@@ -228,9 +225,8 @@ class _Reader:
     def _event(self, event: dict[str, Any]) -> Iterator[st.Step]:
         match event.get("type"):
             case "user_message":
-                images = event.get("images")
-                urls = [{"image_url": url} for url in images] if isinstance(images, list) else []
-                yield from self._person(event.get("message"), urls)
+                images = [{"image_url": url} for url in as_list(event.get("images"))]
+                yield from self._person(event.get("message"), images)
             case "agent_message" if isinstance(event.get("message"), str):
                 self._unsaid.append(event["message"])
             case "token_count":
@@ -267,25 +263,22 @@ class _Reader:
     def _say_the_rest(self) -> Iterator[st.Step]:
         """What was shown, and never came as an item."""
         for text in self._unsaid:
-            yield self._say({"type": "text", "text": text})
+            yield self._say(text_block(text))
         self._unsaid.clear()
 
     def _used(self, usage: Usage) -> Iterator[st.Step]:
         if usage.is_known:
             # A usage that is told before the answer's items counts for that answer, and is told with them again.
             self._say()
-            self._usage = plus(self._usage, usage)
+            self._usage = usage_sum(self._usage, usage)
             yield self._say()
 
     def _completed(self, item: dict[str, Any]) -> Iterator[st.Step]:
         known = text_in(item, "id")
         match str(item.get("type")):
             case "UserMessage":
-                content = item.get("content")
-                blocks = as_list(content)
-                yield from self._person(
-                    blocks_text(blocks), [b for b in blocks if isinstance(b, dict) and "image_url" in b]
-                )
+                blocks = dicts_in(item.get("content"))
+                yield from self._person(blocks_text(blocks), [b for b in blocks if "image_url" in b])
             case "CommandExecution" | "McpToolCall" | "FileChange" if known in self._calls:
                 self._details[known] = details_of(item)
             case "CommandExecution" if known and known not in self._answered:
@@ -332,17 +325,13 @@ def _unwrap(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _parent(meta: dict[str, Any]) -> str:
     """The thread that began this one as a sub-agent."""
-    source = meta.get("source")
-    agent = source.get("subagent") if isinstance(source, dict) else None
-    spawn = agent.get("thread_spawn") if isinstance(agent, dict) else None
-    parent = spawn.get("parent_thread_id") if isinstance(spawn, dict) else meta.get("parent_thread_id")
-    return as_text(parent)
+    spawn = as_dict(as_dict(meta.get("source")).get("subagent")).get("thread_spawn")
+    return text_in(spawn if isinstance(spawn, dict) else meta, "parent_thread_id")
 
 
 def _summary(payload: dict[str, Any]) -> Value:
     """The words that stand for the history; the last message of the new one where they are not told apart."""
     if isinstance(payload.get("message"), str) and payload["message"].strip():
         return payload["message"]
-    history = payload.get("replacement_history")
-    texts = [blocks_text(i.get("content")) for i in history if isinstance(i, dict)] if isinstance(history, list) else []
+    texts = [blocks_text(item.get("content")) for item in dicts_in(payload.get("replacement_history"))]
     return next((t for t in reversed(texts) if t), "The summary is not readable in the transcript.")

@@ -71,10 +71,6 @@ def usage_of(told: Any) -> Usage:
     return usage_of_counts(_counts(told) or _NONE)
 
 
-def plus(a: Usage, b: Usage) -> Usage:
-    return Usage(**{f: getattr(a, f) + getattr(b, f) for f in Usage.__struct_fields__})
-
-
 def _counts(told: Any) -> Counts | None:
     return tuple(tokens(told.get(name)) for name in _FIELDS) if isinstance(told, dict) else None
 

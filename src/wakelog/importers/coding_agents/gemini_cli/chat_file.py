@@ -16,21 +16,32 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
-from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader, Named
+from wakelog.importers.coding_agents.gemini_cli.messages import MessageReader
 from wakelog.importers.source.files import (
     JsonLine,
     RecordIds,
     Sample,
+    bad_transcript,
     digest,
     home_files,
+    json_digest,
     json_lines,
     line_records,
     read_document,
 )
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.importers.steps import LabelsStep, MessageStep, RewindStep, SourceRecord, Step, Transcript, TranscriptHead
-from wakelog.model.json_fields import as_list
+from wakelog.importers.steps import (
+    LabelsStep,
+    MessageStep,
+    NamedStep,
+    RewindStep,
+    SourceRecord,
+    Step,
+    Transcript,
+    TranscriptHead,
+    named_record,
+)
+from wakelog.model.json_fields import as_list, as_text, dicts_in, without
 from wakelog.model.values import Value
 
 NAME = "gemini-cli"
@@ -44,13 +55,11 @@ _HELD = frozenset({"content", "displayContent", "thoughts", "toolCalls", "tokens
 
 def recognises(found: Sample) -> bool:
     for line in found.lines:
-        if not isinstance(line, dict):
-            continue
         if "sessionId" in line and "projectHash" in line and "type" not in line:
             return True
         if line.get("type") == "gemini" and "id" in line and "content" in line:
             return True
-    if not found.start.lstrip().startswith(b"{"):
+    if found.first != b"{":
         return False
     is_session = found.has(b'"sessionId"', b'"messages"') and found.has(b'"projectHash"')
     return is_session or bool(_GEMINI.search(found.start) and (found.has(b'"thoughts"') or found.has(b'"toolCalls"')))
@@ -60,11 +69,8 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     is_log = _is_log(path)
     header = _header(path) if is_log else read_document(path)
     if not isinstance(header, dict):
-        raise InvalidInputError(
-            f"{path} is not a session of Gemini CLI", kind="bad-transcript", hint="it is JSON, but not an object"
-        )
-    session = header.get("sessionId") or header.get("id")
-    origin = session if isinstance(session, str) and session else path.name.split(".")[0]
+        raise bad_transcript(f"{path} is not a session of Gemini CLI", "it is JSON, but not an object")
+    origin = as_text(header.get("sessionId") or header.get("id")) or path.name.split(".")[0]
     is_agent = header.get("kind") == "subagent" and path.parent.name != "chats"
     labels = {"project": _project(path, header)}
     head = TranscriptHead(origin, NAME, labels=labels, parent=path.parent.name if is_agent else "")
@@ -84,7 +90,7 @@ def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) 
         # One message alone, as some keep it.
         yield read.message(header), 0
         return
-    about = {k: v for k, v in header.items() if k != "messages"}
+    about = without(header, ("messages",))
     yield SourceRecord("header", tuple(_told(about)), microseconds(about.get("startTime")), about), 0
     for message in header["messages"]:
         if isinstance(message, dict):
@@ -101,7 +107,7 @@ class _LogReader:
         """Messages that are in view, in order, with the record that each was last in."""
 
     def id_of(self, value: Any) -> str:
-        return self.ids.unique(digest(msgspec.json.encode(value)))
+        return self.ids.unique(json_digest(value))
 
     def record(self, line: JsonLine) -> SourceRecord:
         value: dict[str, Any] = line.value
@@ -121,7 +127,7 @@ class _LogReader:
     def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> SourceRecord:
         """A message. In a document that is written anew, its id changes when it has more steps than before."""
         given = message.get("id")
-        own = given if isinstance(given, str) and given else digest(msgspec.json.encode(message))
+        own = given if isinstance(given, str) and given else json_digest(message)
         named = self._messages.steps(own, message)
         version = f"{own}.{digest(repr([n for n, _ in named]).encode(), 6)}" if is_rewritten else own
         record = _record(self.ids.unique(version), named, message)
@@ -130,18 +136,11 @@ class _LogReader:
 
     def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> SourceRecord:
         """A patch of the header, which may bring the whole history: of that, what is not known yet."""
-        messages = new.get("messages")
-        named: list[Named] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
-        for message in as_list(messages):
-            if isinstance(message, dict) and isinstance(message.get("id"), str):
+        named: list[NamedStep] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
+        for message in dicts_in(new.get("messages")):
+            if isinstance(message.get("id"), str):
                 named += self._messages.steps(message["id"], message)
-        return SourceRecord(
-            id,
-            tuple(step for _, step in named),
-            microseconds(new.get("lastUpdated")),
-            rest,
-            step_ids=tuple(name for name, _ in named),
-        )
+        return named_record(id, named, microseconds(new.get("lastUpdated")), rest)
 
     def _rewind(self, to: str) -> Iterator[Step]:
         ids = list(self._order)
@@ -153,19 +152,13 @@ class _LogReader:
             yield MessageStep("system", "The user took back every message so far.", name="rollback")
 
 
-def _record(id: str, named: list[Named], message: dict[str, Any]) -> SourceRecord:
-    rest: dict[str, Value] = {k: v for k, v in message.items() if k not in _HELD} if named else message
+def _record(id: str, named: list[NamedStep], message: dict[str, Any]) -> SourceRecord:
+    rest: dict[str, Value] = without(message, _HELD) if named else message
     calls = message.get("toolCalls")
     if named and isinstance(calls, list):
         held = ("args", "result")
-        rest["toolCalls"] = [{k: v for k, v in c.items() if k not in held} if isinstance(c, dict) else c for c in calls]
-    return SourceRecord(
-        id,
-        tuple(step for _, step in named),
-        microseconds(message.get("timestamp")),
-        rest,
-        step_ids=tuple(name for name, _ in named),
-    )
+        rest["toolCalls"] = [without(c, held) if isinstance(c, dict) else c for c in calls]
+    return named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 
 def _told(about: dict[str, Any]) -> Iterator[Step]:
@@ -197,6 +190,4 @@ def _project(path: Path, header: dict[str, Any]) -> str:
         root = (path.parent.parent / ".project_root").read_text().strip()
     except (OSError, UnicodeDecodeError):
         root = ""
-    folders = header.get("directories")
-    first = folders[0] if isinstance(folders, list) and folders and isinstance(folders[0], str) else ""
-    return root or first
+    return root or as_text(next(iter(as_list(header.get("directories"))), ""))

@@ -12,25 +12,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers.common.amounts import edited_lines, tokens
-from wakelog.importers.common.file_changes import FollowedFiles, diff_counts, file_change, replaced
+from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block, thinking_block
+from wakelog.importers.common.file_changes import TrackedFiles, diff_counts, file_change, replace_text
 from wakelog.importers.common.tools import effect_of, is_shell
 from wakelog.importers.steps import (
+    ERROR_MAX,
     CallStep,
     CompactionStep,
     MessageStep,
+    NamedStep,
     Outcome,
     PromptStep,
     ReplyStep,
     ResultStep,
-    Step,
 )
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
-ERROR_MAX = 2000
-Named = tuple[str, Step]
 _CONTEXT = re.compile(r"\s*(?:<session_context>|<hook_context>|This is the Gemini CLI\. We are setting up the context)")
 _SNAPSHOT = "<state_snapshot>"
 _EXIT = re.compile(r"^Exit Code: (-?\d{1,9})\s*$", re.MULTILINE)
@@ -49,9 +49,9 @@ class MessageReader:
         self._asked: dict[str, tuple[str, Value]] = {}
         self._held: dict[str, dict[str, Any]] = {}
         """Results that came before their calls."""
-        self._files = FollowedFiles()
+        self._files = TrackedFiles()
 
-    def steps(self, id: str, message: dict[str, Any]) -> list[Named]:
+    def steps(self, id: str, message: dict[str, Any]) -> list[NamedStep]:
         kind = message.get("type")
         if kind == "user":
             return list(self._user(id, message))
@@ -60,7 +60,7 @@ class MessageReader:
         text = text_of(message.get("content"))
         return [(f"{id}/note", MessageStep("system", text, name=str(kind)))] if kind and text else []
 
-    def _user(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
+    def _user(self, id: str, message: dict[str, Any]) -> Iterator[NamedStep]:
         content, shown = message.get("content"), message.get("displayContent")
         for part in _parts(content):
             response = part.get("functionResponse")
@@ -80,29 +80,29 @@ class MessageReader:
         else:
             yield f"{id}/prompt", PromptStep(words, id=id)
 
-    def _response(self, response: dict[str, Any]) -> Iterator[Named]:
+    def _response(self, response: dict[str, Any]) -> Iterator[NamedStep]:
         call = str(response.get("id") or "")
         if call in self._asked:
             yield f"answer/{call}", self._answer(call, {"result": [{"functionResponse": response}]})
         elif call:
             self._held[call] = response
 
-    def _model(self, id: str, message: dict[str, Any]) -> Iterator[Named]:
+    def _model(self, id: str, message: dict[str, Any]) -> Iterator[NamedStep]:
         model = text_in(message, "model")
         usage = _usage(message.get("tokens"))
 
         def reply(*blocks: dict[str, Value]) -> ReplyStep:
             return ReplyStep(id, list(blocks), model=model, usage=usage)
 
-        thoughts = [{"type": "thinking", "thinking": t} for t in _thoughts(message.get("thoughts"))]
+        thoughts = [thinking_block(t) for t in _thoughts(message.get("thoughts"))]
         if thoughts:
             yield f"{id}/thoughts", reply(*thoughts)
         if text := text_of(message.get("content")):
-            yield f"{id}/text", reply({"type": "text", "text": text})
+            yield f"{id}/text", reply(text_block(text))
         calls = list(_calls(id, message))
         for call, name, given, _ in calls:
             self._asked[call] = name, given
-            yield f"mention/{call}", reply({"type": "tool_use", "id": call, "name": name})
+            yield f"mention/{call}", reply(call_block(call, name))
             yield f"ask/{call}", CallStep(call, name, given, effect_of(name, given), group=id)
         if usage.is_known:
             yield f"{id}/used/{usage.tokens_in}/{usage.tokens_out}", reply()
@@ -144,7 +144,7 @@ class MessageReader:
         if tool == "write_file":
             after = after if isinstance(after, str) else given.get("content")
         elif not isinstance(after, str) and isinstance(old, str) and isinstance(new, str):
-            after = replaced(before, old, new) if before is not None else None
+            after = replace_text(before, old, new) if before is not None else None
             lines = edited_lines([(old, new)])
         after = after if isinstance(after, str) else None
         is_new = bool(_CREATED.match(text)) or shown.get("isNewFile") is True or (tool != "write_file" and old == "")
@@ -152,15 +152,14 @@ class MessageReader:
             lines = diff_counts(shown["fileDiff"])
         if before is not None and after is not None:
             lines = None
-        self._files.follow(path, after)
+        self._files.track(path, after)
         yield file_change(path, before=before, after=after, change="created" if is_new else "modified", lines=lines)
 
 
 def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, dict[str, Any]]]:
     """The calls of a message: id, tool, input and the record of it. Those that came from the history have no record."""
-    records = message.get("toolCalls")
     seen = set()
-    for number, record in enumerate(as_list(records)):
+    for number, record in enumerate(as_list(message.get("toolCalls"))):
         if isinstance(record, dict):
             call = str(record.get("id") or f"{id}-{number}")
             seen.add(call)
@@ -175,10 +174,10 @@ def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, 
 
 
 def _outcome(tool: str, text: str, status: Any, is_error: bool) -> Outcome:
-    if status == "cancelled":
-        return "denied" if _DENIED.search(text[:400]) else "cancelled"
-    if status == "error" or is_error:
-        return "denied" if _DENIED.search(text[:400]) else "failed"
+    if status in ("cancelled", "error") or is_error:
+        if _DENIED.search(text[:400]):
+            return "denied"
+        return "cancelled" if status == "cancelled" else "failed"
     if is_shell(tool):
         # It counts as a success when the command ran, whatever became of it.
         codes = _EXIT.findall(text)
@@ -198,7 +197,7 @@ def _output(result: Any) -> tuple[Value, bool]:
         for key, is_error in (("output", False), ("error", True)):
             if len(response) == 1 and isinstance(response.get(key), str):
                 text = response[key]
-                return ([{"type": "text", "text": text}, *more] if more else text), is_error
+                return ([text_block(text), *more] if more else text), is_error
         return ([{"type": "json", "json": response}, *more] if more else response), "error" in response
     return response, False
 
@@ -209,18 +208,15 @@ def _words(content: Any) -> Value:
         return content if content.strip() else None
     blocks = [_picture(p) for p in _parts(content) if "functionResponse" not in p and "functionCall" not in p]
     blocks = [b for b in blocks if not isinstance(b.get("text"), str) or b["text"].strip()]
-    if blocks and all(isinstance(b.get("text"), str) for b in blocks):
-        return "\n".join(b["text"] for b in blocks)
-    return blocks or None
+    return join_texts(blocks) or None
 
 
 def _picture(part: dict[str, Any]) -> dict[str, Any]:
     if isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
+        return text_block(part["text"])
     data = part.get("inlineData")
     if isinstance(data, dict) and isinstance(data.get("data"), str):
-        source = {"type": "base64", "media_type": str(data.get("mimeType") or ""), "data": data["data"]}
-        return {"type": "image", "source": source}
+        return image_block(str(data.get("mimeType") or ""), data["data"])
     return part
 
 
@@ -241,12 +237,9 @@ def text_of(content: Any) -> str:
 
 
 def _thoughts(thoughts: Any) -> Iterator[str]:
-    for thought in as_list(thoughts):
-        if isinstance(thought, dict):
-            parts = [thought.get("subject"), thought.get("description")]
-            text = "\n".join(p for p in parts if isinstance(p, str) and p)
-            if text:
-                yield text
+    for thought in dicts_in(thoughts):
+        if text := "\n".join(filter(None, (text_in(thought, "subject"), text_in(thought, "description")))):
+            yield text
 
 
 def _usage(told: Any) -> Usage:

@@ -8,7 +8,7 @@ from typing import Any
 from wakelog.importers.common.amounts import edited_lines
 from wakelog.importers.common.file_changes import diff_counts, file_change
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_text
+from wakelog.model.json_fields import as_text, dicts_in
 from wakelog.model.values import Value
 
 _KINDS = {"add": "created", "delete": "deleted", "added": "created", "deleted": "deleted"}
@@ -44,9 +44,8 @@ def _told(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if isinstance(metadata.get("filediff"), dict):
         yield metadata["filediff"]
     for key in ("files", "results"):
-        for each in metadata[key] if isinstance(metadata.get(key), list) else ():
-            if isinstance(each, dict):
-                yield each["filediff"] if isinstance(each.get("filediff"), dict) else each
+        for each in dicts_in(metadata.get(key)):
+            yield each["filediff"] if isinstance(each.get("filediff"), dict) else each
 
 
 def _change(diff: dict[str, Any], folder: str) -> FileChanged | None:
@@ -55,9 +54,8 @@ def _change(diff: dict[str, Any], folder: str) -> FileChanged | None:
     if not path:
         return None
     before, after = (diff[k] if isinstance(diff.get(k), str) else None for k in ("before", "after"))
-    kind = diff.get("type") or diff.get("status")
-    change: Any = _KINDS.get(as_text(kind), "")
-    if not change:
+    change: Any = _KINDS.get(as_text(diff.get("type") or diff.get("status")))
+    if change is None:
         change = "created" if before == "" and after else "modified"
     added, removed = diff.get("additions"), diff.get("deletions")
     lines = (added, removed) if type(added) is int and type(removed) is int and added >= 0 and removed >= 0 else None

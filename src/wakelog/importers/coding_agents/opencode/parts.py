@@ -14,13 +14,14 @@ from typing import Any
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.opencode.files import changes_of
 from wakelog.importers.common.amounts import micros, tokens
+from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block, thinking_block
 from wakelog.importers.common.tools import effect_of
+from wakelog.importers.steps import NamedStep
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_text, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
-Named = tuple[str, st.Step]
 _DENIED = re.compile(
     r"rejected permission|user (?:rejected|denied|dismissed)|permission (?:was )?denied", re.IGNORECASE
 )
@@ -28,7 +29,7 @@ _STOPPED = re.compile(r"aborted|interrupted|cancelled", re.IGNORECASE)
 _TIMED_OUT = re.compile(r"exceed(?:ed|ing) (?:the )?timeout|timed out", re.IGNORECASE)
 
 
-def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
+def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[NamedStep]:
     """A person's message: what they wrote begins a turn, what was put beside it does not."""
     own: list[dict[str, Value]] = []
     notes: list[str] = []
@@ -39,14 +40,13 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[Named]:
                 if part.get("synthetic") is True or part.get("ignored") is True:
                     notes.append(text)
                 else:
-                    own.append({"type": "text", "text": text})
+                    own.append(text_block(text))
             case "subtask" if isinstance(part.get("prompt"), str):
-                own.append({"type": "text", "text": part["prompt"]})
+                own.append(text_block(part["prompt"]))
             case "file":
                 own.append(_file(part))
     if own:
-        is_text = all(b.get("type") == "text" for b in own)
-        yield f"{id}/prompt", st.PromptStep("\n".join(b["text"] for b in own) if is_text else own, id=id)
+        yield f"{id}/prompt", st.PromptStep(join_texts(own), id=id)
     for number, note in enumerate(notes):
         yield f"{id}/note/{number}", st.MessageStep("user", note, name="context", trust="unverified")
 
@@ -69,11 +69,11 @@ class AnswerReader:
         id = self._id if not self._step else f"{self._id}.{self._step + 1}"
         return st.ReplyStep(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
 
-    def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[Named], bool]]:
+    def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[NamedStep], bool]]:
         """The steps of each part, and whether any were taken from it. What the model said and asked for in one go
         stands together, at the first part of it: a result that came early does not cut it in two."""
-        found: list[tuple[list[Named], bool]] = []
-        first: list[Named] | None = None
+        found: list[tuple[list[NamedStep], bool]] = []
+        first: list[NamedStep] | None = None
         for number, part in enumerate(parts):
             named = list(self._part(part, is_last=number == len(parts) - 1))
             found.append((named, bool(named)))
@@ -88,7 +88,7 @@ class AnswerReader:
                 first[place:place] = early
         return found
 
-    def _part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[Named]:
+    def _part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[NamedStep]:
         """The steps of a part. The last one may still be written."""
         kind, text = part.get("type"), part.get("text")
         match kind:
@@ -101,22 +101,20 @@ class AnswerReader:
                 if self._is_summary and kind == "text":
                     yield name, st.CompactionStep(text)
                 else:
-                    is_text = kind == "text"
-                    block = {"type": "text", "text": text} if is_text else {"type": "thinking", "thinking": text}
-                    yield name, self._reply(block)
+                    yield name, self._reply(text_block(text) if kind == "text" else thinking_block(text))
             case "tool":
                 yield from self._tool(part)
             case "step-finish":
                 yield f"{self._id}/used/{self._step}", self._reply()
                 self._step += 1
 
-    def _tool(self, part: dict[str, Any]) -> Iterator[Named]:
+    def _tool(self, part: dict[str, Any]) -> Iterator[NamedStep]:
         call = text_in(part, "callID") or text_in(part, "id")
         tool, state = text_in(part, "tool") or text_in(part, "name") or "unknown", as_dict(part.get("state"))
         status, given = state.get("status"), state.get("input")
         if status not in ("running", "completed", "error") or not call:
             return
-        reply = self._reply({"type": "tool_use", "id": call, "name": tool})
+        reply = self._reply(call_block(call, tool))
         yield f"mention/{call}", reply
         yield f"ask/{call}", st.CallStep(call, tool, given, effect_of(tool, given), group=reply.id)
         if status != "running":
@@ -141,7 +139,7 @@ class AnswerReader:
             child=child if tool == "task" and isinstance(child, str) else "",
         )
 
-    def end(self, info: dict[str, Any]) -> Iterator[Named]:
+    def end(self, info: dict[str, Any]) -> Iterator[NamedStep]:
         """What the message itself says when it is over."""
         error = info.get("error")
         used = self._steps[-1]
@@ -152,23 +150,19 @@ class AnswerReader:
             if _STOPPED.search(name):
                 yield f"{self._id}/done", st.TurnEndStep("interrupted")
             else:
-                yield (
-                    f"{self._id}/error",
-                    st.MessageStep("system", _error(error) or name or "the model failed", name="error"),
-                )
+                text = _error(error) or name or "the model failed"
+                yield f"{self._id}/error", st.MessageStep("system", text, name="error")
         elif self._is_over and info.get("finish") in ("stop", "length") and not self._is_summary:
             yield f"{self._id}/done", st.TurnEndStep()
 
 
-def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
+def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
     """The steps of a message that holds its parts, as since 2.0."""
     text = row.get("text")
     match row.get("type"):
         case "user":
-            files = row.get("files")
-            parts: list[dict[str, Any]] = [{"type": "text", "text": text}]
-            parts += [{"type": "file"} | f for f in files if isinstance(f, dict)] if isinstance(files, list) else []
-            yield from user_steps(id, parts)
+            files = [{"type": "file"} | file for file in dicts_in(row.get("files"))]
+            yield from user_steps(id, [{"type": "text", "text": text}, *files])
         case "synthetic" | "skill" if isinstance(text, str):
             yield f"{id}/note/0", st.MessageStep("user", text, name="context", trust="unverified")
         case "system" if isinstance(text, str):
@@ -178,8 +172,7 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[Named]:
             words = f"!{text_in(row, 'command')}\n{shown}".strip()
             yield f"{id}/shell", st.MessageStep("user", words, name="command", trust="unverified")
         case "assistant":
-            content = row.get("content")
-            parts = dicts_in(content)
+            parts = dicts_in(row.get("content"))
             reader = AnswerReader(id, row, parts)
             for named, _ in reader.parts([_with_times(part) for part in parts]):
                 yield from named
@@ -253,9 +246,6 @@ def _error(error: Any) -> str:
 def _file(part: dict[str, Any]) -> dict[str, Value]:
     url, mime = text_in(part, "url") or text_in(part, "uri"), text_in(part, "mime")
     if url.startswith("data:") and ";base64," in url and mime.startswith("image/"):
-        return {
-            "type": "image",
-            "source": {"type": "base64", "media_type": mime, "data": url.partition(";base64,")[2]},
-        }
+        return image_block(mime, url.partition(";base64,")[2])
     kept = {k: v for k, v in part.items() if k in ("filename", "mime", "url", "uri", "name")}
     return {"type": "file", **kept}

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wakelog.importers.coding_agents.opencode.parts import AnswerReader, Named, user_steps, whole_steps
+from wakelog.importers.coding_agents.opencode.parts import AnswerReader, user_steps, whole_steps
 from wakelog.importers.coding_agents.opencode.store import (
     StoredMessage,
     StoredRow,
@@ -23,8 +23,8 @@ from wakelog.importers.coding_agents.opencode.store import (
 from wakelog.importers.source.files import Sample, digest
 from wakelog.importers.source.foreign_database import MAGIC, table_names
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.importers.steps import LabelsStep, SourceRecord, Transcript, TranscriptHead
-from wakelog.model.json_fields import as_text, text_in
+from wakelog.importers.steps import LabelsStep, NamedStep, SourceRecord, Transcript, TranscriptHead, named_record
+from wakelog.model.json_fields import as_dict, as_text, text_in, without
 from wakelog.model.values import Value
 
 NAME = "opencode"
@@ -66,7 +66,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
 
 def _records(session: StoredSession) -> Iterator[tuple[SourceRecord, int]]:
     title = as_text(session.info.get("title"))
-    named: list[Named] = [(f"title/{title}", LabelsStep({"title": title[:200]}))] if title else []
+    named: list[NamedStep] = [(f"title/{title}", LabelsStep({"title": title[:200]}))] if title else []
     time = session.info.get("time")
     at = time.get("created") if isinstance(time, dict) else session.info.get("time_created")
     yield _record(session.id, named, microseconds(at), session.info), 0
@@ -104,29 +104,25 @@ def _answer(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceR
     yield _record(row.id, list(reader.end(row.data)), at, row.data)
 
 
-def _record(id: str, named: list[Named], at: int, rest: Value) -> SourceRecord:
+def _record(id: str, named: list[NamedStep], at: int, rest: Value) -> SourceRecord:
     """A record whose id changes when it has more steps than before."""
     names = tuple(name for name, _ in named)
     version = f"{id}.{digest(repr(names).encode(), 6)}" if names else id
-    return SourceRecord(version, tuple(step for _, step in named), at, rest, step_ids=names)
+    return named_record(version, named, at, rest)
 
 
 def _created(data: dict[str, Any]) -> int:
-    time = data.get("time")
-    state = data.get("state")
-    inner = state.get("time") if isinstance(state, dict) else None
-    for each in (inner, time):
-        if isinstance(each, dict):
-            return microseconds(each.get("start") or each.get("created"))
-    return 0
+    inner = as_dict(data.get("state")).get("time")
+    time = inner if isinstance(inner, dict) else as_dict(data.get("time"))
+    return microseconds(time.get("start") or time.get("created"))
 
 
 def _without(data: dict[str, Any]) -> dict[str, Any]:
     """A part without what its steps hold."""
-    rest = {k: v for k, v in data.items() if k != "text"}
+    rest = without(data, ("text",))
     if isinstance(rest.get("state"), dict):
         held = ("input", "output", "content", "error")
-        rest["state"] = {k: v for k, v in rest["state"].items() if k not in held}
+        rest["state"] = without(rest["state"], held)
     if isinstance(rest.get("content"), list):
         rest["content"] = [_without(p) if isinstance(p, dict) else p for p in rest["content"]]
     return rest

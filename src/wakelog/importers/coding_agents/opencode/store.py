@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError, WakelogError
-from wakelog.importers.source.files import decode_json, read_document
+from wakelog.errors import WakelogError
+from wakelog.importers.source.files import bad_transcript, decode_json, read_document
 from wakelog.importers.source.foreign_database import is_database, open_database
 from wakelog.model.json_fields import as_dict, as_list
 
@@ -56,9 +56,7 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
         # The name of the file is right even where a migration left an old id inside.
         yield _folder_session(path, info)
     else:
-        raise InvalidInputError(
-            f"{path} is not a session of OpenCode", kind="bad-transcript", hint="it is JSON, but not an object"
-        )
+        raise bad_transcript(f"{path} is not a session of OpenCode", "it is JSON, but not an object")
 
 
 def session_ids(path: Path) -> set[str]:

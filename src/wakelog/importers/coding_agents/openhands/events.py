@@ -15,23 +15,24 @@ from typing import Any
 
 import msgspec
 
-from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.openhands.events_v1 import EventReader, changed_file
-from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.chat import call_block, first_choice, json_or_text, text_block, text_of
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
+    bad_transcript,
     digest,
     home_files,
     is_document,
+    json_digest,
     json_lines,
     read_document,
     storable,
 )
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
 from wakelog.model.usage import usage_of
 
 NAME = "openhands"
@@ -46,7 +47,7 @@ _KINDS = (b'"ActionEvent"', b'"ObservationEvent"', b'"MessageEvent"', b'"Convers
 def recognises(found: Sample) -> bool:
     if any(word in found.start for word in _KINDS) and found.has(b'"kind"', b'"source"'):
         return True
-    if found.start.lstrip()[:1] != b"[" or not found.has(b'"source"', b'"timestamp"'):
+    if found.first != b"[" or not found.has(b'"source"', b'"timestamp"'):
         return False
     return found.has(b'"observation"') or found.has(b'"action"', b'"args"')
 
@@ -57,7 +58,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     if isinstance(given, dict) and "kind" not in given:
         given = given.get("trajectory", given.get("history", given.get("events")))
     if given is not None and not isinstance(given, list | dict):
-        raise InvalidInputError(f"{path} has no list of events", kind="bad-transcript", hint="is the file complete?")
+        raise bad_transcript(f"{path} has no list of events", "is the file complete?")
     events: list[tuple[Any, str, int]] = (
         [(event, "", len(str(event))) for event in as_list(given)]
         if isinstance(given, list)
@@ -71,10 +72,10 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 def _head(path: Path, events: list[dict[str, Any]]) -> st.TranscriptHead:
     """A conversation is named after its folder; the first event's time and id tell it from others."""
     first = events[0] if events else {}
-    told = f"{first.get('id')} {first.get('timestamp')} {digest(msgspec.json.encode(first))}"
+    told = f"{first.get('id')} {first.get('timestamp')} {json_digest(first)}"
     name = path.parent.name if path.stem in ("events", "trajectory") else path.stem
     version = next((text_in(e, "version") for e in events[:50] if e.get("version")), "")
-    origin = f"{name}-{digest(told.encode(errors='replace'), 8)}"
+    origin = f"{name}-{digest(told, 8)}"
     return st.TranscriptHead(origin, NAME, labels={"agent_version": version}, name=name)
 
 
@@ -87,7 +88,7 @@ def _records(events: list[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceReco
             yield st.SourceRecord(id, rest=event, broken=why or f"event {number} is not an object"), size
             continue
         told = event.get("id")
-        id = ids.unique(str(told) if isinstance(told, str | int) else digest(msgspec.json.encode(event)))
+        id = ids.unique(str(told) if isinstance(told, str | int) else json_digest(event))
         reader = v1 if isinstance(event.get("kind"), str) else v0
         steps, rest = reader.read(id, event)
         yield st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), rest), size
@@ -110,18 +111,14 @@ class _ArrayReader:
         told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
         rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
         if "args" in rest:
-            rest["args"] = {
-                k: v for k, v in as_dict(event["args"]).items() if k not in ("thought", "content", "command")
-            }
+            rest["args"] = without(as_dict(event["args"]), ("thought", "content", "command"))
         if "extras" in rest:
-            rest["extras"] = {
-                k: v for k, v in as_dict(event["extras"]).items() if k not in ("old_content", "new_content", "command")
-            }
+            rest["extras"] = without(as_dict(event["extras"]), ("old_content", "new_content", "command"))
         if metadata:
             # The answer of the model is in the reply, and what else is told of it with the first event of it.
             response = as_dict(metadata.get("model_response"))
             is_first = any(isinstance(step, st.ReplyStep) for step in steps)
-            about = {k: v for k, v in response.items() if k != "choices"} if is_first else response.get("id")
+            about = without(response, ("choices",)) if is_first else response.get("id")
             rest["tool_call_metadata"] = metadata | {"model_response": about}
         return steps, rest
 
@@ -135,7 +132,7 @@ class _ArrayReader:
                     yield st.PromptStep(args.get("content", event.get("message")), id=id)
                 case "message":
                     text = text_in(args, "content") or text_in(event, "message")
-                    yield st.ReplyStep(f"e{id}", [{"type": "text", "text": text}], is_last=True)
+                    yield st.ReplyStep(f"e{id}", [text_block(text)], is_last=True)
                 case "system":
                     yield st.MessageStep("system", args.get("content"), name="instructions")
                 case "finish" | "reject":
@@ -162,7 +159,7 @@ class _ArrayReader:
         reply = text_in(response, "id") or f"e{id}"
         given = _given(response, call)
         if given is None:
-            given = {k: v for k, v in args.items() if k not in ("thought", "confirmation_state", "hidden")}
+            given = without(args, ("thought", "confirmation_state", "hidden"))
         self._calls[_key(event.get("id"))] = call
         if reply not in self._replies:
             self._replies.add(reply)
@@ -215,18 +212,15 @@ def _given(response: dict[str, Any], call: str) -> Any:
 
 
 def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[str, str]]) -> st.ReplyStep:
-    choice = as_dict(next(iter(as_list(response.get("choices"))), None))
+    choice = first_choice(response)
     said = as_dict(choice.get("message"))
     text = text_of(said.get("content")) or thought
-    asked = [
-        (text_in(as_dict(c), "id"), as_text(as_dict(as_dict(c).get("function")).get("name")))
-        for c in as_list(said.get("tool_calls"))
-    ] or calls
-    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
-    blocks += [{"type": "tool_use", "id": call, "name": tool} for call, tool in asked]
+    asked = dicts_in(said.get("tool_calls"))
+    calls = [(text_in(call, "id"), text_in(as_dict(call.get("function")), "name")) for call in asked] or calls
+    texts = [text_block(text)] if text.strip() else []
     return st.ReplyStep(
         id,
-        blocks,
+        [*texts, *(call_block(call, tool) for call, tool in calls)],
         model=text_in(response, "model"),
         usage=usage_of({"usage": _usage(as_dict(response.get("usage")))}),
         stop_reason=text_in(choice, "finish_reason"),
@@ -258,7 +252,7 @@ def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) ->
     if observation == "error" or (event.get("success") is False and observation != "run"):
         return "failed"
     code = as_dict(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
-    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+    if type(code) is int and code != 0:
         # -1: the command still runs, and the wait for it is over.
         return "timed_out" if code == -1 else "failed"
     if text_of(event.get("content")).startswith("ERROR:"):

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import micros
-from wakelog.importers.common.chat import json_or_text, text_of
+from wakelog.importers.common.amounts import micros, usage_growth, usage_sum
+from wakelog.importers.common.chat import call_block, json_or_text, text_block, text_of, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.model.json_fields import as_dict, as_list, count_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -55,13 +55,11 @@ class EventReader:
                 held = ("id", "timestamp", "value")
             case "MessageEvent":
                 held = ("id", "timestamp", "llm_message")
-        rest = {k: v for k, v in event.items() if k not in held}
+        rest = without(event, held)
         if event.get("kind") == "ObservationEvent":
-            rest["observation"] = {
-                k: v
-                for k, v in as_dict(event.get("observation")).items()
-                if k not in ("content", "output", "old_content", "new_content")
-            }
+            rest["observation"] = without(
+                as_dict(event.get("observation")), ("content", "output", "old_content", "new_content")
+            )
         return steps, rest
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
@@ -114,19 +112,15 @@ class EventReader:
         )
 
     def _said(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        message = as_dict(event.get("llm_message"))
-        content = message.get("content")
-        blocks: Value = content if isinstance(content, str) else text_of(content)
+        text = text_of(as_dict(event.get("llm_message")).get("content"))
         if event.get("source") == "user":
-            yield st.PromptStep(blocks, id=id)
+            yield st.PromptStep(text, id=id)
             if extended := text_of(event.get("extended_content")):
                 yield st.MessageStep("user", extended, name="context", trust="unverified")
         elif event.get("source") == "agent":
-            yield st.ReplyStep(
-                text_in(event, "llm_response_id") or f"e-{id}", [{"type": "text", "text": blocks}], is_last=True
-            )
+            yield st.ReplyStep(text_in(event, "llm_response_id") or f"e-{id}", [text_block(text)], is_last=True)
         else:
-            yield st.MessageStep("user", blocks, name="meta", trust="unverified")
+            yield st.MessageStep("user", text, name="meta", trust="unverified")
 
     def _updated(self, event: dict[str, Any]) -> Iterator[st.Step]:
         key, value = text_in(event, "key"), event.get("value")
@@ -145,7 +139,7 @@ class EventReader:
     def _paid(self, stats: Any) -> Iterator[st.Step]:
         """What was used since it was last told: the state has sums only."""
         (used, cost), (before, paid) = _spent(stats), self._sum
-        new = Usage(**{f: max(0, getattr(used, f) - getattr(before, f)) for f in Usage.__struct_fields__})
+        new = usage_growth(used, before)
         if new.is_known or cost > paid:
             self._sum = (used, max(cost, paid))
             yield st.CostStep("", new, max(0, cost - paid))
@@ -156,10 +150,10 @@ def _blocks(event: dict[str, Any], call: str, tool: str) -> list[dict[str, Value
         text_in(as_dict(b), "thinking") for b in as_list(event.get("thinking_blocks"))
     )
     text = text_of(event.get("thought"))
-    blocks: list[dict[str, Value]] = [{"type": "thinking", "thinking": thinking}] if thinking.strip() else []
+    blocks: list[dict[str, Value]] = [thinking_block(thinking)] if thinking.strip() else []
     if text.strip():
-        blocks.append({"type": "text", "text": text})
-    return [*blocks, {"type": "tool_use", "id": call, "name": tool}]
+        blocks.append(text_block(text))
+    return [*blocks, call_block(call, tool)]
 
 
 def _output(event: dict[str, Any], seen: dict[str, Any]) -> Value:
@@ -179,7 +173,7 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> st.Outcome:
     if seen.get("timeout") is True:
         return "timed_out"
     code = seen.get("exit_code", as_dict(seen.get("metadata")).get("exit_code"))
-    if isinstance(code, int) and not isinstance(code, bool) and code != 0:
+    if type(code) is int and code != 0:
         return "timed_out" if code == -1 else "failed"
     is_error = seen.get("is_error") is True or bool(seen.get("error"))
     return "failed" if is_error or event.get("kind") == "AgentErrorEvent" else "succeeded"
@@ -203,10 +197,7 @@ def _spent(stats: Any) -> tuple[Usage, int]:
         cost += micros(metrics.get("accumulated_cost"))
         more = as_dict(metrics.get("accumulated_token_usage"))
         cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")
-        used = Usage(
-            input=used.input + max(0, count_in(more, "prompt_tokens") - cached - written),
-            cache_read=used.cache_read + cached,
-            cache_write=used.cache_write + written,
-            output=used.output + count_in(more, "completion_tokens"),
-        )
+        heard = max(0, count_in(more, "prompt_tokens") - cached - written)
+        said = count_in(more, "completion_tokens")
+        used = usage_sum(used, Usage(input=heard, cache_read=cached, cache_write=written, output=said))
     return used, cost

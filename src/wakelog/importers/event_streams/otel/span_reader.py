@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.chat import json_or_text
+from wakelog.importers.common.chat import call_block, json_or_text, text_block, thinking_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in
@@ -15,7 +15,7 @@ from wakelog.model.values import Value
 
 _CHATS = frozenset({"chat", "generate_content", "text_completion"})
 _FAILED = (2, "STATUS_CODE_ERROR")
-_NOTHING: list[dict[str, Value]] = [{"type": "text", "text": ""}]
+_NOTHING: list[dict[str, Value]] = [text_block("")]
 """What is known of an answer whose words were not recorded."""
 
 
@@ -160,7 +160,7 @@ class SpanReader:
         stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
         yield st.ReplyStep(
             id,
-            [*_blocks(said), *({"type": "tool_use", "id": a.id, "name": a.tool} for a in asks)] or _NOTHING,
+            [*_blocks(said), *(call_block(a.id, a.tool) for a in asks)] or _NOTHING,
             model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
             usage=_usage(about),
             stop_reason=stops[0] if stops else "",
@@ -232,9 +232,9 @@ def _blocks(parts: list[dict[str, Any]]) -> list[dict[str, Value]]:
     for part in parts:
         text = text_in(part, "content")
         if text and part.get("type") == "reasoning":
-            blocks.append({"type": "thinking", "thinking": text})
+            blocks.append(thinking_block(text))
         elif text and part.get("type") == "text":
-            blocks.append({"type": "text", "text": text})
+            blocks.append(text_block(text))
     return blocks
 
 

@@ -19,10 +19,11 @@ from wakelog.importers.event_streams.otel.span_reader import SpanReader, operati
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
-    digest,
     home_files,
     is_document,
+    json_digest,
     json_lines,
+    path_digest,
     read_document,
     storable,
 )
@@ -50,7 +51,7 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     for span in spans:
         groups.setdefault(owners.get(text_in(span, "traceId"), "") or "trace", []).append(span)
     if not groups and broken:
-        groups[f"{path.stem}-{digest(str(path.resolve()).encode(errors='replace'), 8)}"] = []
+        groups[f"{path.stem}-{path_digest(path)}"] = []
     for number, (owner, group) in enumerate(groups.items()):
         yield _transcript(owner, group, broken if number == 0 else [])
 
@@ -68,11 +69,11 @@ def _transcript(owner: str, spans: list[dict[str, Any]], broken: list[tuple[Any,
 def _records(spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Iterator[tuple[SourceRecord, int]]:
     ids = RecordIds()
     for rest, why in broken:
-        yield SourceRecord(ids.unique(digest(msgspec.json.encode(rest))), rest=rest, broken=why), len(str(rest))
+        yield SourceRecord(ids.unique(json_digest(rest)), rest=rest, broken=why), len(str(rest))
     ordered = sorted(spans, key=lambda s: (s["start"], s["end"] == 0, -s["end"]))
     reader = SpanReader(ordered)
     for number, span in enumerate(ordered):
-        id = ids.unique(text_in(span, "spanId") or digest(msgspec.json.encode(span["raw"])))
+        id = ids.unique(text_in(span, "spanId") or json_digest(span["raw"]))
         steps = tuple(reader.steps(number))
         yield SourceRecord(id, steps, span["start"] // 1000, rest=span["raw"]), len(str(span["raw"]))
 

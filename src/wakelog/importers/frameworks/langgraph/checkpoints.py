@@ -19,7 +19,7 @@ from wakelog.importers.frameworks.langgraph.values import from_msgpack, typed
 from wakelog.importers.source.files import Sample, home_files
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list
+from wakelog.model.json_fields import as_dict, as_list, dicts_in
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 
@@ -132,8 +132,7 @@ class CheckpointReader:
             yield from self._told(item)
         if changed := diff(before, public):
             yield st.StateDeltaStep(changed)
-        updated = checkpoint.get("updated_channels")
-        if source == "loop" and not has_next(values, as_list(updated)):
+        if source == "loop" and not has_next(values, as_list(checkpoint.get("updated_channels"))):
             self._is_open = False
             yield st.TurnEndStep()
 
@@ -167,9 +166,8 @@ def _new_messages(before: dict[str, Value], after: dict[str, Value]) -> Iterator
     for name, value in after.items():
         if type(value) is not list:
             continue
-        old = before.get(name)
-        old = as_list(old)
-        known = {item["id"] for item in old if type(item) is dict and type(item.get("id")) is str}
+        old = as_list(before.get(name))
+        known = {item["id"] for item in dicts_in(old) if type(item.get("id")) is str}
         for i, item in enumerate(value):
             if message_kind(item):
                 id = item.get("id")

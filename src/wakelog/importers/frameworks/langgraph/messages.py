@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from wakelog.model.json_fields import as_dict, as_list, count_in, text_in
+from wakelog.importers.common.chat import call_block, text_block
+from wakelog.model.json_fields import as_dict, count_in, dicts_in, text_in
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -39,16 +40,11 @@ def has_next(values: dict[str, Any], updated: list[str]) -> bool:
 def reply_of(item: dict[str, Value]) -> ModelReply:
     """The message of a model."""
     said, asked = item["content"], item.get("tool_calls")
-    content = list(said) if type(said) is list else [{"type": "text", "text": said}] if said else []
-    calls = [
-        call
-        for call in (as_list(asked))
-        if type(call) is dict and type(call.get("name")) is str and type(call.get("id")) is str
-    ]
-    known = {block.get("id") for block in content if type(block) is dict}
-    content += [{"type": "tool_use", "id": c["id"], "name": c["name"]} for c in calls if c["id"] not in known]
-    about = item.get("response_metadata")
-    about = as_dict(about)
+    content = list(said) if type(said) is list else [text_block(said)] if said else []
+    calls = [call for call in dicts_in(asked) if type(call.get("name")) is str and type(call.get("id")) is str]
+    known = {block.get("id") for block in dicts_in(content)}
+    content += [call_block(c["id"], c["name"]) for c in calls if c["id"] not in known]
+    about = as_dict(item.get("response_metadata"))
     return ModelReply(
         id=text_in(item, "id"),
         content=content,
