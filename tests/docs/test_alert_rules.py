@@ -19,8 +19,8 @@ def rules() -> list[dict[str, Any]]:
 
 def served() -> set[str]:
     metrics = Metrics()
-    metrics.note("GET", "/x", 200, 0.1)
-    metrics.tell_fleet(add_up([]), 1)
+    metrics.count_request("GET", "/x", 200, 0.1)
+    metrics.set_fleet(add_up([]), 1)
     return set(re.findall(r"^(wakelog_\w+)", metrics.text().decode(), re.MULTILINE))
 
 

@@ -206,7 +206,7 @@ def test_a_header_that_decides_and_comes_twice_is_refused(twice: str, serve: Ser
             sock.sendall(_head(running.key, *lines, "Connection: close"))
             data = _until_closed(sock)
         assert data.startswith(b"HTTP/1.1 400 ")
-        assert b"is given twice" in data
+        assert b"is sent twice" in data
 
 
 # Fair shares

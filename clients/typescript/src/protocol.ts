@@ -182,7 +182,7 @@ export interface AsOf {
   damaged: number;
 }
 
-/** A sign of life of the lease's holder. */
+/** A heartbeat of the lease's holder. */
 export interface BeatLease {
   epoch: number;
   holder: string;
@@ -208,7 +208,7 @@ export interface BudgetSpent {
   occurred_at?: number;
 }
 
-/** A name for a point; with `remove` it is taken away. */
+/** A name for a point. With `remove`, the name is removed. */
 export interface Checkpoint {
   name: string;
   at?: string;
@@ -278,14 +278,14 @@ export interface DecisionMade {
   occurred_at?: number;
 }
 
-/** Events whose content is to go, here and in every fork that shares them. */
+/** The events to erase, here and in every fork that shares them. */
 export interface Erase {
   events: Array<number>;
   why?: string;
   by?: string;
 }
 
-/** Where the session stands after an erasure, and what that did. */
+/** The session's head after an erasure, and what was erased. */
 export interface EraseAnswer {
   session: string;
   name: string;
@@ -297,15 +297,15 @@ export interface EraseAnswer {
   turn: number;
   commit_id: string;
   parent?: Parent | null;
-  /** Whose content went, by session: forks, adopters and whatever repeated it are among them. */
+  /** The erased events by session, including forks, adopting sessions and events that repeated the content. */
   events?: Record<string, Array<number>>;
-  /** Keys and paths that the content stood under. They stay. */
+  /** Keys and paths of the erased content. They stay. */
   names?: Array<string>;
-  /** Why old bytes are still in files, and what finishes it; empty when none are. */
+  /** Why old bytes are still in files, and how to remove them; empty if there are none. */
   pending?: string;
 }
 
-/** An event to append: its kind, what is authored, and what its header should say. */
+/** An event to append: its kind, its body, and the writer's fields of its header. */
 export type EventIn = {
   kind: "action.requested";
   body: ActionRequested;
@@ -756,7 +756,7 @@ export type EventIn = {
   trust?: "trusted" | "untrusted" | "unverified";
 };
 
-/** One event: header, chain, body and what it did to the state. */
+/** One event: header, chain, body and what it changed in the state. */
 export interface EventRecord {
   session: string;
   seq: number;
@@ -776,9 +776,9 @@ export interface EventRecord {
   hash: string;
   /** False: the content was erased or pruned. */
   intact: boolean;
-  /** What the writer sent. A payload is given as a reference, `{"$payload": sha256, "size", "media"}`, or in full where asked for. */
+  /** What the writer sent. A payload is a reference, `{"$payload": sha256, "size", "media"}`, or its content if the request asked for it. */
   body: JsonObject;
-  /** What it did to the state: RFC 6902. */
+  /** What it changed in the state: RFC 6902. */
   delta: Array<JsonObject>;
 }
 
@@ -786,7 +786,7 @@ export interface EventRecord {
 export interface EventsPage {
   events: Array<EventRecord>;
   next?: number | null;
-  /** Events that cannot be read, and why; asked for with `even_damaged`. */
+  /** Events that cannot be read, and why; only with `even_damaged`. */
   holes?: Array<Hole>;
 }
 
@@ -852,7 +852,7 @@ export interface FlagRaised {
   occurred_at?: number;
 }
 
-/** Where to leave (a selector; by default now), and what to be called. */
+/** Where to fork (a selector; by default now), and the new session's name. */
 export interface Fork {
   at?: string;
   name?: string;
@@ -1090,7 +1090,7 @@ export interface Parent {
   at: number;
 }
 
-/** A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on. */
+/** A change of `data`: RFC 6902, with paths below /data. `expect` is the event that it is based on. */
 export interface Patch {
   patch: Array<JsonObject>;
   why?: string;
@@ -1163,10 +1163,10 @@ export interface Rewind {
   why?: string;
 }
 
-/** A session as it stands now. */
+/** A session as it is now. */
 export interface SessionAnswer {
   head: HeadAnswer;
-  /** Who holds the lease and was heard of in time; empty when nobody. */
+  /** Who holds a lease that has not expired; empty if nobody. */
   holder: string;
   goal: Json;
   labels: JsonObject;
@@ -1286,7 +1286,7 @@ export interface SubagentSpawned {
   occurred_at?: number;
 }
 
-/** Who claims the session, and for how long silence is believed. With `force`, also from one who is alive. */
+/** Who claims the session, and after how many seconds without a heartbeat the lease expires. With `force`, also from a living holder. */
 export interface TakeLease {
   holder: string;
   ttl_s?: number;
@@ -1323,7 +1323,7 @@ export interface TurnStarted {
   occurred_at?: number;
 }
 
-/** The rewind that was taken back, and where the session is now. */
+/** The operation that was undone, and the session's head. */
 export interface UndoAnswer {
   operation: number;
   head: HeadAnswer;

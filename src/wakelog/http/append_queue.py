@@ -9,6 +9,7 @@ request is checked, stored and answered by one thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 from collections.abc import Sequence
@@ -24,7 +25,9 @@ from wakelog.model.records import Commit
 
 THREADS = 2
 BATCH = 64
-"""Requests taken at once."""
+"""How many requests one thread takes from the queue at once."""
+
+_log = logging.getLogger("wakelog.http")
 
 Groups = Sequence[tuple[Commit, ...]]
 
@@ -35,12 +38,12 @@ class _Request(msgspec.Struct, frozen=True, eq=False):
 
 
 class CommitQueue:
-    """One space's line of commits to be stored."""
+    """The queue of one namespace."""
 
     def __init__(self, admission: Admission, name: str, loop: asyncio.AbstractEventLoop) -> None:
         self._admission = admission
         self._loop = loop
-        self._line: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[_Request | None] = queue.SimpleQueue()
         self._computing = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name=f"lane {name} {i}", daemon=True) for i in range(THREADS)
@@ -49,67 +52,65 @@ class CommitQueue:
             thread.start()
 
     async def submit(self, groups: Groups) -> Answers:
-        """What becomes of each group, when it is durable. Called on the event loop."""
+        """Stores the groups and returns an answer for each, when they are durable. Called on the event loop."""
         future: asyncio.Future[Answers] = self._loop.create_future()
-        self._line.put(_Request(groups, future))
+        self._queue.put(_Request(groups, future))
         return await future
 
     def close(self) -> None:
-        """Finishes what is in line."""
+        """Waits until everything in the queue is stored."""
         for _ in self._threads:
-            self._line.put(None)
+            self._queue.put(None)
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
-        while (first := self._line.get()) is not None:
+        while (first := self._queue.get()) is not None:
             with self._computing:
-                batch = [first, *self._more()]
-                launched = [[_launch(self._admission, group) for group in request.groups] for request in batch]
-            answers = [Answers(tuple(map(_land, each))) for each in launched]
+                batch = [first, *self._take_waiting()]
+                started = [[_start(self._admission, group) for group in request.groups] for request in batch]
+            answers = [Answers(tuple(map(_finish, each))) for each in started]
             self._loop.call_soon_threadsafe(_deliver, batch, answers)
 
-    def _more(self) -> list[_Request]:
+    def _take_waiting(self) -> list[_Request]:
         found: list[_Request] = []
         while len(found) < BATCH:
             try:
-                request = self._line.get_nowait()
+                request = self._queue.get_nowait()
             except queue.Empty:
                 break
             if request is None:
-                self._line.put(None)  # meant for a thread that waits
+                self._queue.put(None)  # the end marker of the other thread
                 break
             found.append(request)
         return found
 
 
-def _launch(admission: Admission, group: tuple[Commit, ...]) -> Pending | WakelogError:
+def _start(admission: Admission, group: tuple[Commit, ...]) -> Pending | WakelogError:
     try:
         return admission.submit(*group)
     except Exception as exc:
-        return _told(exc)
+        return _as_error(exc)
 
 
-def _land(launched: Pending | WakelogError) -> SubmitAnswer:
-    if isinstance(launched, WakelogError):
-        return SubmitAnswer(problem=problem(launched))
+def _finish(started: Pending | WakelogError) -> SubmitAnswer:
+    if isinstance(started, WakelogError):
+        return SubmitAnswer(problem=problem(started))
     try:
-        return SubmitAnswer(head=launched.result())
+        return SubmitAnswer(head=started.result())
     except Exception as exc:
-        return SubmitAnswer(problem=problem(_told(exc)))
+        return SubmitAnswer(problem=problem(_as_error(exc)))
 
 
-def _told(exc: Exception) -> WakelogError:
-    """A fault of our own must not stop the line; whether its commit was stored is unknown."""
+def _as_error(exc: Exception) -> WakelogError:
+    """A bug must not stop the queue. Whether its commit was stored is unknown."""
     if isinstance(exc, WakelogError):
         return exc
-    import logging
-
-    logging.getLogger("wakelog.http").error("fault", exc_info=exc)
+    _log.error("fault", exc_info=exc)
     return UnavailableError(f"an internal error of the server: {type(exc).__name__}", kind="answer-unknown")
 
 
 def _deliver(batch: list[_Request], answers: list[Answers]) -> None:
     for request, answer in zip(batch, answers, strict=True):
-        if not request.answer.done():  # whoever asked may have gone away
+        if not request.answer.done():  # the caller may have stopped waiting
             request.answer.set_result(answer)

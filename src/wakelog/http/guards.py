@@ -8,8 +8,8 @@ is trusted. Programs send no Origin.
 
 **Rate.** There is a token bucket for each key, and one for each address without a valid key.
 
-**Connections.** One address may have so many connections at once, whatever is asked on them. Everybody behind a proxy
-on this machine comes from loopback, so loopback may have more.
+**Connections.** Each address may have a limited number of open connections. Everybody behind a proxy on this machine
+comes from loopback, so loopback may have more.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _BUCKETS_MAX = 10_000
 
 
 class HostGuard:
-    """The host names and origins that are let in."""
+    """The allowed host names and origins."""
 
     def __init__(self, hosts: Iterable[str] = LOOPBACK, origins: Iterable[str] = ()) -> None:
         self._hosts = frozenset(host.lower() for host in hosts)
         self.origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
     def check(self, host: str, origin: str) -> None:
-        """NotAllowedError unless the request was meant for this server and comes from no strange page."""
+        """NotAllowedError if the host is not one of this server's, or the origin is not trusted."""
         if "*" not in self._hosts and _without_port(host) not in self._hosts:
             raise NotAllowedError(
                 f"host {host!r} is not allowed",
@@ -49,7 +49,7 @@ class HostGuard:
             )
 
     def trusts(self, host: str, origin: str) -> bool:
-        """Whether a page is this server's own, or one of those it was told to trust."""
+        """Whether a page is this server's own, or of a trusted origin."""
         origin = origin.lower()
         return origin in (f"http://{host.lower()}", f"https://{host.lower()}") or origin in self.origins
 
@@ -62,15 +62,15 @@ def _without_port(host: str) -> str:
 
 
 class ConnectionCount:
-    """How many connections each address has open: at most `most`, from this machine LOOPBACK_TIMES as many; 0 is no
-    limit."""
+    """Counts the open connections of each address. The limit is `most`, and LOOPBACK_TIMES as many from this machine; 0
+    means no limit."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._open: Counter[str] = Counter()
 
     def enter(self, address: str) -> int:
-        """Counts one more; 0, or how many there are already when there may be no more."""
+        """Counts one more connection and returns 0; at the limit, counts nothing and returns the limit."""
         most = self._most * (LOOPBACK_TIMES if _is_loopback(address) else 1)
         if most and self._open[address] >= most:
             return most
@@ -86,22 +86,21 @@ class ConnectionCount:
 def _is_loopback(address: str) -> bool:
     try:
         found = ipaddress.ip_address(address)
-    except ValueError:  # a socket in the file system has no address, and is on this machine
+    except ValueError:  # a Unix socket has no address, and is on this machine
         return True
     mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
     return (mapped or found).is_loopback
 
 
 class Rates:
-    """Token buckets, one for each name: `rate` a second, and up to `burst` at once. A rate of 0 lets everything
-    through."""
+    """Token buckets, one for each name: `rate` per second, and up to `burst` at once. A rate of 0 means no limit."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rate, self._burst, self._clock = rate, burst, clock
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str) -> float:
-        """Takes one token; 0 when there was one, else how many seconds to wait."""
+        """Takes one token and returns 0; if there is none, returns the seconds to wait."""
         if not self._rate:
             return 0.0
         now = self._clock()

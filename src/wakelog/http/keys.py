@@ -35,7 +35,7 @@ from wakelog.model.described import described
 Scope = Literal["read", "write", "admin"]
 SCOPES: tuple[Scope, ...] = ("read", "write", "admin")
 ANY = "*"
-"""Stands for every namespace."""
+"""Means every namespace."""
 PREFIX = "wlk"
 FILE = "keys.json"
 
@@ -44,7 +44,7 @@ _VERSION = 1
 
 
 class Key(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A key as it is kept. Times are microseconds since the epoch."""
+    """A stored key. Times are microseconds since the epoch."""
 
     id: str
     name: str
@@ -55,7 +55,7 @@ class Key(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: int = 0
     """0: never."""
     last_used: int = 0
-    """Within a minute; 0: never."""
+    """Accurate to a minute; 0: never."""
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
@@ -85,7 +85,7 @@ def check_namespace(name: str) -> str:
 
 
 def make_key(name: str, scope: Scope, namespaces: tuple[str, ...], *, now: int, expires: int = 0) -> tuple[Key, str]:
-    """A new key and its secret form, which is kept nowhere."""
+    """A new key and its token, which is stored nowhere."""
     ident = base64.b32encode(os.urandom(5)).decode().lower()
     token = f"{PREFIX}_{ident}_{secrets.token_urlsafe(32)}"
     return Key(ident, name, _hash(token), scope, namespaces, now, expires), token
@@ -108,7 +108,7 @@ def _hash(token: str) -> str:
 
 
 class Keys:
-    """The keys of one store, in a file; `launch` is a key of this process that no file knows."""
+    """The keys of one store, in a file. `launch` is this process's own key, which is not in the file."""
 
     def __init__(self, path: Path | None, launch: tuple[Key, str] | None = None) -> None:
         self.path = path
@@ -117,16 +117,16 @@ class Keys:
         self._keys: dict[str, Key] = {}
         self._used: dict[str, int] = {}
 
-    def is_old(self, token: str, came: float) -> bool:
-        """Whether to `look` before a token is looked for that came at a time: never here, where looking costs
-        nothing."""
+    def needs_refresh(self, token: str, arrived: float) -> bool:
+        """Whether to `refresh` before looking up a token that arrived at a time. Never for a file: its changes are seen
+        at once."""
         return False
 
-    def look(self) -> None:
-        """Learns what others have changed. May block."""
+    def refresh(self) -> None:
+        """Reads what others have changed. May block."""
 
     def close(self) -> None:
-        """Lets go of what it holds."""
+        """Closes the connection, if there is one."""
 
     def find(self, token: str, now: int) -> Key | None:
         """The key a token belongs to, if it is valid now."""
@@ -142,7 +142,7 @@ class Keys:
         return key
 
     def is_valid(self, key: Key, now: int) -> bool:
-        """Whether a key found before still is one: for answers that go on for long."""
+        """Whether a key found before is still valid. For long streams."""
         if key.id in self._launch:
             return True
         return self._current().get(key.id) is not None and not (key.expires and key.expires <= now)
@@ -164,8 +164,6 @@ class Keys:
     def all(self) -> list[Key]:
         return list(self._current().values())
 
-    # Changing
-
     def add(self, key: Key) -> None:
         """ConflictError when the name is taken."""
         with self._changing() as keys:
@@ -174,7 +172,7 @@ class Keys:
             keys.append(key)
 
     def revoke(self, name_or_id: str) -> Key:
-        """Takes a key away; it is refused from the next request on."""
+        """Removes a key. It is refused from the next request on."""
         with self._changing() as keys:
             found = [key for key in keys if name_or_id in (key.name, key.id)]
             if not found:
@@ -183,7 +181,7 @@ class Keys:
             return found[0]
 
     def note_use(self) -> None:
-        """Writes down when keys were last used; to be called now and then."""
+        """Stores when keys were last used. Call it from time to time."""
         used, self._used = self._used, {}
         known = set(self._current())
         if not known.intersection(used):
@@ -193,7 +191,7 @@ class Keys:
 
     @contextlib.contextmanager
     def _changing(self) -> Iterator[list[Key]]:
-        """The keys, to be changed; what is left in the list is written when the block ends well."""
+        """Yields the keys to change, and writes the list back if the block succeeds."""
         if self.path is None:
             raise NotAllowedError("a store in memory keeps no keys", kind="no-key-file", hint="use a store on disk")
         try:

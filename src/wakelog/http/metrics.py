@@ -49,18 +49,17 @@ class Metrics:
 
         self._known: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
-    def note(self, method: str, route: str, status: int, seconds: float) -> None:
-        """One request was answered. Looking up labels costs more than counting, so it is done once."""
+    def count_request(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Counts an answered request. Looking up labels costs more than counting, so they are cached."""
         key = (method, route, status)
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = self.requests.labels(*key), self.seconds.labels(method, route)
         found[0].inc()
-        if not route.endswith("/tail"):  # which lasts as long as somebody looks
+        if not route.endswith("/tail"):  # which lasts as long as somebody watches
             found[1].observe(seconds)
 
-    def tell_fleet(self, counts: FleetCounts, at_us: int) -> None:
-        """How the sessions of all namespaces stand."""
+    def set_fleet(self, counts: FleetCounts, at_us: int) -> None:
         for need, number in counts.needs.items():
             self._needs.labels(need).set(number)
             self._oldest.labels(need).set(counts.oldest_s[need])
@@ -74,13 +73,13 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-EVERY_US = 5_000_000
+REFRESH_US = 5_000_000
 _log = logging.getLogger("wakelog.http")
 
 
-class FleetLook:
-    """Counts the sessions of all namespaces for /metrics, not more often than it is worth. A namespace that cannot be
-    opened or counted leaves the old numbers, and their time: an alert on that time says so."""
+class FleetMetrics:
+    """Counts the sessions of all namespaces for /metrics, at most once per REFRESH_US. If a namespace cannot be opened
+    or counted, the old numbers and their timestamp stay, and an alert on the timestamp can report that."""
 
     def __init__(self, spaces: NamespaceStores, clock: Clock) -> None:
         self._spaces, self._clock = spaces, clock
@@ -89,14 +88,14 @@ class FleetLook:
         self._lock = threading.Lock()
 
     def refresh(self, metrics: Metrics) -> None:
-        """Counts again unless that was just done. Of several who ask at once, one counts."""
+        """Counts again unless that was just done. Of concurrent callers, one counts."""
         now = self._clock()
-        if (self._last and now - self._last < EVERY_US) or not self._lock.acquire(blocking=not self._last):
+        if (self._last and now - self._last < REFRESH_US) or not self._lock.acquire(blocking=not self._last):
             return
         try:
             known, spaces = self._counters, self._spaces
             self._counters = {name: known.get(name) or FleetCounter(spaces.get(name).store) for name in spaces.names()}
-            metrics.tell_fleet(add_up(counter.count() for counter in self._counters.values()), now)
+            metrics.set_fleet(add_up(counter.count() for counter in self._counters.values()), now)
             self._last = now
         except WakelogError as exc:
             _log.warning("fleet not counted", extra={"why": exc.kind})

@@ -1,11 +1,12 @@
-"""From a namespace to its store: each has its own, and no request can get from one into another.
+"""The store of each namespace. No request can reach from one namespace into another.
 
 The namespace `default` is the store that the server was started on. Every other one is a store in the folder `ns`
 below it, or a namespace of the same database or cluster. A request gets one `Namespace` and nothing else, so a verb
 cannot reach another namespace.
 
 A space keeps the most recently used logs open, so that an append does not have to compute the state again. All
-requests share one log object for each session; that also lets appends of one session share a sync."""
+requests share one log object for each session; that also lets appends of one session share a sync.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +34,11 @@ from wakelog.store.url import FILES
 DEFAULT = "default"
 FOLDER = "ns"
 LOGS_MAX = 512
-"""How many logs a space keeps at hand."""
+"""How many logs a namespace keeps open."""
 
 
 class Namespace:
-    """One namespace: its store, and the logs that are in use."""
+    """One namespace: its store, and the logs in use."""
 
     def __init__(self, name: str, store: Store) -> None:
         self.name = name
@@ -61,14 +62,14 @@ class Namespace:
         """The log of a session; NotFoundError when there is none or it was deleted."""
         log = self._known_log(session)
         if log is None:
-            return self._opened(session)
+            return self._open_log(session)
         self._refuse_deleted(self.engine.head(session))
         return log
 
-    def _opened(self, session: SessionId) -> Log:
+    def _open_log(self, session: SessionId) -> Log:
         log = Log(self.engine, session, clock=self.store.clock, redact=self.store.redact)
         with self._lock:
-            # Another request may have opened it meanwhile: there must be one only.
+            # Another request may have opened it meanwhile, and there must be only one.
             log = self._logs.setdefault(session, log)
             while len(self._logs) > LOGS_MAX:
                 self._logs.popitem(last=False)
@@ -84,8 +85,8 @@ class Namespace:
             self._logs.pop(session, None)
 
     def head(self, name_or_id: str) -> Head:
-        """Where a session stands; NotFoundError also when it was deleted."""
-        head = self._named(name_or_id) or self.engine.head(self.store.find(name_or_id))
+        """A session's head; NotFoundError also when it was deleted."""
+        head = self._cached_head(name_or_id) or self.engine.head(self.store.find(name_or_id))
         self._refuse_deleted(head)
         if head.name == name_or_id:
             with self._lock:
@@ -94,9 +95,9 @@ class Namespace:
                     self._names.popitem(last=False)
         return head
 
-    def _named(self, name: str) -> Head | None:
-        """The head of a session that was asked for by this name before. A name is free again only when its session was
-        deleted, so one that lives still has it."""
+    def _cached_head(self, name: str) -> Head | None:
+        """The head of a session that was found by this name before. A name is free again only after its session was
+        deleted, so a session that still exists still has it."""
         session = self._names.get(name)
         if session is None:
             return None
@@ -105,14 +106,14 @@ class Namespace:
 
     def session(self, name_or_id: str) -> Session[Any]:
         head = self.head(name_or_id)
-        log = self._known_log(head.session) or self._opened(head.session)
+        log = self._known_log(head.session) or self._open_log(head.session)
         session: Session[Any] = Session(log, name=head.name)
         session.store = self.store
         return session
 
 
 class NamespaceStores:
-    """All namespaces of one server, opened when they are first asked for."""
+    """All namespaces of one server. Each is opened on first use."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -120,11 +121,11 @@ class NamespaceStores:
         self._open: dict[str, Namespace] = {}
         self._closed = False
         self.shared = SharedNotes(url) if self._is_database else None
-        """What other servers on the same database know too."""
+        """Shared with other servers on the same database."""
 
     @property
     def folder(self) -> Path | None:
-        """Where the namespaces' folders and the keys are; None for a store that is in no folder."""
+        """The folder of the namespaces and the keys; None for a store without a folder."""
         if self._is_memory or self._is_database:
             return None
         path = Path(self.url.removeprefix("sqlite://"))
@@ -135,7 +136,7 @@ class NamespaceStores:
         return self.folder / FILE if self.folder is not None else None
 
     def keys(self, file: Path | None = None, launch: tuple[Key, str] | None = None) -> Keys:
-        """Who may ask: in the file, or else where the store is."""
+        """The API keys: in `file`, or by default where the store is."""
         if file is None and self.shared is not None:
             return SharedKeys(self.shared, launch)
         return Keys(file or self.key_file, launch)
@@ -149,11 +150,11 @@ class NamespaceStores:
         return self.url.startswith(("postgresql://", "postgres://")) or is_cluster(self.url)
 
     def find(self, name: str) -> Namespace | None:
-        """The space of that name, if it was opened already."""
+        """The namespace, if it is open."""
         return self._open.get(name)
 
     def get(self, name: str, *, create: bool = False) -> Namespace:
-        """The space of that name; NotFoundError when there is none and it is not to be made."""
+        """The namespace; NotFoundError when there is none and `create` is false."""
         space = self._open.get(name)
         if space is not None:
             return space
@@ -162,10 +163,10 @@ class NamespaceStores:
             if self._closed:
                 raise UnavailableError("the server has stopped", kind="server-stopping")
             if name not in self._open:
-                self._open[name] = Namespace(name, self._store(name, create))
+                self._open[name] = Namespace(name, self._open_store(name, create))
             return self._open[name]
 
-    def _store(self, name: str, create: bool) -> Store:
+    def _open_store(self, name: str, create: bool) -> Store:
         if name == DEFAULT:
             return wakelog.store.open(self.url)
         key = self._encryption_key()
@@ -178,7 +179,7 @@ class NamespaceStores:
                 self.shared.make_space(name)
             elif name not in self.shared.spaces():
                 raise no_space(name)
-            return wakelog.store.open(_in_namespace(self.url, name), encryption_key=key)
+            return wakelog.store.open(_namespace_url(self.url, name), encryption_key=key)
         path = Path(self.url.removeprefix("sqlite://"))
         if path.suffix in FILES:
             raise UnsupportedError(
@@ -190,22 +191,18 @@ class NamespaceStores:
         return wakelog.store.open(folder, encryption_key=key)
 
     def _encryption_key(self) -> str:
-        """Where the key is, if the server's store is encrypted: then its namespaces are too."""
+        """The source of the encryption key. If the server's store is encrypted, its namespaces are too."""
         default = self._open.get(DEFAULT)
         if default is None:
-            default = self._open[DEFAULT] = Namespace(DEFAULT, self._store(DEFAULT, False))
+            default = self._open[DEFAULT] = Namespace(DEFAULT, self._open_store(DEFAULT, False))
         return key_for_another(default.store)
 
     def names(self) -> list[str]:
-        """The namespaces there are."""
         found = {DEFAULT, *self._open} | (self.shared.spaces() if self.shared is not None else set())
         folder = self.folder
         if folder is not None and (folder / FOLDER).is_dir():
             found |= {each.name for each in (folder / FOLDER).iterdir() if each.is_dir()}
         return sorted(found)
-
-    def opened(self) -> list[Namespace]:
-        return list(self._open.values())
 
     def close(self) -> None:
         with self._lock:
@@ -217,8 +214,8 @@ class NamespaceStores:
             self.shared.close()
 
 
-def _in_namespace(url: str, name: str) -> str:
-    """The URL of a database, with a namespace of it."""
+def _namespace_url(url: str, name: str) -> str:
+    """The URL of a namespace of a database."""
     parts = urlsplit(url)
     query = {**dict(parse_qsl(parts.query)), "namespace": name}
     return parts._replace(query=urlencode(query)).geturl()

@@ -35,7 +35,7 @@ RING_FRAMES = 1024
 RING_BYTES = 8 << 20
 PAGE = 256
 WAIT_S = 0.25
-"""The feed is looked at this often even if nothing was heard: between two waits something may have slipped by."""
+"""The feed is read this often even without a notification, in case one was missed between two waits."""
 LINGER_S = 10.0
 """The thread stays this long after the last watcher has left."""
 
@@ -61,14 +61,14 @@ class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 class News(msgspec.Struct, frozen=True):
-    """A change, the cursor before it, and its events; None when nobody watched when it was read."""
+    """A change, the cursor before it, and its events; None if nobody watched when it was read."""
 
     change: FeedChange
     before: str
     events: tuple[EncodedEvent, ...] | None
 
 
-def frame(id: str, kind: str, data: bytes) -> Frame:
+def make_frame(id: str, kind: str, data: bytes) -> Frame:
     # JSON from msgspec holds no line breaks, so one data line does.
     return Frame(id, kind, b"id: %b\ndata: %b\n\n" % (id.encode(), data))
 
@@ -84,7 +84,7 @@ class Ring:
         self._bytes = 0
 
     def after(self, place: str) -> list[Frame] | None:
-        """The frames after a place; None when the ring does not reach back to it."""
+        """The frames after a place; None if the ring does not go back that far."""
         if place == self.end:
             return []
         number = self._numbers.get(place)
@@ -94,7 +94,7 @@ class Ring:
 
     def add(self, new: Frame) -> None:
         assert self.end is not None
-        # The id before a frame leads to its number.
+        # A frame is found by the id of the frame before it.
         self._numbers[self.end] = self._first + len(self._frames)
         self._frames.append(new)
         self._bytes += len(new.data)
@@ -105,7 +105,7 @@ class Ring:
             self._first += 1
 
     def reset(self, end: str) -> None:
-        """Forgets everything and goes on after `end`."""
+        """Drops all frames and continues after `end`."""
         self._frames.clear()
         self._numbers.clear()
         self._bytes = self._first = 0
@@ -113,7 +113,7 @@ class Ring:
 
 
 class Channel:
-    """What one kind of watcher waits for: the frames of a session, or of all."""
+    """What watchers of one session, or of all sessions, wait for."""
 
     def __init__(self) -> None:
         self.ring = Ring()
@@ -121,14 +121,14 @@ class Channel:
         self.seen: Seq = 0
         self.event = asyncio.Event()
 
-    def ring_bell(self) -> None:
-        """Wakes all who wait. They take the event before they look, so none of them sleeps through it."""
-        bell, self.event = self.event, asyncio.Event()
-        bell.set()
+    def wake_all(self) -> None:
+        """Wakes all watchers. They take the event before they check for news, so none of them misses it."""
+        old, self.event = self.event, asyncio.Event()
+        old.set()
 
 
 class Notifications:
-    """All that is new in one space. Used from the event loop; the thread hands over what it has read."""
+    """The news of one namespace. Used from the event loop; the thread passes on what it has read."""
 
     def __init__(self, space: Namespace, loop: asyncio.AbstractEventLoop) -> None:
         self._space = space
@@ -143,13 +143,11 @@ class Notifications:
         self._waiting = 0
         self._left_at = 0.0
         self._is_closed = False
-        self._reached: str | None = None
+        self._last_cursor: str | None = None
         self._encodes_feed = False
 
-    # Joining and leaving
-
     async def join(self, session: SessionId | None = None, *, frames: bool = True) -> Channel:
-        """The channel of a session, or of everything; from its return on, nothing is missed. `leave` it in the end."""
+        """The channel of a session, or of all sessions. Nothing after the return is missed. Call `leave` in the end."""
         if session is not None:
             channel = self._channels.setdefault(session, Channel())
         else:
@@ -173,7 +171,7 @@ class Notifications:
             self._channels = {s: c for s, c in self._channels.items() if c is not channel}
         elif self.feed.watchers == 0:
             self._encodes_feed = False
-            # From here on the ring is not fed, so its end says nothing of where the feed is.
+            # From here on the ring gets no frames, so its end is no longer the feed's position.
             self.feed.ring = Ring()
 
     @property
@@ -181,10 +179,10 @@ class Notifications:
         return self._waiting
 
     def close(self) -> None:
-        """Wakes everybody, so that they see the server is stopping; the thread ends by itself."""
+        """Wakes all watchers, so that they see the server is stopping. The thread ends by itself."""
         self._is_closed = True
         for channel in (self.feed, self.any, *self._channels.values()):
-            channel.ring_bell()
+            channel.wake_all()
         self._ready.set()
 
     def join_thread(self) -> None:
@@ -192,30 +190,30 @@ class Notifications:
         if thread is not None:
             thread.join(5.0)
 
-    # The loop's side
+    # On the event loop
 
-    def _hear(self, news: Sequence[News], cursor: str) -> None:
+    def _publish(self, news: Sequence[News], cursor: str) -> None:
         for each in news:
-            self._hear_one(each)
+            self._publish_one(each)
         self.cursor = cursor
-        self.any.ring_bell()
+        self.any.wake_all()
         if news:
-            self.feed.ring_bell()
+            self.feed.wake_all()
 
-    def _hear_one(self, news: News) -> None:
+    def _publish_one(self, news: News) -> None:
         channel = self._channels.get(news.change.session)
         if channel is not None:
             channel.seen = max(channel.seen, news.change.seq)
             _add_to_session(channel.ring, news)
-            channel.ring_bell()
+            channel.wake_all()
         if self.feed.watchers:
             _add_to_feed(self.feed.ring, news)
 
-    def _is_ready(self, cursor: str) -> None:
+    def _set_ready(self, cursor: str) -> None:
         self.cursor = cursor
         self._ready.set()
 
-    # The thread's side
+    # In the thread
 
     def _start(self) -> None:
         with self._thread_lock:
@@ -229,41 +227,41 @@ class Notifications:
         while not self._may_stop():
             try:
                 if cursor is None:
-                    cursor = self._reached = end_of(self._space.engine, self._reached or "")
-                    self._tell(self._is_ready, cursor)
+                    cursor = self._last_cursor = end_of(self._space.engine, self._last_cursor or "")
+                    self._call_on_loop(self._set_ready, cursor)
                 page = self._space.engine.changes(cursor, PAGE)
                 if not page:
                     self._space.engine.wait(None, after=0, timeout_s=WAIT_S)
                     continue
-                news = list(self._read(page, cursor))
+                news = list(self._read_news(page, cursor))
             except WakelogError as exc:
                 _log.warning("news cannot be read", extra={"namespace": self._space.name, "error": str(exc)})
                 time.sleep(WAIT_S)
                 continue
-            cursor = self._reached = page[-1].cursor
-            self._tell(self._hear, news, cursor)
+            cursor = self._last_cursor = page[-1].cursor
+            self._call_on_loop(self._publish, news, cursor)
 
-    def _tell(self, function: object, *args: object) -> None:
+    def _call_on_loop(self, function: object, *args: object) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(function, *args)  # type: ignore[arg-type]
 
     def _may_stop(self) -> bool:
         with self._thread_lock:
-            over = self._waiting == 0 and time.monotonic() - self._left_at > LINGER_S
-            if over or self._is_closed:
+            is_idle = self._waiting == 0 and time.monotonic() - self._left_at > LINGER_S
+            if is_idle or self._is_closed:
                 self._thread = None
                 return True
             return False
 
-    def _read(self, page: Sequence[FeedChange], before: str) -> Iterable[News]:
+    def _read_news(self, page: Sequence[FeedChange], before: str) -> Iterable[News]:
         for change in page:
             wanted = self._encodes_feed or change.session in self._channels
-            yield News(change, before, tuple(told_of(self._space, change)) if wanted else None)
+            yield News(change, before, tuple(encode_events(self._space, change)) if wanted else None)
             before = change.cursor
 
 
-def told_of(space: Namespace, change: FeedChange) -> list[EncodedEvent]:
-    """The events of the commit that a change is about, encoded. Of what is gone, nothing."""
+def encode_events(space: Namespace, change: FeedChange) -> list[EncodedEvent]:
+    """The events of a change's commit, encoded; none if the session was deleted."""
     try:
         log = space.log(change.session)
         tools: dict[str, str] = {}
@@ -276,31 +274,35 @@ def told_of(space: Namespace, change: FeedChange) -> list[EncodedEvent]:
         return []
 
 
-def frames_of(events: Sequence[EncodedEvent], before: str, cursor: str) -> list[Frame]:
+def feed_frames(events: Sequence[EncodedEvent], before: str, cursor: str) -> list[Frame]:
     """A commit's events as frames of the feed."""
     last = len(events) - 1
-    return [frame(cursor if i == last else f"{before}~{i + 1}", told.kind, told.data) for i, told in enumerate(events)]
+    return [
+        make_frame(cursor if i == last else f"{before}~{i + 1}", event.kind, event.data)
+        for i, event in enumerate(events)
+    ]
 
 
 def _add_to_session(ring: Ring, news: News) -> None:
-    for told in news.events or ():
-        if ring.end is not None and told.seq <= int(ring.end):
+    for event in news.events or ():
+        if ring.end is not None and event.seq <= int(ring.end):
             continue
-        if ring.end != str(told.seq - 1):
-            ring.reset(str(told.seq - 1))
-        ring.add(frame(str(told.seq), told.kind, told.data))
+        if ring.end != str(event.seq - 1):
+            ring.reset(str(event.seq - 1))
+        ring.add(make_frame(str(event.seq), event.kind, event.data))
     _forget_removed(ring, news, str(news.change.seq))
 
 
 def _add_to_feed(ring: Ring, news: News) -> None:
     if ring.end != news.before:
         ring.reset(news.before)
-    for each in frames_of(news.events or (), news.before, news.change.cursor):
+    for each in feed_frames(news.events or (), news.before, news.change.cursor):
         ring.add(each)
     _forget_removed(ring, news, news.change.cursor)
 
 
 def _forget_removed(ring: Ring, news: News, end: str) -> None:
-    """After a removal, and after what was not read, nothing older is served from here: the log knows what is left."""
-    if not news.events or any(told.kind in _REMOVALS for told in news.events):
+    """After a removal, or a change whose events were not read, older frames may be wrong. The log serves them
+    instead."""
+    if not news.events or any(event.kind in _REMOVALS for event in news.events):
         ring.reset(end)

@@ -48,7 +48,7 @@ def document() -> Schema:
     paths: Schema = {}
     for each in routes:
         paths.setdefault(each.full_path, {})[each.method.lower()] = _operation(each, schemas, components)
-    for each in routes:  # what their parameters have said
+    for each in routes:  # queries are listed as parameters instead
         components.pop(getattr(each.query, "__name__", ""), None)
     return {
         "openapi": "3.1.0",
@@ -72,7 +72,7 @@ def document() -> Schema:
 
 
 def _types(routes: tuple[Route, ...]) -> list[Any]:
-    """Every type that a request or an answer has, once."""
+    """The types of all requests and answers."""
     wanted: dict[str, Any] = {str(Problem): Problem}
     for each in routes:
         for kind in (each.query, each.body, each.answer):
@@ -82,7 +82,7 @@ def _types(routes: tuple[Route, ...]) -> list[Any]:
 
 
 def is_struct(kind: Any) -> bool:
-    """Whether a type is encoded, and not bytes or a stream."""
+    """Whether a type is encoded as JSON: not bytes, not a stream."""
     return kind is not Raw and kind != IO[bytes] and getattr(kind, "__name__", "") != "Stream"
 
 
@@ -137,7 +137,7 @@ def _parameters(each: Route, schemas: dict[str, Schema], components: Schema) -> 
 
 
 def _without_null(schema: Schema) -> Schema:
-    """A parameter that is not given is left out: there is no null in a query."""
+    """A query has no null: a parameter without a value is left out."""
     options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     if not options:
         return schema
@@ -160,11 +160,8 @@ def _responses(each: Route, schemas: dict[str, Schema]) -> Schema:
     return out
 
 
-# What the types say about themselves
-
-
 def _describe_fields(components: Schema, types: list[Any]) -> None:
-    """Adds the docstrings of fields."""
+    """Adds the docstrings of fields as descriptions."""
     structs: set[type] = set()
     for info in shape.multi_type_info(types):
         _collect(info, structs)
@@ -197,7 +194,7 @@ def _collect(info: Any, structs: set[type]) -> None:
 
 @functools.cache
 def field_docs(cls: type) -> dict[str, str]:
-    """What is written under a struct's fields, its bases' included."""
+    """The docstrings under a struct's fields, including those of its bases."""
     out: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base is object or base is msgspec.Struct or not issubclass(base, msgspec.Struct):
@@ -211,7 +208,7 @@ def field_docs(cls: type) -> dict[str, str]:
 
 @functools.cache
 def _classes(module: str) -> dict[str, ast.ClassDef]:
-    """The classes of a module's source by their qualified names; none where the source is not at hand.
+    """The classes in a module's source by qualified name; empty if the source is not available.
 
     `inspect.getsource` would parse the whole file again for every class in it."""
     try:
@@ -236,7 +233,7 @@ def _is_text(node: ast.stmt) -> bool:
 
 
 def _describe_events(components: Schema) -> None:
-    """An event to append is one of the kinds, each with its own body; or a kind of the caller's own."""
+    """Describes an event to append: one of the kinds, each with its own body, or the caller's own kind."""
     whole = components[EventIn.__name__]
     options: list[Schema] = []
     for kind, cls in ev.KINDS.items():

@@ -1,7 +1,7 @@
 """The web page on the server: its files, the entry of browsers, and their cookies.
 
-The page's paths are none of the API's, so they are looked for before the routes. They need no key: a file of the page
-tells nothing about the store. Everything else that the page shows comes from the API, with the key of the cookie.
+The page's paths differ from the API's, so they are looked up before the routes. They need no key, because a file of the
+page says nothing about the store. Everything else on the page comes from the API, with the key of the cookie.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wakelog.web.entry import Tickets, end_cookie, is_own_request, key_in, set_c
 ENTER, LEAVE = "/enter", "/leave"
 
 
-class PageDoor:
-    """Answers what is not the API's."""
+class PageRoutes:
+    """Answers requests for the web page."""
 
     def __init__(self, tickets: Tickets) -> None:
         self.tickets = tickets
 
     def token_of(self, request: Request) -> str:
-        """The key that a request brings, in its header or in the page's cookie; a ticket counts at the entry only."""
+        """The key in a request's header or in the page's cookie."""
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         if token:
             return token.strip() if scheme.lower() == "bearer" else ""
@@ -33,18 +33,18 @@ class PageDoor:
             return ""
         return key_in(request.headers.get("cookie", ""), request.host)
 
-    def file(self, request: Request) -> Rendered | None:
-        """A file of the page, the page itself, or the way to the same as JSON; None: the API answers."""
+    def find_file(self, request: Request) -> Rendered | None:
+        """A file of the page, the page itself, or a redirect to its JSON; None if the API must answer."""
         if request.method not in ("GET", "HEAD"):
             return None
         whole = [unquote(part, errors="replace") for part in request.path.split("/")[1:]]
         asset = page_assets().get("/".join(whole))
-        segments, form = _bare(whole)
+        segments, form = _split_form(whole)
         if asset is None and is_page(segments):
             accept = request.headers.get("accept", "")
             if form == ".ndjson":
-                # A redirect could not carry the form along, so the question itself is changed.
-                request.ask_instead(self._twin(segments, request), NDJSON)
+                # A redirect cannot carry the Accept header, so the request itself is changed.
+                request.redirect_to(self._twin(segments, request), NDJSON)
                 return None
             if form or ("application/json" in accept and "text/html" not in accept):
                 return Rendered(307, {"location": self._twin(segments, request), "cache-control": "no-store"})
@@ -65,18 +65,17 @@ class PageDoor:
             )
         return twin
 
-    def entered(self, request: Request, token: str) -> Rendered:
-        """The answer to a browser that brought a valid key."""
+    def answer_enter(self, request: Request, token: str) -> Rendered:
+        """The answer to a browser that sent a valid key."""
         cookie = set_cookie(request.host, token, is_secure=request.is_secure)
         return Rendered(204, {"set-cookie": cookie, "cache-control": "no-store"})
 
-    def left(self, request: Request) -> Rendered:
+    def answer_leave(self, request: Request) -> Rendered:
         return Rendered(204, {"set-cookie": end_cookie(request.host), "cache-control": "no-store"})
 
 
-def _bare(segments: list[str]) -> tuple[list[str], str]:
-    """Without the `.json` or `.ndjson` behind the last segment, and which it was; `/.json` and `/sessions.json` are the
-    first page's."""
+def _split_form(segments: list[str]) -> tuple[list[str], str]:
+    """Splits `.json` or `.ndjson` off the last segment. `/.json` and `/sessions.json` both mean the first page."""
     *before, last = segments
     form = next((form for form in (".ndjson", ".json") if last.endswith(form)), "")
     bare = [*before, last.removesuffix(form)]

@@ -65,7 +65,7 @@ def key_missing() -> NotAllowedError:
 
 
 def key_refused() -> NotAllowedError:
-    """Unknown, revoked and expired are not told apart: who has no key learns nothing about those there are."""
+    """The same for unknown, revoked and expired keys, so that nobody can find out which keys exist."""
     return NotAllowedError("this key is not valid here", kind="key-refused", hint="wakelog key new makes another")
 
 
@@ -78,7 +78,7 @@ def scope_missing(scope: str, held: str) -> NotAllowedError:
 
 
 def no_space(name: str) -> NotFoundError:
-    """Also for one that exists and is not the caller's to see."""
+    """Also for a namespace that exists but that the key may not see."""
     return NotFoundError(f"there is no namespace {name!r} for this key", kind="namespace-not-found")
 
 
@@ -113,7 +113,7 @@ def stopping() -> UnavailableError:
 
 
 def too_slow(limit_s: float) -> UnavailableError:
-    """The work may still be done, after the answer is no longer waited for."""
+    """The verb may still finish after its caller has stopped waiting."""
     return UnavailableError(
         f"no answer within {limit_s:g} s; whether it was done is unknown",
         kind="answer-unknown",

@@ -29,8 +29,8 @@ HEADERS_MAX = 100
 HEAD_S = 30.0
 """How long a head may take to arrive."""
 LINGER_S = 1.0
-"""How long a refused connection stays open: closed at once, what the caller sends meanwhile would wipe out the
-answer."""
+"""How long a refused connection stays open. If it closed at once, data that is still arriving would reset the
+connection, and the caller would lose the answer."""
 
 
 class _HeadRefusedError(Exception):
@@ -41,14 +41,14 @@ class Protocol(HttpToolsProtocol):
     """One connection."""
 
     head_s = HEAD_S
-    _limit: asyncio.TimerHandle | None = None
+    _deadline: asyncio.TimerHandle | None = None
     _size = 0
-    """Bytes of the lines of this head."""
+    """Bytes of this head so far, in complete lines."""
     _count = 0
-    _loose = 0
-    """Bytes that came since the parser last found a part of a body, or the end of something."""
+    _unparsed = 0
+    """Bytes received since the parser's last callback for a body part or an end."""
     _is_refused = False
-    _counted: str | None = None
+    _counted_address: str | None = None
     """The address that this connection is counted for."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -58,10 +58,10 @@ class Protocol(HttpToolsProtocol):
         if most:
             self._is_refused = True
             transport.write(_refusal(too_many_connections(most), "retry-after: 1"))
-            self._limit = self.loop.call_later(LINGER_S, transport.close)
+            self._deadline = self.loop.call_later(LINGER_S, transport.close)
             return
-        self._counted = address
-        self._start_limit()
+        self._counted_address = address
+        self._start_deadline()
 
     @property
     def _connections(self) -> ConnectionCount:
@@ -71,14 +71,14 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_refused:
             return
-        self._loose += len(data)
+        self._unparsed += len(data)
         super().data_received(data)
-        if self._loose > HEAD_MAX and not self._is_refused:
+        if self._unparsed > HEAD_MAX and not self._is_refused:
             self._refuse()
 
     def on_message_begin(self) -> None:
-        self._start_limit()
-        self._size = self._count = self._loose = 0
+        self._start_deadline()
+        self._size = self._count = self._unparsed = 0
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:
@@ -91,27 +91,27 @@ class Protocol(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._end_limit()
-        self._loose = 0
+        self._end_deadline()
+        self._unparsed = 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        self._loose = 0
+        self._unparsed = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._loose = 0
+        self._unparsed = 0
         super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._end_limit()
-        if self._counted is not None:
-            self._connections.leave(self._counted)
-            self._counted = None
+        self._end_deadline()
+        if self._counted_address is not None:
+            self._connections.leave(self._counted_address)
+            self._counted_address = None
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
-        if not self._is_refused:  # which the parser takes for a fault in the request
+        if not self._is_refused:  # our own exception looks like a parse error
             super().send_400_response(msg)
 
     def _add(self, size: int) -> None:
@@ -121,32 +121,32 @@ class Protocol(HttpToolsProtocol):
             raise _HeadRefusedError
 
     def _refuse(self) -> None:
-        """Says so, if nothing else is being said on this connection, and ends it."""
+        """Sends the error unless an answer is being sent on this connection, and closes it."""
         self._is_refused = True
-        self._end_limit()
+        self._end_deadline()
         if self.transport.is_closing():
             return
         is_answering = bool(self.cycle) and not self.cycle.response_complete
         if not is_answering:
-            told = f"is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers"
-            error = InvalidInputError(f"the head of the request {told}", kind="head-too-large")
+            excess = f"is larger than {HEAD_MAX:,} bytes or has more than {HEADERS_MAX} headers"
+            error = InvalidInputError(f"the head of the request {excess}", kind="head-too-large")
             self.transport.write(_refusal(error))
         self.transport.close()
 
-    def _start_limit(self) -> None:
-        self._end_limit()
-        self._limit = self.loop.call_later(self.head_s, self.timeout_keep_alive_handler)
+    def _start_deadline(self) -> None:
+        self._end_deadline()
+        self._deadline = self.loop.call_later(self.head_s, self.timeout_keep_alive_handler)
 
-    def _end_limit(self) -> None:
-        if self._limit is not None:
-            self._limit.cancel()
-            self._limit = None
+    def _end_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 def _refusal(error: WakelogError, *headers: str) -> bytes:
-    told = problem(error)
-    body = msgspec.json.encode(told)
-    status = HTTPStatus(told.status)
+    answer = problem(error)
+    body = msgspec.json.encode(answer)
+    status = HTTPStatus(answer.status)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: {PROBLEM}\r\n"
         f"content-length: {len(body)}\r\nconnection: close\r\n"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import IO, Any, cast
 from urllib.parse import parse_qsl
@@ -22,26 +24,36 @@ from wakelog.model.described import described
 
 NDJSON = "application/x-ndjson"
 SPOOL_MAX = 8 << 20
-"""Bodies that are handed over as files stay in memory up to this size."""
+"""Bodies and answers that are files stay in memory up to this size."""
 QUESTION_MAX = 1 << 20
 """The largest body of a route that only reads."""
 BODY_RATE = 64 << 10
-"""Bytes for which a body is given another second."""
+"""A body gets one more second for each of these bytes received."""
 DECODED_AT_ONCE = 32 << 10
-"""A larger body is decoded in a thread, which is one of its key's share."""
+"""A larger body is decoded in a thread of its key's share."""
 
-
-_ONCE = (b"host", b"authorization", b"origin", b"content-type")
+_UNIQUE_HEADERS = (b"host", b"authorization", b"origin", b"content-type")
 
 
 class GoneError(Exception):
-    """Whoever asked has gone away."""
+    """The caller has disconnected."""
 
 
 class Request:
     """A request, as ASGI brings it."""
 
-    __slots__ = ("_receive", "_scope", "address", "headers", "host", "method", "origin", "path", "query", "twice")
+    __slots__ = (
+        "_receive",
+        "_scope",
+        "address",
+        "headers",
+        "host",
+        "method",
+        "origin",
+        "path",
+        "query",
+        "repeated",
+    )
 
     def __init__(
         self, scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -52,8 +64,9 @@ class Request:
         self.path: str = raw.partition(b"?")[0].decode("latin-1")
         self.query: bytes = scope["query_string"]
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        self.twice = next((name for name in _ONCE if sum(n == name for n, _ in scope["headers"]) > 1), b"").decode()
-        """A header that decides who is asked, or who asks, and stands there twice: it could be read either way."""
+        counts = Counter(name for name, _ in scope["headers"])
+        self.repeated = next((name for name in _UNIQUE_HEADERS if counts[name] > 1), b"").decode()
+        """A header that must be unique but is sent twice; else empty. Two values could be read either way."""
         self.host = self.headers.get("host", "")
         self.origin = self.headers.get("origin", "")
         client = scope.get("client")
@@ -71,15 +84,15 @@ class Request:
     def wants_ndjson(self) -> bool:
         return NDJSON in self.headers.get("accept", "")
 
-    def ask_instead(self, address: str, media: str) -> None:
-        """Makes it a question for another address and form, by the same person."""
+    def redirect_to(self, address: str, media: str) -> None:
+        """Changes the address and the accepted type; the key stays."""
         path, _, query = address.partition("?")
         self.path, self.query = path, query.encode()
         self.headers["accept"] = media
 
     @property
     def asked_method(self) -> str:
-        """The method that a browser asks about beforehand."""
+        """The method that a CORS preflight asks about."""
         return str(self.headers.get("access-control-request-method", "OPTIONS"))
 
     async def receive(self) -> MutableMapping[str, Any]:
@@ -87,7 +100,7 @@ class Request:
 
 
 def decode_query(query: bytes, wanted: type) -> Any:
-    """The query as a struct. What is not known, or given twice without being a list, is refused."""
+    """The query as a struct. Unknown names, and repeated names that are not lists, are refused."""
     try:
         pairs = parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=100)
     except ValueError as exc:
@@ -112,27 +125,22 @@ def decode_query(query: bytes, wanted: type) -> Any:
     return found
 
 
-_lists: dict[type, frozenset[str]] = {}
-
-
+@functools.cache
 def _list_fields(wanted: type) -> frozenset[str]:
-    if wanted not in _lists:
-        info = cast(shape.StructType, shape.type_info(wanted))
-        kinds = (shape.ListType, shape.VarTupleType)
-        _lists[wanted] = frozenset(f.encode_name for f in info.fields if isinstance(f.type, kinds))
-    return _lists[wanted]
+    info = cast(shape.StructType, shape.type_info(wanted))
+    return frozenset(f.encode_name for f in info.fields if isinstance(f.type, shape.ListType | shape.VarTupleType))
 
 
-async def take_body(request: Request, route: Route, server: Server, who: Requester, hold: ShareGrant) -> Any:
-    """The body as a struct; or, for a route that takes bytes, as a file. The caller of such a route closes it. What is
-    kept in memory is added to `hold`."""
+async def receive_body(request: Request, route: Route, server: Server, who: Requester, hold: ShareGrant) -> Any:
+    """The body as a struct; or, for a route that takes a file, as a file that the verb closes. Its bytes in memory are
+    added to `hold`."""
     settings = server.settings
     limit = _limit(route, settings)
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > limit:
         raise _too_large(limit)
     if route.takes_file:
-        return await _into_file(request, limit, settings.body_s, hold)
+        return await _receive_file(request, limit, settings.body_s, hold)
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in (JSON, MSGPACK):
         raise InvalidInputError(
@@ -144,22 +152,21 @@ async def take_body(request: Request, route: Route, server: Server, who: Request
         hold.add(len(part))
         parts.append(part)
 
-    await _each_part(request, limit, settings.body_s, take)
+    await _receive_parts(request, limit, settings.body_s, take)
     data = parts[0] if len(parts) == 1 else b"".join(parts)
     parts.clear()
     if len(data) <= DECODED_AT_ONCE:
-        return _decoded(data, media, route.body)
-    return await server.work(who, _decoded, data, media, route.body)
+        return _decode(data, media, route.body)
+    return await server.work(who, _decode, data, media, route.body)
 
 
 def _limit(route: Route, settings: Settings) -> int:
-    """What is stored may be large. A question is not."""
     if route.takes_file:
         return settings.bundle_max
     return settings.body_max if route.scope != "read" else min(settings.body_max, QUESTION_MAX)
 
 
-def _decoded(data: bytes, media: str, wanted: Any) -> Any:
+def _decode(data: bytes, media: str, wanted: Any) -> Any:
     is_heavy = is_heavy_msgpack if media == MSGPACK else is_heavy_json
     if is_heavy(data):
         raise InvalidInputError(
@@ -173,7 +180,7 @@ def _decoded(data: bytes, media: str, wanted: Any) -> Any:
         raise InvalidInputError(f"the body is wrong: {exc}", kind="bad-request") from exc
 
 
-async def _into_file(request: Request, limit: int, time_s: float, hold: ShareGrant) -> IO[bytes]:
+async def _receive_file(request: Request, limit: int, time_s: float, hold: ShareGrant) -> IO[bytes]:
     out = tempfile.SpooledTemporaryFile(SPOOL_MAX)  # noqa: SIM115 - whoever reads it closes it
     held = 0
 
@@ -185,7 +192,7 @@ async def _into_file(request: Request, limit: int, time_s: float, hold: ShareGra
         out.write(part)
 
     try:
-        await _each_part(request, limit, time_s, take)
+        await _receive_parts(request, limit, time_s, take)
         out.seek(0)
     except BaseException:
         out.close()
@@ -193,9 +200,9 @@ async def _into_file(request: Request, limit: int, time_s: float, hold: ShareGra
     return cast(IO[bytes], out)
 
 
-async def _each_part(request: Request, limit: int, time_s: float, take: Callable[[bytes], object]) -> None:
-    """Hands over the body piece by piece. All of it must come in time, and the time is longer the more has come: so a
-    slow sender holds nothing for long, and a big body on a slow line still arrives."""
+async def _receive_parts(request: Request, limit: int, time_s: float, take: Callable[[bytes], object]) -> None:
+    """Passes the body to `take`, piece by piece. The time limit grows with what has arrived: a stalled sender is cut
+    off soon, and a big body on a slow line still arrives."""
     size = 0
     began = time.monotonic()
     while True:

@@ -4,7 +4,7 @@ stream."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 from typing import IO, Any
 
 import msgspec
@@ -26,9 +26,9 @@ _to_msgpack = msgspec.msgpack.Encoder().encode
 
 
 class Stream:
-    """An answer that goes on: pieces as they come."""
+    """An answer of unknown length, sent piece by piece."""
 
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
         self.pieces = pieces
 
 
@@ -38,15 +38,15 @@ class Rendered:
     __slots__ = ("content", "headers", "status")
 
     def __init__(
-        self, status: int, headers: dict[str, str], content: bytes | IO[bytes] | AsyncIterator[bytes] = b""
+        self, status: int, headers: dict[str, str], content: bytes | IO[bytes] | AsyncGenerator[bytes, None] = b""
     ) -> None:
         self.status = status
         self.headers = headers
         self.content = content
 
 
-def rendered(answer: Any, route: Route, request: Request) -> Rendered:
-    """What a verb returned, as bytes."""
+def render(answer: Any, route: Route, request: Request) -> Rendered:
+    """Encodes what a verb returned."""
     if isinstance(answer, Stream):
         return Rendered(200, {"content-type": EVENT_STREAM, "cache-control": "no-store"}, answer.pieces)
     if isinstance(answer, Raw):
@@ -54,13 +54,13 @@ def rendered(answer: Any, route: Route, request: Request) -> Rendered:
     if request.wants_msgpack:
         return Rendered(route.status, {"content-type": MSGPACK}, _to_msgpack(answer))
     if request.wants_ndjson:
-        return _lines(answer, route)
+        return _render_lines(answer, route)
     return Rendered(route.status, {"content-type": JSON}, _to_json(answer))
 
 
-def _lines(answer: Any, route: Route) -> Rendered:
-    """The first list of an answer, one record a line. What comes after this page is in a header, where it cannot be
-    taken for a record."""
+def _render_lines(answer: Any, route: Route) -> Rendered:
+    """The first list of an answer, one record per line. The position of the next page is in a header, so that it cannot
+    be mistaken for a record."""
     fields = [getattr(answer, name) for name in getattr(answer, "__struct_fields__", ())]
     rows = (
         answer if isinstance(answer, list | tuple) else next((f for f in fields if isinstance(f, list | tuple)), None)
@@ -76,7 +76,7 @@ def _lines(answer: Any, route: Route) -> Rendered:
 
 
 async def send_answer(answer: Rendered, request: Request, send: Send, server: Server) -> None:
-    """Sends an answer; one that its reader does not take for too long is cut off."""
+    """Sends an answer. If the reader takes nothing for `stall_s`, it is cut off."""
     content = answer.content
     if isinstance(content, bytes):
         if answer.status not in (204, 304):
@@ -85,7 +85,7 @@ async def send_answer(answer: Rendered, request: Request, send: Send, server: Se
         await send({"type": "http.response.body", "body": content})
         return
     await _start(answer, send)
-    if isinstance(content, AsyncIterator):
+    if isinstance(content, AsyncGenerator):
         await _send_stream(content, request, send, server)
     else:
         await _send_file(content, send, server)
@@ -107,10 +107,10 @@ async def _send_file(file: IO[bytes], send: Send, server: Server) -> None:
         file.close()
 
 
-async def _send_stream(pieces: AsyncIterator[bytes], request: Request, send: Send, server: Server) -> None:
-    """Until the stream ends or its reader goes away."""
-    sending = asyncio.ensure_future(_pour(pieces, send, server))
-    leaving = asyncio.ensure_future(_until_gone(request))
+async def _send_stream(pieces: AsyncGenerator[bytes, None], request: Request, send: Send, server: Server) -> None:
+    """Sends until the stream ends or its reader disconnects."""
+    sending = asyncio.ensure_future(_send_pieces(pieces, send, server))
+    leaving = asyncio.ensure_future(_wait_for_disconnect(request))
     try:
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -121,7 +121,7 @@ async def _send_stream(pieces: AsyncIterator[bytes], request: Request, send: Sen
         raise error
 
 
-async def _pour(pieces: AsyncIterator[bytes], send: Send, server: Server) -> None:
+async def _send_pieces(pieces: AsyncGenerator[bytes, None], send: Send, server: Server) -> None:
     try:
         async for piece in pieces:
             server.metrics.sent.inc(len(piece))
@@ -129,11 +129,9 @@ async def _pour(pieces: AsyncIterator[bytes], send: Send, server: Server) -> Non
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     finally:
-        close = getattr(pieces, "aclose", None)
-        if close is not None:
-            await close()
+        await pieces.aclose()
 
 
-async def _until_gone(request: Request) -> None:
+async def _wait_for_disconnect(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass

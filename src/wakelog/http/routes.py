@@ -2,12 +2,12 @@
 
 A verb is a plain function: it takes a `VerbRequest`, and, by name, the decoded `query` and `body`; what it returns is
 encoded. The types are read from its annotations and its docstring is its documentation, so a route says everything
-once. Where the fields of the query or body are the keywords of a verb of the library, `call.given` passes them on:
+once. Where the fields of the query or body are the keywords of a verb of the library, `call.kwargs` passes them on:
 
     @route("GET", "/sessions/{session}/why", by_head=True)
     def why(call: VerbRequest, query: WhyQuery) -> Why:
         \"\"\"Shows where something came from.\"\"\"
-        return call.session().why(**call.given(query))
+        return call.session().why(**call.kwargs(query))
 
 Verbs that are coroutines run on the event loop and must not block it; all others run in a thread.
 """
@@ -43,22 +43,22 @@ class Route(msgspec.Struct, frozen=True):
 
     method: Method
     path: str
-    """With names in braces, each for one segment; of routes about a namespace, what follows after /v1."""
+    """Names in braces match one segment each. The path of a route about a namespace starts after /v1."""
     scope: Scope
     verb: Callable[..., Any]
     query: type | None
     body: type | None
-    """What the body decodes to; `bytes` is handed over as a file."""
+    """What the body decodes to. `IO[bytes]` is not decoded: the verb gets it as a file."""
     answer: Any
     media: str
-    """Of an answer that is not a struct: text/event-stream, application/x-ndjson …; else empty."""
+    """The type of an answer that is not a struct: text/event-stream, application/x-ndjson …; else empty."""
     by_head: bool
-    """The answer depends on nothing but the session's head and the query: it has an ETag."""
+    """The answer depends only on the session's head and the query, so it has an ETag."""
     status: int
     reach: Reach
     """Who it is about: one namespace; the whole server, for keys that see all of it; or anyone may ask."""
     waits: bool = False
-    """It mostly waits for news, and is counted with the tails."""
+    """It mostly waits for news, so it counts as a tail and not as a running request."""
 
     @property
     def name(self) -> str:
@@ -78,7 +78,7 @@ class Route(msgspec.Struct, frozen=True):
 
     @property
     def takes_file(self) -> bool:
-        return self.body is bytes or self.body == IO[bytes]
+        return self.body == IO[bytes]
 
     @property
     def full_path(self) -> str:
@@ -94,7 +94,7 @@ ROUTES: list[Route] = []
 
 
 class Raw(msgspec.Struct, frozen=True):
-    """An answer that is bytes already: a file to be sent piece by piece, or content at hand."""
+    """An answer that needs no encoding: bytes, or a file that is sent in pieces."""
 
     content: bytes | IO[bytes]
     media: str
@@ -131,20 +131,21 @@ class VerbRequest:
 
     @property
     def who(self) -> Requester:
-        """In whose name threads and other things that are shared out are taken."""
+        """Whose share of threads and other limited resources this request uses."""
         return Requester(self.key.id, self._space.name if self._space is not None else "")
 
     def run(self, function: Callable[..., T], *args: object) -> Awaitable[T]:
-        """Runs something that blocks in a thread of the caller's share."""
+        """Runs a blocking function in a thread of the caller's share."""
         return self.server.work(self.who, function, *args)
 
     @property
     def now(self) -> int:
         return self.server.clock()
 
-    def given(self, asked: msgspec.Struct, **renamed: str) -> dict[str, Any]:
-        """A query or body as keywords of a verb, some under other names. Times are read, `by` is the key's name where
-        nobody is named, and what is empty is left out: the verb has its own default."""
+    def kwargs(self, asked: msgspec.Struct, **renamed: str) -> dict[str, Any]:
+        """The fields of a query or body as keyword arguments; `renamed` maps a field to another keyword. Times are
+        parsed, an empty `by` becomes the key's name, and other empty fields are left out, so that the verb's default
+        applies."""
         found: dict[str, Any] = {}
         for field in msgspec.structs.fields(asked):
             value = getattr(asked, field.name)
@@ -176,15 +177,15 @@ def route(
     reach: Reach = "space",
     waits: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enters a verb into the table."""
+    """Adds a verb to the table."""
 
-    def enter(verb: Callable[..., Any]) -> Callable[..., Any]:
+    def add(verb: Callable[..., Any]) -> Callable[..., Any]:
         hints = typing.get_type_hints(verb)
         query, body, answer = hints.get("query"), hints.get("body"), hints["return"]
         ROUTES.append(Route(method, path, scope, verb, query, body, answer, media, by_head, status, reach, waits))
         return verb
 
-    return enter
+    return add
 
 
 def all_routes() -> tuple[Route, ...]:
@@ -195,7 +196,7 @@ def all_routes() -> tuple[Route, ...]:
 
 
 def time_of(text: str, now: int) -> int | None:
-    """A time in a query: microseconds, or as in selectors: "2h", "today", ISO 8601. Empty: none."""
+    """Parses a time in a query: microseconds, or as in selectors: "2h", "today", ISO 8601. None if it is empty."""
     if not text:
         return None
     if text.isdecimal() and len(text) <= 16:
@@ -204,8 +205,7 @@ def time_of(text: str, now: int) -> int | None:
 
 
 class RouteTree:
-    """Finds the route of a path, segment by segment. A name in the table stands for any one segment; what is written
-    out goes before it."""
+    """Finds the route of a path, segment by segment. A name in braces matches any segment; a literal segment wins."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:
         self._root: _Node = _Node()
@@ -217,8 +217,8 @@ class RouteTree:
             node.routes[each.method] = each
 
     def find(self, segments: list[str]) -> tuple[dict[str, Route], list[str]] | None:
-        """The routes of a path by method, and the segments that stand for names."""
-        return _find(self._root, segments, 0)
+        """The routes of a path by method, and the segments that names matched."""
+        return _find_below(self._root, segments, 0)
 
 
 class _Node:
@@ -229,13 +229,13 @@ class _Node:
         self.routes: dict[str, Route] = {}
 
 
-def _find(node: _Node, segments: list[str], at: int) -> tuple[dict[str, Route], list[str]] | None:
+def _find_below(node: _Node, segments: list[str], at: int) -> tuple[dict[str, Route], list[str]] | None:
     if at == len(segments):
         return (node.routes, []) if node.routes else None
     known = node.below.get(segments[at]) if segments[at] != "{}" else None
-    if known is not None and (found := _find(known, segments, at + 1)) is not None:
+    if known is not None and (found := _find_below(known, segments, at + 1)) is not None:
         return found
     named = node.below.get("{}")
-    if named is not None and segments[at] and (found := _find(named, segments, at + 1)) is not None:
+    if named is not None and segments[at] and (found := _find_below(named, segments, at + 1)) is not None:
         return found[0], [segments[at], *found[1]]
     return None

@@ -25,11 +25,11 @@ PORT = 8425
 GRACE_S = 30
 IDLE_S = 75
 _log = logging.getLogger("wakelog.http")
-_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn, with a word to those who wait before it waits for them."""
+    """uvicorn, which ends tails and waits before it waits for running requests."""
 
     def __init__(self, config: uvicorn.Config, server: Server) -> None:
         super().__init__(config)
@@ -38,11 +38,11 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._server.stop()
         await super().shutdown(sockets)
-        _log.info("stopped")  # here, because uvicorn then raises the signal again that it was stopped by
+        _log.info("stopped")  # logged here, because uvicorn next re-raises the signal that stopped it
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 is any that is free."""
+    """A listening socket. Port 0 means any free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -58,7 +58,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def listen_near(host: str, port: int) -> socket.socket:
-    """The same, at any free port when this one is taken."""
+    """Like `listen`, but at any free port if this one is taken."""
     try:
         return listen(host, port)
     except UnavailableError:
@@ -66,7 +66,7 @@ def listen_near(host: str, port: int) -> socket.socket:
 
 
 def run(server: Server, sock: socket.socket, *, tls: tuple[str, str] | None = None) -> None:
-    """Serves until it is told to stop by SIGTERM or SIGINT. `tls` are the files of a certificate and its key."""
+    """Serves until SIGTERM or SIGINT. `tls` are the files of a certificate and its key."""
     _log.info("started", extra={"port": sock.getsockname()[1]})
     _uvicorn(server, tls).run([sock])
 
@@ -83,7 +83,7 @@ def _uvicorn(server: Server, tls: tuple[str, str] | None = None) -> _Uvicorn:
 
 
 def uvicorn_config(app: Any, **own: Any) -> uvicorn.Config:
-    """What our servers have in common: log lines of our own, and no header that tells about this machine."""
+    """The settings that our servers share: our own log lines, and no headers that reveal the machine."""
     return uvicorn.Config(
         app,
         log_config=None,
@@ -98,8 +98,8 @@ def uvicorn_config(app: Any, **own: Any) -> uvicorn.Config:
 
 
 @contextlib.contextmanager
-def in_a_thread(server: uvicorn.Server, sock: socket.socket, name: str) -> Iterator[None]:
-    """Serves from a thread of this process until the end of the block, and closes the socket then."""
+def run_in_thread(server: uvicorn.Server, sock: socket.socket, name: str) -> Iterator[None]:
+    """Serves from a thread until the block ends, then closes the socket."""
     thread = threading.Thread(target=server.run, args=([sock],), name=name, daemon=True)
     thread.start()
     try:
@@ -119,12 +119,12 @@ def serving(settings: Settings, *, host: str = "127.0.0.1", port: int = 0, **opt
     """A server in a thread of this process, for notebooks and tests."""
     server = Server(settings, **options)
     sock = listen(host, port)
-    with in_a_thread(_uvicorn(server), sock, "wakelog serve"):
+    with run_in_thread(_uvicorn(server), sock, "wakelog serve"):
         yield RunningServer(server, f"http://{host}:{sock.getsockname()[1]}")
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A server that answers at `url`; `key` may do everything."""
+    """A server at `url`; `key` has every right."""
 
     server: Server
     url: str
@@ -135,7 +135,7 @@ class RunningServer(msgspec.Struct, frozen=True):
 
 
 class JsonLines(logging.Formatter):
-    """A log record as one line of JSON; what was passed as `extra` are fields of it."""
+    """A log record as one line of JSON, with `extra` as further fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {
@@ -143,17 +143,17 @@ class JsonLines(logging.Formatter):
             "level": record.levelname.lower(),
             "event": record.getMessage(),
         }
-        fields |= {name: value for name, value in vars(record).items() if name not in _RECORD}
+        fields |= {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         if record.exc_info:
             fields["trace"] = self.formatException(record.exc_info)
         return msgspec.json.encode(fields, enc_hook=str).decode()
 
 
 class PlainLines(logging.Formatter):
-    """The same for people."""
+    """A log record as one line of text."""
 
     def format(self, record: logging.LogRecord) -> str:
-        extra = {name: value for name, value in vars(record).items() if name not in _RECORD}
+        extra = {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS}
         line = f"{self.formatTime(record, '%H:%M:%S')} {record.getMessage()}"
         if record.levelno > logging.INFO:
             line = f"{line} [{record.levelname.lower()}]"
@@ -162,7 +162,7 @@ class PlainLines(logging.Formatter):
 
 
 def log_to_stderr(*, as_json: bool, verbose: bool = True) -> None:
-    """Sends what the server has to say to stderr, a line each."""
+    """Sends the server's log to stderr, one line per record."""
     handler = logging.StreamHandler()
     handler.setFormatter(JsonLines() if as_json else PlainLines())
     for name, level in (("wakelog.http", logging.INFO if verbose else logging.WARNING), ("uvicorn", logging.WARNING)):

@@ -31,15 +31,16 @@ NotEmpty = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Query(Question, frozen=True):
-    """What stands after the question mark."""
+    """The query string of a request."""
 
-    def fixed(self) -> bool:
-        """Whether the answer is fixed by this and the session's head: not when it asks for a time ago, or elsewhere."""
+    def is_fixed_by_head(self) -> bool:
+        """Whether the answer depends only on this query and the session's head. False if it also depends on the current
+        time or on another session."""
         return True
 
 
 class ChosenSessions(Query, frozen=True):
-    """Which sessions a question is about; everything given must hold."""
+    """Which sessions to select; all given filters must match."""
 
     status: str | None = None
     label: str | None = None
@@ -58,17 +59,17 @@ class ChosenSessions(Query, frozen=True):
 
 
 class At(Query, frozen=True):
-    """A point of the session: a selector, or nothing for now."""
+    """A point of the session: a selector; empty means now."""
 
     at: str = ""
 
-    def fixed(self) -> bool:
-        return is_fixed(self.at)
+    def is_fixed_by_head(self) -> bool:
+        return are_absolute(self.at)
 
 
-def is_fixed(*selectors: str) -> bool:
-    """Whether selectors mean the same tomorrow, as long as the session stays as it is."""
-    return not any("t:" in each for each in selectors)
+def are_absolute(*selectors: str) -> bool:
+    """Whether no selector is a time relative to now (`t:2h`), which means another event later."""
+    return not any("t:" in selector for selector in selectors)
 
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
@@ -82,7 +83,7 @@ class Limits(Question, frozen=True, omit_defaults=True):
     tokens: Number | msgspec.UnsetType | None = msgspec.UNSET
     seconds: Number | msgspec.UnsetType | None = msgspec.UNSET
 
-    def given(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         names = ("usd", "tokens", "seconds")
         return {n: getattr(self, n) for n in names if getattr(self, n) is not msgspec.UNSET}
 
@@ -116,7 +117,7 @@ class HeadAnswer(msgspec.Struct, frozen=True):
 
 
 class EventRecord(msgspec.Struct, frozen=True):
-    """One event: header, chain, body and what it did to the state."""
+    """One event: header, chain, body and what it changed in the state."""
 
     session: str
     seq: int
@@ -137,16 +138,17 @@ class EventRecord(msgspec.Struct, frozen=True):
     intact: bool
     """False: the content was erased or pruned."""
     body: dict[str, Value]
-    """What the writer sent. A payload is given as a reference, `{"$payload": sha256, "size", "media"}`, or in full
-    where asked for."""
+    """What the writer sent. A payload is a reference, `{"$payload": sha256, "size", "media"}`, or its content if the
+    request asked for it."""
     delta: list[dict[str, Value]]
-    """What it did to the state: RFC 6902."""
+    """What it changed in the state: RFC 6902."""
 
 
 def record_of(log: Log, entry: Entry, tools: dict[str, str], payload_max: int = 0) -> EventRecord:
-    """An event as it is told; payloads of at most `payload_max` bytes in place of their mentions."""
+    """The event as the API shows it. References to payloads of at most `payload_max` bytes are replaced by the
+    content."""
     header = entry.header
-    body = {name: _fetched(log, entry, value, payload_max) for name, value in entry.body.items() if name != "delta"}
+    body = {name: _resolve(log, entry, value, payload_max) for name, value in entry.body.items() if name != "delta"}
     return EventRecord(
         session=log.id,
         seq=entry.seq,
@@ -168,7 +170,7 @@ def record_of(log: Log, entry: Entry, tools: dict[str, str], payload_max: int = 
     )
 
 
-def _fetched(log: Log, entry: Entry, value: Value, payload_max: int) -> Value:
+def _resolve(log: Log, entry: Entry, value: Value, payload_max: int) -> Value:
     ref = as_ref(value)
     if ref is None or ref.size > payload_max:
         return value
@@ -179,7 +181,7 @@ def _fetched(log: Log, entry: Entry, value: Value, payload_max: int) -> Value:
 
 
 class EventIn(Question, frozen=True):
-    """An event to append: its kind, what is authored, and what its header should say."""
+    """An event to append: its kind, its body, and the writer's fields of its header."""
 
     kind: str
     body: dict[str, Any] = msgspec.field(default_factory=dict)

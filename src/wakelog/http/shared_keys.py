@@ -1,8 +1,9 @@
 """What all servers on one database or cluster share: API keys, and the names of namespaces.
 
-They are kept where the sessions are, so a key made through one server, or by `wakelog key new`, is valid on all. A
-server reads the keys again when it meets an unknown one, and otherwise every `FRESH_S`. So a new key works at once,
-and a revoked one is refused everywhere within that time."""
+They are stored with the sessions, so a key made through one server, or by `wakelog key new`, is valid on all. A server
+reads the keys again when it meets an unknown one, and otherwise every `FRESH_S`. So a new key works at once, and a
+revoked one is refused everywhere within that time.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ _KEY, _SPACE = "key", "namespace"
 
 
 class SharedNotes:
-    """The notes of one database. Connected when they are first asked for."""
+    """The keys and namespaces in one database. Connects on first use."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -41,7 +42,7 @@ class SharedNotes:
             return self._found
 
     def keys(self) -> dict[bytes, Key]:
-        """The keys, by what is noted of each."""
+        """The keys by their stored bytes, which a change or removal must name."""
         found = self._notes.of(_KEY).values()
         try:
             return {content: msgspec.json.decode(content, type=described(Key)) for content in found}
@@ -52,7 +53,7 @@ class SharedNotes:
         self._notes.add(_SPACE, name, b"")
 
     def spaces(self) -> set[str]:
-        """Those that were made, and those that something was written to without a server."""
+        """The namespaces made through a server, and those that were written to without one."""
         return {*self._notes.of(_SPACE), *self._notes.namespaces()}
 
     def add_key(self, key: Key) -> bool:
@@ -93,38 +94,38 @@ class SharedKeys(Keys):
     def __init__(self, shared: SharedNotes, launch: tuple[Key, str] | None = None) -> None:
         super().__init__(None, launch)
         self._shared = shared
-        self._looked = float("-inf")
+        self._refreshed_at = float("-inf")
 
-    def is_old(self, token: str, came: float) -> bool:
+    def needs_refresh(self, token: str, arrived: float) -> bool:
         parts = token.split("_", 2)
         if len(parts) != 3 or parts[0] != PREFIX or parts[1] in self._launch:
             return False
-        return self._looked < (came - FRESH_S if parts[1] in self._keys else came)
+        return self._refreshed_at < (arrived - FRESH_S if parts[1] in self._keys else arrived)
 
-    def look(self) -> None:
-        asked = time.monotonic()
+    def refresh(self) -> None:
+        now = time.monotonic()
         self._keys = {key.id: key for key in self._shared.keys().values()}
-        self._looked = asked
+        self._refreshed_at = now
 
     def _current(self) -> dict[str, Key]:
         return self._keys
 
     def all(self) -> list[Key]:
-        self.look()
+        self.refresh()
         return list(self._keys.values())
 
     def add(self, key: Key) -> None:
         if not self._shared.add_key(key):
             raise name_taken(key)
-        self.look()
+        self.refresh()
 
     def revoke(self, name_or_id: str) -> Key:
         while True:
             found = [(was, key) for was, key in self._shared.keys().items() if name_or_id in (key.name, key.id)]
             if not found:
                 raise no_such_key(name_or_id)
-            if self._shared.drop_key(found[0][1], found[0][0]):  # else its use was noted meanwhile
-                self.look()
+            if self._shared.drop_key(found[0][1], found[0][0]):  # fails if its use was noted meanwhile
+                self.refresh()
                 return found[0][1]
 
     def note_use(self) -> None:

@@ -15,38 +15,38 @@ from wakelog.http.problems import busy, share_used
 
 
 class Requester(NamedTuple):
-    """In whose name something is taken. Without a key, in nobody's, who is somebody too."""
+    """Whose share is used. All requests without a key count as one requester."""
 
     key: str
     space: str
 
 
 class Share:
-    """How much of one thing is in use."""
+    """How much of one resource is in use."""
 
     def __init__(self, most: int, what: str) -> None:
         self.most = most
-        self.of_key = max(1, -(-most // 2))
-        self.of_space = max(1, -(-most * 3 // 4))
+        self.key_max = max(1, -(-most // 2))
+        self.space_max = max(1, -(-most * 3 // 4))
         self._what = what
         self.used = 0
         self._keys: Counter[str] = Counter()
         self._spaces: Counter[str] = Counter()
 
     def check(self, who: Requester, amount: int = 1) -> None:
-        """UnavailableError when there is not so much left for them."""
-        if self._keys[who.key] + amount > self.of_key:
-            raise share_used(self._what, "this key", self.of_key)
-        if who.space and self._spaces[who.space] + amount > self.of_space:
-            raise share_used(self._what, "this namespace", self.of_space)
+        """UnavailableError if that much is not left for the requester."""
+        if self._keys[who.key] + amount > self.key_max:
+            raise share_used(self._what, "this key", self.key_max)
+        if who.space and self._spaces[who.space] + amount > self.space_max:
+            raise share_used(self._what, "this namespace", self.space_max)
         if self.used + amount > self.most:
             raise busy()
 
     def fits(self, who: Requester) -> bool:
         return (
             self.used < self.most
-            and self._keys[who.key] < self.of_key
-            and (not who.space or self._spaces[who.space] < self.of_space)
+            and self._keys[who.key] < self.key_max
+            and (not who.space or self._spaces[who.space] < self.space_max)
         )
 
     def add(self, who: Requester, amount: int) -> None:
@@ -61,7 +61,7 @@ class Share:
 
 
 class ShareGrant:
-    """What one request has of a share; given back in the end."""
+    """The part of a share that one request uses. Released at its end."""
 
     __slots__ = ("_amount", "_share", "_who")
 
@@ -69,7 +69,7 @@ class ShareGrant:
         self._share, self._who, self._amount = share, who, 0
 
     def add(self, amount: int) -> None:
-        """Takes more, if there is as much left."""
+        """Takes more; UnavailableError if that much is not left."""
         self._share.check(self._who, amount)
         self._share.add(self._who, amount)
         self._amount += amount
@@ -87,33 +87,34 @@ class ShareGrant:
 
 
 class ThreadQueue:
-    """A share that is waited for: first come first served, but those whose share is used are passed over."""
+    """A share of threads that requesters wait for: first come, first served, except that a requester whose share is
+    used up is passed over."""
 
     def __init__(self, most: int) -> None:
         self._share = Share(most, "threads")
-        self._line: deque[tuple[Requester, asyncio.Future[None]]] = deque()
+        self._waiting: deque[tuple[Requester, asyncio.Future[None]]] = deque()
 
     async def enter(self, who: Requester) -> None:
         if self._share.fits(who):
             self._share.add(who, 1)
             return
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append((who, future))
+        self._waiting.append((who, future))
         try:
             await future
         except asyncio.CancelledError:
             if future.cancelled():
-                self._line.remove((who, future))
+                self._waiting.remove((who, future))
             else:
-                self.leave(who)  # it was just let in
+                self.leave(who)  # it was admitted just before
             raise
 
     def leave(self, who: Requester) -> None:
         self._share.add(who, -1)
         # One left, so one at most fits now.
-        for place, (waiting, future) in enumerate(self._line):
-            if self._share.fits(waiting) and not future.done():
-                del self._line[place]
-                self._share.add(waiting, 1)
+        for place, (next_up, future) in enumerate(self._waiting):
+            if self._share.fits(next_up) and not future.done():
+                del self._waiting[place]
+                self._share.add(next_up, 1)
                 future.set_result(None)
                 return

@@ -1,8 +1,8 @@
 """The receiver of spans: OTLP over HTTP, in JSON and protobuf, at /v1/traces.
 
-A request is answered as OTLP asks: 200 when its spans are on disk, with a count of those that never can be taken; 400
-for what is no export, which the sender drops; 503 with a time to wait when there is no room, and the sender tries
-again. Bodies are bounded before and after they are unpacked. A thread brings traces into the store when they are ready.
+The answers follow OTLP: 200 when the spans are on disk, with a count of those that were rejected for good; 400 when the
+body is not an export, and the sender drops it; 503 with `retry-after` when there is no room, and the sender retries.
+Bodies are limited before and after unpacking. A thread imports traces into the store when they are complete.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import uvicorn
 from wakelog import otlp
 from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError, WakelogError
 from wakelog.http.guards import LOOPBACK, HostGuard
-from wakelog.http.server import GRACE_S, in_a_thread, listen, uvicorn_config
+from wakelog.http.server import GRACE_S, listen, run_in_thread, uvicorn_config
 from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 from wakelog.importers.transcript_import import ImportReport
 from wakelog.store import Store
@@ -32,7 +32,7 @@ PORT = 4318
 BODY_MAX = 16 << 20
 """Bytes of a body, and of what it unpacks to."""
 REQUESTS_MAX = 64
-EVERY_S = 0.25
+POLL_S = 0.25
 RETRY_S = 5.0
 _log = logging.getLogger("wakelog.http")
 _INVALID, _UNAUTHENTICATED, _UNAVAILABLE = 3, 16, 14
@@ -48,11 +48,11 @@ class _RefusedError(Exception):
 
 
 class TraceIntake:
-    """The application. `token`, when there is one, must come as `Authorization: Bearer`."""
+    """The ASGI application. If `token` is set, requests must send it as `Authorization: Bearer`."""
 
     def __init__(self, spool: SpanSpool, *, token: str = "", host_names: tuple[str, ...] = ()) -> None:
         self._spool, self._token = spool, token
-        self._doors = HostGuard((*LOOPBACK, *host_names))
+        self._host_guard = HostGuard((*LOOPBACK, *host_names))
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,7 +63,7 @@ class TraceIntake:
         extra: dict[str, str] = {}
         try:
             self._check(scope, headers, media)
-            document = _document(await _body(headers, receive), headers, media)
+            document = _decode(await _receive(headers, receive), headers, media)
             taken = await asyncio.to_thread(self._spool.take, document)
             status, answer = 200, otlp.accepted_body(form, taken.rejected, taken.why)
         except _RefusedError as exc:
@@ -86,7 +86,7 @@ class TraceIntake:
         await send({"type": "http.response.body", "body": answer})
 
     def _check(self, scope: MutableMapping[str, Any], headers: dict[str, str], media: str) -> None:
-        self._doors.check(headers.get("host", ""), headers.get("origin", ""))
+        self._host_guard.check(headers.get("host", ""), headers.get("origin", ""))
         if scope["path"] != PATH:
             raise _RefusedError(404, _INVALID, f"there is nothing at this path: spans go to {PATH}")
         if scope["method"] != "POST":
@@ -98,11 +98,11 @@ class TraceIntake:
             raise _RefusedError(415, _INVALID, f"send {otlp.JSON} or {otlp.PROTOBUF}, not {media or 'nothing'}")
 
 
-async def _body(headers: dict[str, str], receive: Receive) -> bytes:
-    told = headers.get("content-length", "")
+async def _receive(headers: dict[str, str], receive: Receive) -> bytes:
+    length = headers.get("content-length", "")
     body = bytearray()
     while True:
-        if len(body) > BODY_MAX or (told.isdigit() and int(told) > BODY_MAX):
+        if len(body) > BODY_MAX or (length.isdigit() and int(length) > BODY_MAX):
             raise _too_large()
         message = await receive()
         if message["type"] == "http.disconnect":
@@ -112,19 +112,19 @@ async def _body(headers: dict[str, str], receive: Receive) -> bytes:
             return bytes(body)
 
 
-def _document(body: bytes, headers: dict[str, str], media: str) -> dict[str, Any]:
+def _decode(body: bytes, headers: dict[str, str], media: str) -> dict[str, Any]:
     packed = headers.get("content-encoding", "identity").strip().lower()
     if packed not in ("identity", "gzip", ""):
         raise _RefusedError(415, _INVALID, f"bodies may be packed with gzip, not {packed}")
     if packed == "gzip":
-        body = _unpacked(body)
+        body = _unpack(body)
     if len(body) > BODY_MAX:
         raise _too_large()
     return otlp.read_json(body) if media == otlp.JSON else otlp.read_protobuf(body)
 
 
-def _unpacked(body: bytes) -> bytes:
-    """Never more than a body may have: a small one can unpack to anything."""
+def _unpack(body: bytes) -> bytes:
+    """Unpacks at most BODY_MAX bytes, because a small body can unpack to any size."""
     unpacker = zlib.decompressobj(wbits=31)
     try:
         out = unpacker.decompress(body, BODY_MAX + 1)
@@ -140,10 +140,12 @@ def _too_large() -> _RefusedError:
 
 
 class TraceImports:
-    """Brings traces into the store as they become ready, in a thread of its own."""
+    """Imports traces into the store when they are ready, in its own thread."""
 
-    def __init__(self, spool: SpanSpool, store: Store, told: Callable[[ImportReport], None] = lambda _: None) -> None:
-        self._spool, self._store, self._told = spool, store, told
+    def __init__(
+        self, spool: SpanSpool, store: Store, on_import: Callable[[ImportReport], None] = lambda _: None
+    ) -> None:
+        self._spool, self._store, self._on_import = spool, store, on_import
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="wakelog otel", daemon=True)
 
@@ -155,11 +157,11 @@ class TraceImports:
         self._thread.join(GRACE_S)
 
     def step(self, *, everything: bool = False) -> int:
-        """Imports what is ready; how many traces that were. One that fails is tried again later: nothing is lost."""
+        """Imports the traces that are ready and returns their number. A trace that fails is retried later."""
         count = 0
         for trace in self._spool.ready(everything=everything):
             try:
-                self._told(self._spool.bring_in(self._store, trace))
+                self._on_import(self._spool.bring_in(self._store, trace))
                 count += 1
             except (WakelogError, OSError) as exc:
                 _log.warning("trace not imported", extra={"trace": trace, "why": str(exc)})
@@ -168,7 +170,7 @@ class TraceImports:
         return count
 
     def _run(self) -> None:
-        while not self._stop.wait(EVERY_S):
+        while not self._stop.wait(POLL_S):
             try:
                 self.step()
             except Exception:
@@ -176,7 +178,7 @@ class TraceImports:
 
 
 def run_intake(app: TraceIntake, sock: socket.socket) -> None:
-    """Serves until it is told to stop by SIGTERM or SIGINT."""
+    """Serves until SIGTERM or SIGINT."""
     _server(app).run([sock])
 
 
@@ -186,10 +188,7 @@ def _server(app: TraceIntake) -> uvicorn.Server:
 
 @contextlib.contextmanager
 def intake_running(app: TraceIntake, *, port: int = 0) -> Iterator[str]:
-    """A receiver in a thread of this process, for notebooks and tests; its address."""
+    """Runs a receiver in a thread and yields its address. For notebooks and tests."""
     sock = listen("127.0.0.1", port)
-    with in_a_thread(_server(app), sock, "wakelog otel serve"):
+    with run_in_thread(_server(app), sock, "wakelog otel serve"):
         yield f"http://127.0.0.1:{sock.getsockname()[1]}"
-
-
-__all__ = ["BODY_MAX", "PATH", "PORT", "TraceImports", "TraceIntake", "intake_running", "run_intake"]

@@ -187,7 +187,7 @@ def serve(
     with closing(kept):
         sock = serving.listen(host, port)
         serving.log_to_stderr(as_json=not sys.stderr.isatty())
-        imports = TraceImports(kept, store, told=lambda report: _tell(ctx, report))
+        imports = TraceImports(kept, store, on_import=lambda report: _tell(ctx, report))
         url = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
         data = {"url": url, "store": hide_password(ctx.url), "spool": str(kept.folder), "token": bool(token)}
         ctx.answer("otel-serve", data, f"Receiving spans at {url}/v1/traces; stop with Ctrl-C")

@@ -12,7 +12,7 @@ from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError
 from wakelog.files.file_diff import FileDiff
 from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import HeadAnswer, NotEmpty, Position, Query, is_fixed
+from wakelog.http.shapes import HeadAnswer, NotEmpty, Position, Query, are_absolute
 from wakelog.timeline.selectors import parse_selector
 
 
@@ -20,9 +20,9 @@ class AttemptsQuery(Query, frozen=True):
     turn: Position | None = None
     """By default the newest turn that was tried more than once."""
     forks: bool = False
-    """Also what forks did in its place."""
+    """Include what forks did instead."""
 
-    def fixed(self) -> bool:
+    def is_fixed_by_head(self) -> bool:
         return not self.forks
 
 
@@ -32,18 +32,19 @@ class AttemptsAnswer(msgspec.Struct, frozen=True):
 
 class CompareQuery(Query, frozen=True):
     side: tuple[str, ...] = ()
-    """A place (`@5.1`, `@3..@7`); repeated, one for each side. By default the attempts of a turn tried again."""
+    """A place (`@5.1`, `@3..@7`); repeat it, one for each side. By default, the attempts of a turn that was tried
+    again."""
     other: str = ""
-    """Another session, in which all places but the first are meant."""
+    """Another session that all places but the first are in."""
 
-    def fixed(self) -> bool:
-        return bool(self.side) and not self.other and is_fixed(*self.side)
+    def is_fixed_by_head(self) -> bool:
+        return bool(self.side) and not self.other and are_absolute(*self.side)
 
 
 class PlacesQuery(Query, frozen=True):
     side: Annotated[tuple[str, ...], msgspec.Meta(max_length=8)] = ()
-    """A session, or a place in one (`fix-bug`, `fix-bug@6.1`, `try-it@3..@7`); repeated, one for each side. A place
-    without a session is in that of the first side. One session alone, if it is a fork, is compared with its parent."""
+    """A session, or a place in one (`fix-bug`, `fix-bug@6.1`, `try-it@3..@7`); repeat it, one for each side. A place
+    without a session is in the session of the first side. A single fork is compared with its parent."""
 
 
 class FileDiffQuery(Query, frozen=True):
@@ -52,10 +53,10 @@ class FileDiffQuery(Query, frozen=True):
     path: tuple[str, ...] = ()
     """Only these files; may be repeated."""
     other: str = ""
-    """Another session that `b` is a point of."""
+    """Another session that `b` is in."""
 
-    def fixed(self) -> bool:
-        return not self.other and is_fixed(self.a, self.b)
+    def is_fixed_by_head(self) -> bool:
+        return not self.other and are_absolute(self.a, self.b)
 
 
 class FilesAnswer(msgspec.Struct, frozen=True):
@@ -63,7 +64,7 @@ class FilesAnswer(msgspec.Struct, frozen=True):
 
 
 class Adopt(Question, frozen=True):
-    """The fork to take back, as it is or was `at` a point of it; with `force` although this session has gone on."""
+    """The fork to adopt, as it is now or was `at` a point. With `force`, also if this session has moved on."""
 
     fork: NotEmpty
     at: str = ""
@@ -86,8 +87,7 @@ def compare(call: VerbRequest, query: CompareQuery) -> Comparison:
 
 @route("GET", "/compare")
 def compare_places(call: VerbRequest, query: PlacesQuery) -> Comparison:
-    """Compares attempts, turns or sessions of the namespace, wherever each is: the first side is what the others are
-    compared with."""
+    """Compares attempts, turns or sessions of the namespace. The others are compared with the first side."""
     if not query.side:
         raise InvalidInputError("name two or more sides", kind="nothing-to-compare", hint="?side=A&side=B")
     named = [parse_selector(side).session for side in query.side]
@@ -101,7 +101,7 @@ def compare_places(call: VerbRequest, query: PlacesQuery) -> Comparison:
         return sessions[0].history.compare(*zip(sessions, places, strict=True))
     fork = sessions[0].head.fork
     if places[0] or fork is None:
-        return sessions[0].history.compare(places[0]) if places[0] else sessions[0].history.compare()
+        return sessions[0].history.compare(*filter(None, places))
     return call.space.session(fork.parent).history.compare(sessions[0])
 
 
@@ -120,6 +120,6 @@ def file_diff(call: VerbRequest, query: FileDiffQuery) -> FilesAnswer:
 
 @route("POST", "/sessions/{session}/adopt", scope="write")
 def adopt(call: VerbRequest, body: Adopt) -> HeadAnswer:
-    """Takes a fork's result into this session, in one commit; undo reverts it."""
+    """Adopts a fork's result into this session, in one commit. Undo reverts it."""
     fork = call.space.session(body.fork)
     return HeadAnswer.of(call.session().adopt(fork, body.at or None, why=body.why, force=body.force))

@@ -35,7 +35,7 @@ class ContextQuery(At, frozen=True, kw_only=True):
 
 
 class MakeContext(Question, frozen=True):
-    """The window to be made: what must leave to fit `budget` is recorded as evicted."""
+    """The window to build. What is evicted to fit `budget` is recorded."""
 
     budget: Tokens | None = None
     shape: Shape = "openai"
@@ -57,7 +57,7 @@ class ContextAnswer(msgspec.Struct, frozen=True):
     """The events whose content is in it."""
     evicted: tuple[Evicted, ...]
     exposure: str
-    """The least trust of anything in it, and `source` where that is from."""
+    """The lowest trust of anything in it; `source` is where that comes from."""
     source: str
     hash: str
 
@@ -73,7 +73,7 @@ class WindowKey(Question, frozen=True):
 
 
 class Compact(Question, frozen=True):
-    """A summary to stand for what was said and done from `first` to `last`, in view only."""
+    """A summary that replaces the events from `first` to `last` in the view."""
 
     first: NotEmpty
     last: NotEmpty
@@ -93,19 +93,19 @@ class Compactions(msgspec.Struct, frozen=True):
 @route("GET", "/sessions/{session}/brief", by_head=True)
 def brief(call: VerbRequest, query: BriefQuery) -> Brief:
     """Writes the handoff for the next run: goal, facts, decisions, dead ends, pending calls, files."""
-    return call.session().brief(**call.given(query))
+    return call.session().brief(**call.kwargs(query))
 
 
 @route("GET", "/sessions/{session}/context", by_head=True)
 def context(call: VerbRequest, query: ContextQuery) -> ContextAnswer:
     """Shows what a model would see now, or at a point. Nothing is recorded."""
-    return ContextAnswer.of(call.session().context.window(record=False, **call.given(query)))
+    return ContextAnswer.of(call.session().context.window(record=False, **call.kwargs(query)))
 
 
 @route("POST", "/sessions/{session}/context", scope="write")
 def make_context(call: VerbRequest, body: MakeContext) -> ContextAnswer:
     """Builds the messages to send to a model. What is evicted is recorded, and stays out until it is restored."""
-    return ContextAnswer.of(call.session().context.window(**call.given(body)))
+    return ContextAnswer.of(call.session().context.window(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/evict", scope="write")
@@ -135,10 +135,10 @@ def compactions(call: VerbRequest, query: At) -> Compactions:
 @route("POST", "/sessions/{session}/compact", scope="write")
 def compact(call: VerbRequest, body: Compact) -> Recorded:
     """Replaces a part of the conversation by a summary, in the view only; the log keeps everything."""
-    return Recorded(call.session().context.compact(**call.given(body)))
+    return Recorded(call.session().context.compact(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/expand", scope="write")
 def expand(call: VerbRequest, body: Expand) -> Recorded:
     """Undoes a compaction."""
-    return Recorded(call.session().context.expand(**call.given(body)))
+    return Recorded(call.session().context.expand(**call.kwargs(body)))

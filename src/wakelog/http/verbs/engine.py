@@ -33,7 +33,7 @@ async def submit(call: VerbRequest, body: wire.Submit) -> wire.Answers:
     repeat."""
     try:
         async with asyncio.timeout(call.server.settings.answer_s):
-            found = await call.server.lane(call.space).submit(body.groups)
+            found = await call.server.commit_queue(call.space).submit(body.groups)
     except TimeoutError:
         raise too_slow(call.server.settings.answer_s) from None
     call.server.metrics.commits.inc(sum(answer.head is not None for answer in found.answers))
@@ -115,13 +115,13 @@ def claim(call: VerbRequest, body: wire.Claim) -> wire.Named:
 
 @route("POST", "/engine/find")
 def find(call: VerbRequest, body: wire.FindName) -> wire.Named:
-    """The id bound to a name."""
+    """Returns the id bound to a name."""
     return wire.Named(call.space.engine.find(body.name))
 
 
 @route("POST", "/engine/beat", scope="write")
 def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
-    """Stores a lease holder's sign of life. Another epoch or another holder is a conflict."""
+    """Stores a lease holder's heartbeat. Another epoch or another holder is a conflict."""
     if not all(0 <= number <= 1 << 62 for number in (body.beat.epoch, body.beat.until)):
         raise InvalidInputError("an epoch or a time is out of range", kind="bad-request")
     call.space.log(body.session).keep_beat(body.beat)
@@ -130,7 +130,7 @@ def beat(call: VerbRequest, body: wire.Beat) -> wire.Acknowledged:
 
 @route("POST", "/engine/last-beat")
 def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
-    """Returns the last sign of life of a session's lease holder."""
+    """Returns the last heartbeat of a session's lease holder."""
     return wire.LastBeat(call.space.engine.last_beat(body.session))
 
 
@@ -138,7 +138,7 @@ def last_beat(call: VerbRequest, body: wire.OfSession) -> wire.LastBeat:
 def operate(call: VerbRequest, body: wire.Operate) -> Head:
     """Erases or prunes, as planned by the client. Headers stay, new content is refused, and a hold forbids it."""
     head = take_surgery(call.space.admission, body.surgery)
-    if body.surgery.stale_from:  # an erasure: it must be out of the files too
+    if body.surgery.stale_from:  # an erasure: the content must leave the files too
         scrub_removed(call.space.store)
     else:
         scrub_index(call.space.store)
@@ -158,18 +158,18 @@ def engine_delete(call: VerbRequest, body: wire.Delete) -> Head:
 def mark(call: VerbRequest, body: wire.FindMark) -> wire.MarkValue:
     """Returns the progress of a scrub (`scrub`), what the last complete one found (`scrubbed`), or whether the session
     of a transcript was deleted (`deleted-…`)."""
-    return wire.MarkValue(_keeper(call, body.name).mark(body.name))
+    return wire.MarkValue(_marks_for(call, body.name).mark(body.name))
 
 
 @route("POST", "/engine/set-mark", scope="admin")
 def set_mark(call: VerbRequest, body: wire.SetMark) -> wire.Acknowledged:
     """Stores the progress of a scrub, which the next one continues on any machine, or that a transcript's session was
     deleted."""
-    _keeper(call, body.name).set_mark(body.name, body.value)
+    _marks_for(call, body.name).set_mark(body.name, body.value)
     return wire.Acknowledged()
 
 
-def _keeper(call: VerbRequest, name: str) -> Marks:
+def _marks_for(call: VerbRequest, name: str) -> Marks:
     if name not in (POSITION, LAST) and not MARK.fullmatch(name):
         raise InvalidInputError(f"{name!r} is not a mark that can be read", kind="bad-request")
     return require(call.space.engine.abilities.marks, UnsupportedError("this store keeps no marks", kind="no-marks"))
@@ -184,7 +184,7 @@ def rewrite(call: VerbRequest, body: wire.Rewrite) -> wire.Rewritten:
 
 @route("POST", "/engine/wait", waits=True)
 async def wait(call: VerbRequest, body: wire.WaitRequest) -> wire.NewsAnswer:
-    """Waits until something new was stored, for half a minute at most."""
+    """Waits until something new is stored, for half a minute at most."""
     deadline = time.monotonic() + min(max(body.timeout_s, 0.0), WAIT_MAX_S)
     if body.session is None:
         return await _wait_for_any(call, body.cursor, deadline)
@@ -199,14 +199,14 @@ async def _wait_for_session(call: VerbRequest, session: SessionId, after: int, d
         return wire.NewsAnswer(False)
     channel = await call.hub.join(session)
     try:
-        came = (await call.run(engine.head, session)).seq > after
-        while not came and not server.is_stopping:
-            bell = channel.event
+        has_news = (await call.run(engine.head, session)).seq > after
+        while not has_news and not server.is_stopping:
+            event = channel.event
             if channel.seen > after:
-                came = True
-            elif not await _heard(bell, deadline):
+                has_news = True
+            elif not await _wait_until(event, deadline):
                 break
-        return wire.NewsAnswer(came)
+        return wire.NewsAnswer(has_news)
     finally:
         call.hub.leave(channel)
 
@@ -217,18 +217,18 @@ async def _wait_for_any(call: VerbRequest, cursor: str, deadline: float) -> wire
     try:
         since = cursor or hub.cursor
         while hub.cursor == since and not call.server.is_stopping:
-            bell = channel.event
-            if hub.cursor == since and not await _heard(bell, deadline):
+            event = channel.event
+            if hub.cursor == since and not await _wait_until(event, deadline):
                 break
         return wire.NewsAnswer(hub.cursor != since, hub.cursor)
     finally:
         hub.leave(channel)
 
 
-async def _heard(bell: asyncio.Event, deadline: float) -> bool:
+async def _wait_until(event: asyncio.Event, deadline: float) -> bool:
     try:
         async with asyncio.timeout(deadline - time.monotonic()):
-            await bell.wait()
+            await event.wait()
         return True
     except TimeoutError:
         return False

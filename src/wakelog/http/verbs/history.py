@@ -12,14 +12,7 @@ from wakelog.diff.writers import Blame
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import CorruptLogError, InvalidInputError
 from wakelog.http.routes import Raw, VerbRequest, route, time_of
-from wakelog.http.shapes import (
-    At,
-    EventRecord,
-    Position,
-    Query,
-    is_fixed,
-    record_of,
-)
+from wakelog.http.shapes import At, EventRecord, Limit, Position, Query, are_absolute, record_of
 from wakelog.insight.items import Insight
 from wakelog.log.damage import Hole
 from wakelog.log.reader import fetch
@@ -67,14 +60,14 @@ class EventsQuery(Query, frozen=True):
     """A kind, or its first word; may be repeated."""
     tool: str | None = None
     payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = 0
-    """Payloads up to this many bytes are given in full; larger ones as references."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    """Payloads up to this many bytes are included; larger ones are references."""
+    limit: Limit = 100
     even_damaged: bool = False
-    """Of a damaged session, what can be read, with `holes` in the place of the rest; only `after`, `upto` and
-    `payloads` count then."""
+    """Read what is readable of a damaged session, with `holes` for the rest. Then only `after`, `upto`, `limit` and
+    `payloads` apply."""
 
-    def fixed(self) -> bool:
-        return not self.since and not self.until and not self.even_damaged and is_fixed(self.place)
+    def is_fixed_by_head(self) -> bool:
+        return not self.since and not self.until and not self.even_damaged and are_absolute(self.place)
 
 
 class EventsPage(msgspec.Struct, frozen=True):
@@ -83,19 +76,19 @@ class EventsPage(msgspec.Struct, frozen=True):
     events: tuple[EventRecord, ...]
     next: int | None = None
     holes: tuple[Hole, ...] = ()
-    """Events that cannot be read, and why; asked for with `even_damaged`."""
+    """Events that cannot be read, and why; only with `even_damaged`."""
 
 
 class PayloadsQuery(Query, frozen=True):
     payloads: Annotated[int, msgspec.Meta(ge=0, le=PAYLOAD_MAX)] = PAYLOAD_MAX
-    """Payloads up to this many bytes are given in full; larger ones as references."""
+    """Payloads up to this many bytes are included; larger ones are references."""
 
 
 class MessagesQuery(At, frozen=True):
     limit: Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)] | None = None
-    """Only the last ones; what is older is not read."""
+    """Only the last messages; older ones are not read."""
     before: Position | None = None
-    """The `seq` of the first message of a page, for the page before it."""
+    """To get the previous page: the `seq` of the first message of this one."""
 
 
 class MessagesAnswer(msgspec.Struct, frozen=True):
@@ -108,18 +101,18 @@ class DiffQuery(Query, frozen=True):
     a: str = ""
     b: str = ""
     other: str = ""
-    """Another session that `b` is a point of."""
+    """Another session that `b` is in."""
 
-    def fixed(self) -> bool:
-        return not self.other and is_fixed(self.a, self.b)
+    def is_fixed_by_head(self) -> bool:
+        return not self.other and are_absolute(self.a, self.b)
 
 
 class CallsQuery(Query, frozen=True):
     place: str = ""
     """A turn or a range: `@2`, `@1..@5`; by default the whole session."""
 
-    def fixed(self) -> bool:
-        return not self.place or is_fixed(*self.place.split(".."))
+    def is_fixed_by_head(self) -> bool:
+        return not self.place or are_absolute(*self.place.split(".."))
 
 
 class CallTable(msgspec.Struct, frozen=True):
@@ -130,7 +123,7 @@ class InsightQuery(Query, frozen=True):
     where: str = ""
     """A turn or a range: `@2`, `@1..@5`; by default the last turn."""
     all: bool = False
-    """Minor decisions too."""
+    """Include minor decisions."""
 
 
 class BlameQuery(At, frozen=True):
@@ -149,8 +142,8 @@ class BlameAnswer(msgspec.Struct, frozen=True):
 class ToQuery(Query, frozen=True):
     to: str
 
-    def fixed(self) -> bool:
-        return is_fixed(self.to)
+    def is_fixed_by_head(self) -> bool:
+        return are_absolute(self.to)
 
 
 class AgainstAnchor(Question, frozen=True):
@@ -211,7 +204,7 @@ def calls(call: VerbRequest, query: CallsQuery) -> CallTable:
 
 
 def _events_around_damage(call: VerbRequest, query: EventsQuery) -> EventsPage:
-    """A page of what can be read of a session, whatever happened to it."""
+    """A page of what is readable in a damaged session."""
     log = call.space.store.resume(call.path["session"], even_damaged=True).log
     holes: list[Hole] = []
     tools: dict[str, str] = {}
@@ -221,7 +214,7 @@ def _events_around_damage(call: VerbRequest, query: EventsQuery) -> EventsPage:
             return EventsPage(tuple(found), found[-1].seq, tuple(each for each in holes if each.first <= found[-1].seq))
         try:
             found.append(record_of(log, entry, tools, query.payloads))
-        except CorruptLogError:  # what it refers to is in a commit that is damaged; the event itself is not
+        except CorruptLogError:  # the event is intact, but it refers to a damaged commit
             tools[str(entry.body.get("action", ""))] = ""
             found.append(record_of(log, entry, tools))
     return EventsPage(tuple(found), None, tuple(holes))
@@ -237,7 +230,7 @@ def event(call: VerbRequest, query: PayloadsQuery) -> EventRecord:
 
 @route("GET", "/sessions/{session}/payloads/{seq}/{hash}", media="application/octet-stream")
 def payload(call: VerbRequest) -> Raw:
-    """Returns the bytes of a payload, by its hash and the event that brought it (the reference's `at`, or its own
+    """Returns the bytes of a payload, by its hash and the event that stored it (the reference's `at`, or its own
     event)."""
     log = call.session().log
     seq, digest = call.path["seq"], call.path["hash"]
@@ -269,26 +262,27 @@ def diff(call: VerbRequest, query: DiffQuery) -> TurnDiff:
 
 @route("GET", "/sessions/{session}/insight")
 def insight(call: VerbRequest, query: InsightQuery) -> Insight:
-    """What the agent decided, changed and gave up in some turns, derived from its own words by rules; by default of the
-    last turn. Each item quotes the log and is `derived`, never recorded."""
-    return call.session().insight(**call.given(query))
+    """Shows what the agent decided, changed and gave up in some turns, by default in the last. Rules derive it from the
+    agent's own words. Each item quotes the log and is `derived`, never recorded."""
+    return call.session().insight(**call.kwargs(query))
 
 
 @route("GET", "/sessions/{session}/blame", by_head=True)
 def blame(call: VerbRequest, query: BlameQuery) -> BlameAnswer:
     """Shows who last wrote each key at and below a pointer."""
-    return BlameAnswer(tuple(call.session().history.blame(**call.given(query))))
+    return BlameAnswer(tuple(call.session().history.blame(**call.kwargs(query))))
 
 
 @route("GET", "/sessions/{session}/files", by_head=True)
 def changed_files(call: VerbRequest, query: ChangedFilesQuery) -> ChangedFiles:
     """Lists the files changed in the last turns in view, with turns, tool, event and count."""
-    return call.session().files.modified(**call.given(query))
+    return call.session().files.modified(**call.kwargs(query))
 
 
 @route("GET", "/sessions/{session}/preview", by_head=True)
 def preview(call: VerbRequest, query: ToQuery) -> RewindPreview:
-    """Shows what a rewind to a point would do, without doing it: what returns, what stays, what cannot be undone."""
+    """Shows what a rewind to a point would do, without doing it: what is restored, what stays, what cannot be
+    undone."""
     return call.session().history.preview_rewind(query.to)
 
 
@@ -300,12 +294,12 @@ def anchor(call: VerbRequest) -> Anchor:
 
 @route("GET", "/sessions/{session}/verify")
 def verify(call: VerbRequest) -> VerifyReport:
-    """Checks every byte, the chain and what is derived from it. A fault is part of the answer, not an error."""
+    """Verifies every byte, the chain and the derived data. A fault is part of the answer, not an error."""
     return call.session().verify()
 
 
 @route("POST", "/sessions/{session}/verify")
 def verify_against(call: VerbRequest, body: AgainstAnchor) -> VerifyReport:
-    """Checks the same, and with an anchor also that nothing was cut off or rewritten."""
+    """Verifies a session like GET, and against an anchor that nothing was cut off or rewritten."""
     session = call.session()
     return session.verify(Anchor(SessionId(session.id), body.seq, body.hash, body.at))

@@ -11,7 +11,7 @@ import msgspec
 from wakelog.engines.remote.wire import Question
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.http.routes import VerbRequest, route
-from wakelog.http.shapes import ChosenSessions, NotEmpty, Query
+from wakelog.http.shapes import ChosenSessions, Limit, NotEmpty, Query
 from wakelog.index.questions import IndexQuestion
 from wakelog.index.results import (
     DecisionInfo,
@@ -26,7 +26,6 @@ from wakelog.index.results import (
 )
 from wakelog.store.remote import ALL_QUESTIONS
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 _COMMIT = re.compile(r"[0-9a-f]{6,64}")
 
 
@@ -54,12 +53,12 @@ class TurnsQuery(Query, frozen=True):
     rewound: bool = False
     newest_first: bool = True
     after: str = ""
-    """The `next` of the page before, or any attempt as `turn.attempt`: what comes after it."""
+    """The `next` of the page before, or any attempt as `turn.attempt`."""
     limit: Limit = 50
 
 
 class AboutQuery(Query, frozen=True):
-    """One session, with what it shares with its parents, or all sessions."""
+    """One session, including what it shares with its parents, or all sessions."""
 
     session: str = ""
     last_turns: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
@@ -73,22 +72,22 @@ class ListQuery(AboutQuery, frozen=True):
     limit: Limit = 100
 
 
-def _about(call: VerbRequest, query: SearchQuery | AboutQuery, **renamed: str) -> dict[str, Any]:
-    """A question to the index, as the library asks it."""
-    asked = call.given(query, **renamed)
+def _question(call: VerbRequest, query: SearchQuery | AboutQuery, **renamed: str) -> dict[str, Any]:
+    """The keyword arguments of a question to the index, with the session's name replaced by its id."""
+    asked = call.kwargs(query, **renamed)
     return {**asked, "session": call.space.head(query.session).session} if query.session else asked
 
 
 @route("GET", "/search")
 def search(call: VerbRequest, query: SearchQuery) -> Page[Hit]:
     """Finds events that contain all the words, the best match first."""
-    return call.space.store.index.search(**_about(call, query, q="text"))
+    return call.space.store.index.search(**_question(call, query, q="text"))
 
 
 @route("GET", "/session-counts")
 def session_counts(call: VerbRequest, query: ChosenSessions) -> SessionCounts:
     """Counts sessions by status, outcome, agent, need and label: the facets of a list of sessions."""
-    return call.space.store.index.session_counts(**call.given(query, name="name_glob"))
+    return call.space.store.index.session_counts(**call.kwargs(query, name="name_glob"))
 
 
 @route("POST", "/query")
@@ -98,7 +97,7 @@ def query(call: VerbRequest, body: Sql) -> Table:
 
 
 class CommitPlace(msgspec.Struct, frozen=True):
-    """Where a commit is: its session, and its events."""
+    """A commit's session and events."""
 
     commit_id: str
     session: str
@@ -108,7 +107,7 @@ class CommitPlace(msgspec.Struct, frozen=True):
 
 @route("GET", "/commits/{commit}")
 def find_commit(call: VerbRequest) -> CommitPlace:
-    """Finds the session of a commit, by its id or the start of it. An id is made of what was stored, so it means the
+    """Finds the session of a commit, by its id or the start of it. An id depends only on what was stored, so it is the
     same in every copy of the log."""
     asked = call.path["commit"].lower()
     if not _COMMIT.fullmatch(asked):
@@ -141,29 +140,29 @@ def turns(call: VerbRequest, query: TurnsQuery) -> Page[TurnInfo]:
 @route("GET", "/files")
 def files(call: VerbRequest, query: AboutQuery) -> Page[ModifiedFile]:
     """Lists the changed files, each once, the newest change first."""
-    return call.space.store.index.files_modified(**_about(call, query))
+    return call.space.store.index.files_modified(**_question(call, query))
 
 
 @route("GET", "/decisions")
 def decisions(call: VerbRequest, query: ListQuery) -> Page[DecisionInfo]:
     """Lists decisions, the newest first."""
-    return call.space.store.index.decisions(**_about(call, query))
+    return call.space.store.index.decisions(**_question(call, query))
 
 
 @route("GET", "/errors")
 def errors(call: VerbRequest, query: ListQuery) -> Page[ErrorInfo]:
     """Lists failed calls and turns, the newest first."""
-    return call.space.store.index.errors(**_about(call, query))
+    return call.space.store.index.errors(**_question(call, query))
 
 
 @route("GET", "/tools")
 def tools(call: VerbRequest, query: AboutQuery) -> Page[ToolInfo]:
     """Counts calls and failures of each tool."""
-    return call.space.store.index.tools(**_about(call, query))
+    return call.space.store.index.tools(**_question(call, query))
 
 
-def _enter_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
-    """A question as the library asks it, with all its parameters."""
+def _add_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
+    """Adds a route for a question, with all parameters that the library has."""
 
     def verb(call: VerbRequest, body: Any) -> Any:
         return call.space.store.index.ask(body)
@@ -174,4 +173,4 @@ def _enter_question(name: str, kind: type[IndexQuestion], answer: Any) -> None:
 
 
 for _name, (_kind, _answer) in ALL_QUESTIONS.items():
-    _enter_question(_name, _kind, _answer)
+    _add_question(_name, _kind, _answer)

@@ -1,4 +1,4 @@
-"""What earlier sessions knew: about a thing, facts and their conflicts, connections, likeness, recall."""
+"""What earlier sessions knew: about a thing, facts and conflicts, connections, similar sessions, recall."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from typing import Annotated
 import msgspec
 
 from wakelog.engines.remote.wire import Question
-from wakelog.http.routes import VerbRequest, route, time_of
-from wakelog.http.shapes import NotEmpty, Query
+from wakelog.http.routes import VerbRequest, route
+from wakelog.http.shapes import Limit, NotEmpty, Query
 from wakelog.knowledge.connections import ThingPath
 from wakelog.knowledge.likeness import LikeSessions
 from wakelog.knowledge.lines import KnownThing
 from wakelog.knowledge.questions import LINES, AskKnown, Aspect
 from wakelog.knowledge.recall import PastLines
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Tokens = Annotated[int, msgspec.Meta(ge=20, le=10_000)]
 
 
 class KnownQuery(Query, frozen=True):
-    """A thing, by the name that its project has for it."""
+    """A thing, by the name that its project uses."""
 
     subject: NotEmpty
     aspect: Aspect = "all"
@@ -54,7 +53,7 @@ class LikeQuery(Query, frozen=True):
 
 
 class RecallBody(Question, frozen=True):
-    """What is at hand."""
+    """What the session is working on."""
 
     files: tuple[str, ...] = ()
     error: str = ""
@@ -65,33 +64,31 @@ class RecallBody(Question, frozen=True):
 
 @route("GET", "/known")
 def known_thing(call: VerbRequest, query: KnownQuery) -> KnownThing:
-    """Tells what is known about a file, a key, an address, a commit, an artefact or an error, each line with its
+    """Shows what is known about a file, a key, an address, a commit, an artefact or an error, each line with its
     events."""
-    held, stored = (time_of(text, call.now) for text in (query.as_of, query.known_at))
-    asked = AskKnown(query.subject, query.aspect, query.kind, query.project, held, stored, query.limit)
-    return call.space.store.index.ask(asked)
+    return call.space.store.index.ask(AskKnown(**call.kwargs(query)))
 
 
 @route("GET", "/known/facts")
 def known_facts(call: VerbRequest, query: FactsQuery) -> KnownThing:
-    """Lists the facts that hold across sessions; with `conflicts`, those that contradict each other."""
-    return call.space.store.known.facts(**call.given(query))
+    """Lists facts across sessions; with `conflicts`, those that contradict each other."""
+    return call.space.store.known.facts(**call.kwargs(query))
 
 
 @route("GET", "/known/connections")
 def known_connections(call: VerbRequest, query: ConnectionsQuery) -> ThingPath:
-    """Tells how two things are connected, the shortest way."""
-    return call.space.store.known.path(**call.given(query))
+    """Shows the shortest connection between two things."""
+    return call.space.store.known.path(**call.kwargs(query))
 
 
 @route("GET", "/known/like")
 def known_like(call: VerbRequest, query: LikeQuery) -> LikeSessions:
-    """Finds past sessions that are like some words, and why."""
-    return call.space.store.known.like(**call.given(query, q="text"))
+    """Finds past sessions that are similar to some words, and why."""
+    return call.space.store.known.like(**call.kwargs(query, q="text"))
 
 
 @route("POST", "/sessions/{session}/recall", scope="write")
 def recall(call: VerbRequest, body: RecallBody) -> PastLines:
-    """Tells a session the few lines of the past that belong to what is at hand, and records in its log which they
-    were."""
-    return call.space.store.known.recall(session=call.session(), **call.given(body))
+    """Returns a few lines from past sessions that are relevant to what a session is working on, and records in its log
+    which they were."""
+    return call.space.store.known.recall(session=call.session(), **call.kwargs(body))

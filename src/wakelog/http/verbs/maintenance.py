@@ -1,4 +1,4 @@
-"""The store as a whole: which sessions are live and need somebody, holds, what was done to a record, and its health."""
+"""The store as a whole: live sessions and what they need, holds, audits, and the store's health."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class LiveQuery(Query, frozen=True):
     needs: tuple[Need, ...] = ()
     """Only sessions that need one of these; may be repeated."""
     everything: bool = False
-    """Idle sessions of any age too."""
+    """Include idle sessions of any age."""
     idle: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 200
-    """At most so many idle ones."""
+    """At most this many idle sessions."""
     failed: bool = False
     """Only sessions whose last turn failed or was interrupted, of any age."""
 
@@ -57,10 +57,10 @@ class LiveAnswer(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, live: LiveSession) -> LiveAnswer:
         info, stand, document = live.info, live.stand, live.stand.document
-        told = {name: getattr(info, name) for name in ("name", "agent", "tokens", "usd_micros", "about")}
-        told |= {name: getattr(stand, name) for name in ("status", "needs", "at", "seq", "holder", "pending")}
-        told |= {name: document[name] for name in ("turn", "goal", "labels", "flags", "budget", "last_error")}
-        return cls(session=info.id, **told)
+        fields = {name: getattr(info, name) for name in ("name", "agent", "tokens", "usd_micros", "about")}
+        fields |= {name: getattr(stand, name) for name in ("status", "needs", "at", "seq", "holder", "pending")}
+        fields |= {name: document[name] for name in ("turn", "goal", "labels", "flags", "budget", "last_error")}
+        return cls(session=info.id, **fields)
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -74,10 +74,10 @@ class LiveList(msgspec.Struct, frozen=True):
 
     sessions: tuple[LiveAnswer, ...]
     resting: int
-    """How many more there are that only rest."""
+    """How many more sessions are idle."""
     unreadable: tuple[Unreadable, ...]
     now: int
-    """The server's time, to which ages are reckoned."""
+    """The server's time, to compute ages from."""
 
 
 class AuditQuery(Query, frozen=True):
@@ -92,7 +92,7 @@ class StoreChecks(msgspec.Struct, frozen=True):
 
 @route("GET", "/live")
 def live(call: VerbRequest, query: LiveQuery) -> LiveList:
-    """Lists live sessions, those that need somebody first: who writes, what is pending, what was spent."""
+    """Lists live sessions, the most urgent first: who writes, what is pending, what was spent."""
     fleet = find_live(call.space.store, query.needs, everything=query.everything, idle=query.idle, failed=query.failed)
     return LiveList(
         tuple(map(LiveAnswer.of, fleet.found)),
@@ -111,8 +111,8 @@ def audit(call: VerbRequest, query: AuditQuery) -> Audit:
 
 @route("GET", "/sessions/{session}/audit-report")
 def audit_report(call: VerbRequest) -> AuditReport:
-    """Reports on a session for an auditor: what happened, who approved it, which effects rest on untrusted input, what
-    was removed, whether it is sound, and what is not proven. Anchors are held against it where they are kept."""
+    """Reports on a session for an auditor: what happened, who approved it, which effects depend on untrusted input,
+    what was removed, whether the log is sound, and what is not proven. Stored anchors are checked too."""
     return report_on(call.space.store, AuditCase((call.session().id,)))
 
 
@@ -124,8 +124,8 @@ def holds(call: VerbRequest) -> Holds:
 
 @route("GET", "/store")
 def store_info(call: VerbRequest) -> StoreInfo:
-    """Counts what is in the namespace: sessions, events, bytes. In a big one, bytes by kind are an estimate. Where it
-    is stored is told only to keys that see all namespaces."""
+    """Counts what is in the namespace: sessions, events, bytes. In a big one, bytes by kind are an estimate. Only keys
+    that see all namespaces learn where it is stored."""
     found = store_info_of(call.space.store)
     return found if call.key.sees_all else msgspec.structs.replace(found, path=None, blobs=None)
 

@@ -20,13 +20,13 @@ class SetBudget(Limits, frozen=True):
 
 
 class FlagsAnswer(msgspec.Struct, frozen=True):
-    """The flags that stand, by name."""
+    """The open flags, by name."""
 
     flags: dict[str, dict[str, Any]]
 
 
 class Flag(Question, frozen=True):
-    """Something to point at, in the session or at one event of it."""
+    """Something to point out, about the session or one event."""
 
     name: NotEmpty
     message: str = ""
@@ -49,7 +49,7 @@ class CostQuery(Query, frozen=True):
 
 class CostAllQuery(Query, frozen=True):
     session: tuple[str, ...] = ()
-    """Only these, with their sub-agents; may be repeated."""
+    """Only these sessions, with their sub-agents; may be repeated."""
     by: NotEmpty = "session"
     since: str = ""
     until: str = ""
@@ -64,7 +64,7 @@ class Decide(Question, frozen=True):
 
 
 class GiveAnswer(Question, frozen=True):
-    """Where the question has options, the answer is one of them."""
+    """If the question has options, the answer must be one of them."""
 
     request: NotEmpty
     answer: Value
@@ -73,7 +73,7 @@ class GiveAnswer(Question, frozen=True):
 
 
 class Reconcile(Decide, frozen=True):
-    """The outcome of an uncertain call. Without one, what a late worker reported decides."""
+    """The outcome of an uncertain call. If it is empty, the report of a late worker decides."""
 
     outcome: Literal["", "succeeded", "failed", "never_ran"] = ""
     output: Value = None
@@ -82,7 +82,7 @@ class Reconcile(Decide, frozen=True):
 class Recover(Question, frozen=True):
     why: str = ""
     force: bool = False
-    """Also while the process that has the open turn is alive."""
+    """Also if the process of the open turn is alive."""
 
 
 class Uncertain(msgspec.Struct, frozen=True):
@@ -97,26 +97,26 @@ class Evidence(msgspec.Struct, frozen=True):
 
 @route("GET", "/sessions/{session}/flags", by_head=True)
 def flags(call: VerbRequest) -> FlagsAnswer:
-    """Lists the flags that rules and people have raised."""
+    """Lists the open flags that rules and people have raised."""
     return FlagsAnswer(call.session().log.state()["flags"])
 
 
 @route("POST", "/sessions/{session}/flag", scope="write")
 def flag(call: VerbRequest, body: Flag) -> Recorded:
     """Raises a flag."""
-    return Recorded(call.session().monitors.flag(**call.given(body)))
+    return Recorded(call.session().monitors.flag(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/clear-flag", scope="write")
 def clear_flag(call: VerbRequest, body: ClearFlag) -> Recorded:
     """Clears a flag; its history stays in the log."""
-    return Recorded(call.session().monitors.clear_flag(**call.given(body)))
+    return Recorded(call.session().monitors.clear_flag(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/budget", scope="write")
 def set_budget(call: VerbRequest, body: SetBudget) -> Recorded:
     """Sets limits. What was already spent counts; reaching a limit pauses the session."""
-    return Recorded(call.session().budget.set(why=body.why, **body.given()))
+    return Recorded(call.session().budget.set(why=body.why, **body.as_dict()))
 
 
 @route("GET", "/sessions/{session}/cost")
@@ -131,31 +131,31 @@ def cost(call: VerbRequest, query: CostQuery) -> Costs:
 @route("GET", "/cost")
 def cost_of_all(call: VerbRequest, query: CostAllQuery) -> Costs:
     """Sums up what was spent in the namespace. Each amount counts once."""
-    return call.space.store.cost(**call.given(query, session="sessions"))
+    return call.space.store.cost(**call.kwargs(query, session="sessions"))
 
 
 @route("POST", "/sessions/{session}/approve", scope="write")
 def approve(call: VerbRequest, body: Decide) -> Recorded:
     """Approves a call that waits for approval."""
-    return Recorded(call.session().calls.approve(**call.given(body)))
+    return Recorded(call.session().calls.approve(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/deny", scope="write")
 def deny(call: VerbRequest, body: Decide) -> Recorded:
     """Refuses a call that waits for approval."""
-    return Recorded(call.session().calls.deny(**call.given(body)))
+    return Recorded(call.session().calls.deny(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/reconcile", scope="write")
 def reconcile(call: VerbRequest, body: Reconcile) -> Recorded:
     """Records the outcome of an uncertain call."""
-    return Recorded(call.session().calls.reconcile(**call.given(body)))
+    return Recorded(call.session().calls.reconcile(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/answer", scope="write")
 def answer(call: VerbRequest, body: GiveAnswer) -> Recorded:
     """Answers a question that an agent asked a person."""
-    return Recorded(call.session().calls.answer(**call.given(body, answer="given")))
+    return Recorded(call.session().calls.answer(**call.kwargs(body, answer="given")))
 
 
 @route("POST", "/sessions/{session}/abandon", scope="write")
@@ -174,6 +174,6 @@ def evidence(call: VerbRequest) -> Evidence:
 
 @route("POST", "/sessions/{session}/recover", scope="write")
 def recover(call: VerbRequest, body: Recover) -> Uncertain:
-    """Settles the calls that a dead process left open, by each call's own policy. Use it only when no other process
+    """Settles the calls that a dead process left open, by the policy of each call. Use it only if no other process
     works on the session."""
-    return Uncertain(tuple(call.session().calls.recover(**call.given(body))))
+    return Uncertain(tuple(call.session().calls.recover(**call.kwargs(body))))

@@ -1,4 +1,4 @@
-"""What sessions do again and again, and how sets of sessions differ."""
+"""What sessions repeat, and how sets of sessions differ."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from wakelog.engines.remote.wire import Question
 from wakelog.http.routes import VerbRequest, route, time_of
-from wakelog.http.shapes import Query
+from wakelog.http.shapes import Limit, Query
 from wakelog.patterns.cohorts import Cohort, CohortComparison
 from wakelog.patterns.findings import PER_KIND, FoundPatterns, PatternKind, WorkPattern
 from wakelog.patterns.follows_map import FollowsMap
@@ -20,7 +20,7 @@ class PatternsQuery(Query, frozen=True):
     kind: PatternKind | None = None
     since: str = ""
     least: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = PER_KIND
+    limit: Limit = PER_KIND
 
 
 class PatternQuery(Query, frozen=True):
@@ -56,16 +56,16 @@ def patterns(call: VerbRequest, query: PatternsQuery) -> FoundPatterns:
 @route("GET", "/patterns/{id}")
 def pattern(call: VerbRequest, query: PatternQuery) -> WorkPattern:
     """Shows one pattern with the places where it was seen."""
-    return call.space.store.patterns.show(call.path["id"], **call.given(query))
+    return call.space.store.patterns.show(call.path["id"], **call.kwargs(query))
 
 
 @route("GET", "/steps-map")
 def steps_map(call: VerbRequest, query: MapQuery) -> FollowsMap:
-    """Tells what follows what, as a graph."""
-    return call.space.store.patterns.map(**call.given(query))
+    """Shows which steps follow which, as a graph."""
+    return call.space.store.patterns.map(**call.kwargs(query))
 
 
 @route("POST", "/cohorts")
 def cohorts(call: VerbRequest, body: CohortsBody) -> CohortComparison:
-    """Compares two sets of sessions within tasks."""
-    return call.space.store.patterns.compare(**call.given(body))
+    """Compares two sets of sessions, task by task."""
+    return call.space.store.patterns.compare(**call.kwargs(body))

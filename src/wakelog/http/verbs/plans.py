@@ -1,4 +1,4 @@
-"""Plans made from proven chains: promote, list, endorse, remove. They are run by a program that has the tools."""
+"""Plans made from proven chains: promote, list, endorse, remove. A program that has the tools runs them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wakelog.store.plans import PromotedPlan
 
 class PlansQuery(Query, frozen=True):
     endorsed: bool = False
-    """Only those that agents may be offered."""
+    """Only plans that are offered to agents."""
 
 
 class PromoteBody(Question, frozen=True):
-    """A chain, and what the plan is to be called."""
+    """A chain, and the plan's name."""
 
     pattern: NotEmpty
     name: NotEmpty
@@ -53,18 +53,18 @@ def plan(call: VerbRequest) -> PromotedPlan:
 
 @route("POST", "/plans", scope="write")
 def promote(call: VerbRequest, body: PromoteBody) -> PromotedPlan:
-    """Makes a plan from a chain that three independent sessions carried through, or says why it cannot be one."""
-    return call.space.store.plans.promote(**call.given(body))
+    """Makes a plan from a chain that three independent sessions completed, or says why it cannot."""
+    return call.space.store.plans.promote(**call.kwargs(body))
 
 
 @route("POST", "/plans/{name}/endorse", scope="write")
 def endorse_plan(call: VerbRequest, body: EndorsePlan) -> PromotedPlan:
-    """Records that a person stands for a plan: agents are offered it from now on."""
-    return call.space.store.plans.endorse(call.path["name"], **call.given(body))
+    """Records that a person endorses a plan. It is offered to agents from now on."""
+    return call.space.store.plans.endorse(call.path["name"], **call.kwargs(body))
 
 
 @route("DELETE", "/plans/{name}", scope="write")
 def remove_plan(call: VerbRequest, query: RemovePlanQuery) -> Acknowledged:
-    """Takes a plan off the list."""
+    """Removes a plan from the list."""
     call.space.store.plans.remove(call.path["name"], by=call.key.name, why=query.why)
     return Acknowledged()

@@ -1,4 +1,4 @@
-"""What people want, for all sessions: kept, found in what they said, removed."""
+"""Preferences of people, for all sessions: add, derive from what they said, remove."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wakelog.store.preferences import PossiblePreference, Preference
 
 class PreferencesQuery(Query, frozen=True):
     project: str | None = None
-    """The main work tree of a repository: those that hold there."""
+    """The main work tree of a repository: only preferences that apply there."""
     person: str | None = None
 
 
@@ -21,7 +21,7 @@ class PossibleQuery(Query, frozen=True):
 
 
 class AddPreference(Question, frozen=True):
-    """One sentence, and for whom it holds; empty: everywhere, everybody."""
+    """One sentence, and where it applies; empty means everywhere and to everybody."""
 
     text: NotEmpty
     project: str = ""
@@ -30,7 +30,7 @@ class AddPreference(Question, frozen=True):
 
 
 class AcceptPreference(Question, frozen=True):
-    """What was derived in a session, by its id there. Without a project it holds in the session's."""
+    """An item derived in a session, by its id. By default it applies to the session's project."""
 
     session: NotEmpty
     item: NotEmpty
@@ -49,25 +49,25 @@ class PossibleList(msgspec.Struct, frozen=True):
 
 @route("GET", "/preferences")
 def preferences(call: VerbRequest, query: PreferencesQuery) -> PreferenceList:
-    """Lists what people want, each with its source."""
-    return PreferenceList(call.space.store.preferences.all(**call.given(query)))
+    """Lists preferences, each with its source."""
+    return PreferenceList(call.space.store.preferences.all(**call.kwargs(query)))
 
 
 @route("POST", "/preferences", scope="write")
 def add_preference(call: VerbRequest, body: AddPreference) -> Preference:
-    """Keeps a preference; briefs show it from now on."""
-    return call.space.store.preferences.add(**call.given(body))
+    """Adds a preference. Briefs show it from now on."""
+    return call.space.store.preferences.add(**call.kwargs(body))
 
 
 @route("GET", "/preferences/derived")
 def possible_preferences(call: VerbRequest, query: PossibleQuery) -> PossibleList:
-    """Lists what users said in the newest sessions that may hold beyond them."""
-    return PossibleList(call.space.store.preferences.derived(**call.given(query)))
+    """Lists what users said in the newest sessions that may apply to other sessions too."""
+    return PossibleList(call.space.store.preferences.derived(**call.kwargs(query)))
 
 
 @route("POST", "/preferences/accept", scope="write")
 def accept_preference(call: VerbRequest, body: AcceptPreference) -> Preference:
-    """Keeps what was derived in a session as a preference, by its place."""
+    """Adds a preference that was derived in a session."""
     store = call.space.store
     session = store.resume(body.session)
     return store.preferences.accept(session, body.item, project=body.project, person=body.person, why=body.why)

@@ -1,4 +1,4 @@
-"""Records that need more than an event: turns, names of points, remarks, changes of data."""
+"""Turns, checkpoints, notes and changes of data: records that need more than one event."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class EndTurn(Question, frozen=True):
 
 
 class Checkpoint(Question, frozen=True):
-    """A name for a point; with `remove` it is taken away."""
+    """A name for a point. With `remove`, the name is removed."""
 
     name: NotEmpty
     at: str = ""
@@ -56,14 +56,14 @@ class Note(Question, frozen=True):
 
 
 class Accept(Question, frozen=True):
-    """A derived item, by the id that `insight` gives it; `kind` says which, where an event has several."""
+    """A derived item, by its id from `insight`. If an event has several, `kind` says which."""
 
     item: NotEmpty
     kind: str = ""
 
 
 class Patch(Question, frozen=True):
-    """A change of `data`: RFC 6902, with paths below /data. `expect` is the event it was made on."""
+    """A change of `data`: RFC 6902, with paths below /data. `expect` is the event that it is based on."""
 
     patch: Annotated[list[dict[str, Value]], msgspec.Meta(min_length=1)]
     why: str = ""
@@ -79,29 +79,29 @@ def start_turn(call: VerbRequest, body: StartTurn) -> Started:
 
 @route("POST", "/sessions/{session}/end-turn", scope="write")
 def end_turn(call: VerbRequest, body: EndTurn) -> HeadAnswer:
-    """Ends the turn that is open."""
+    """Ends the open turn."""
     return HeadAnswer.of(turn.end_turn(call.session(), body.outcome, why=body.why))
 
 
 @route("POST", "/sessions/{session}/checkpoint", scope="write")
 def checkpoint(call: VerbRequest, body: Checkpoint) -> Recorded:
     """Gives a point a name, or removes the name."""
-    return Recorded(call.session().checkpoint(**call.given(body)))
+    return Recorded(call.session().checkpoint(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/note", scope="write")
 def note(call: VerbRequest, body: Note) -> Recorded:
     """Adds a remark."""
-    return Recorded(call.session().note(**call.given(body)))
+    return Recorded(call.session().note(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/accept", scope="write")
 def accept(call: VerbRequest, body: Accept) -> Recorded:
     """Records a derived item as a real decision, dead end or goal, with its evidence."""
-    return Recorded(call.session().accept(**call.given(body)))
+    return Recorded(call.session().accept(**call.kwargs(body)))
 
 
 @route("POST", "/sessions/{session}/patch", scope="write")
 def patch(call: VerbRequest, body: Patch) -> Recorded:
     """Changes the session's own data. It is a conflict if another writer changed the session meanwhile."""
-    return Recorded(call.session().patch(**call.given(body)))
+    return Recorded(call.session().patch(**call.kwargs(body)))

@@ -1,4 +1,4 @@
-"""What work came to, by turn, phase, session, project or day: as numbers, and as a picture."""
+"""Totals by turn, phase, session, project or day, as numbers and as a chart."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Measure = Literal[
 class RollupQuery(Query, frozen=True):
     by: Level = "session"
     session: tuple[str, ...] = ()
-    """Only these; may be repeated."""
+    """Only these sessions; may be repeated."""
     project: str | None = None
     """The main work tree of a repository; without it, all projects."""
     since: str = ""
@@ -26,22 +26,22 @@ class RollupQuery(Query, frozen=True):
 
 class RollupPictureQuery(RollupQuery, frozen=True):
     measure: Measure = "calls"
-    """By which number the bars are drawn; `took` draws how long calls took."""
+    """What the bars show; `took` shows how long calls took."""
 
 
 @route("GET", "/rollup")
 def rollup(call: VerbRequest, query: RollupQuery) -> Rollup:
-    """Sums up what work came to: turns, calls, errors, time, tokens and money. Pruning changes no number."""
-    return _rolled(call, query)
+    """Sums up turns, calls, errors, time, tokens and money. Pruning changes no number."""
+    return _roll_up(call, query)
 
 
 @route("GET", "/rollup.svg", media="image/svg+xml")
 def rollup_picture(call: VerbRequest, query: RollupPictureQuery) -> Raw:
-    """Draws a roll-up, one bar a group."""
-    return Raw(_rolled(call, query).svg(query.measure).encode(), "image/svg+xml")
+    """Draws a roll-up, one bar per group."""
+    return Raw(_roll_up(call, query).svg(query.measure).encode(), "image/svg+xml")
 
 
-def _rolled(call: VerbRequest, query: RollupQuery) -> Rollup:
-    asked = call.given(query, session="sessions")
+def _roll_up(call: VerbRequest, query: RollupQuery) -> Rollup:
+    asked = call.kwargs(query, session="sessions")
     asked.pop("measure", None)
     return call.space.store.rollup(**asked)

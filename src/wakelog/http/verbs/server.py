@@ -11,11 +11,12 @@ from wakelog.engines.remote.wire import Info
 from wakelog.errors import UnavailableError, WakelogError
 from wakelog.http.metrics import CONTENT_TYPE
 from wakelog.http.namespaces import DEFAULT
+from wakelog.http.problems import stopping
 from wakelog.http.routes import Raw, VerbRequest, route
 
 
 class Health(msgspec.Struct, frozen=True):
-    """`ok`, always: who could not answer would not."""
+    """Always `ok`: a server that is not cannot answer, or answers with an error."""
 
     status: str
 
@@ -33,7 +34,8 @@ def info(call: VerbRequest) -> Info:
 
 @route("POST", "/namespace", scope="write")
 def make_namespace(call: VerbRequest) -> Info:
-    """Creates the namespace if there is none, and shows the same. Any other request that writes creates it too."""
+    """Creates the namespace if there is none, and returns what /info does. Any other request that writes creates it
+    too."""
     return info(call)  # type: ignore[no-any-return]
 
 
@@ -47,11 +49,11 @@ async def health(call: VerbRequest) -> Health:
 def ready(call: VerbRequest) -> Health:
     """Checks that the store can be read and the server is not stopping. Needs no key."""
     if call.server.is_stopping:
-        raise UnavailableError("the server is stopping", kind="server-stopping")
+        raise stopping()
     try:
         call.server.spaces.get(DEFAULT).engine.sessions(limit=1)
     except WakelogError as exc:
-        # What is wrong with the store is not for everybody.
+        # Details of the fault are not for everybody.
         raise UnavailableError("the store cannot be read", kind="store-unreadable") from exc
     return Health("ok")
 
@@ -65,7 +67,7 @@ def namespaces(call: VerbRequest) -> Namespaces:
 @route("GET", "/metrics", reach="server", media=CONTENT_TYPE)
 def metrics(call: VerbRequest) -> Raw:
     """Returns metrics for Prometheus, over all namespaces; for keys that see all of them. Sessions and flags are
-    counted when it is asked for, at most every five seconds."""
+    counted on request, at most every five seconds."""
     call.server.fleet.refresh(call.server.metrics)
     return Raw(call.server.metrics.text(), CONTENT_TYPE)
 

@@ -9,24 +9,22 @@ from typing import IO, Annotated, Any, cast
 import msgspec
 
 from wakelog.engines.remote.wire import Acknowledged, Imported, Question
+from wakelog.http.request import NDJSON, SPOOL_MAX
 from wakelog.http.routes import Raw, VerbRequest, route
-from wakelog.http.shapes import ChosenSessions, EventIn, HeadAnswer, Limits, NotEmpty, Position, Query
+from wakelog.http.shapes import ChosenSessions, EventIn, HeadAnswer, Limit, Limits, NotEmpty, Position, Query
 from wakelog.index.results import Page, SessionInfo
 from wakelog.log.removal import prune as prune_events
 from wakelog.model.ids import SessionId
 from wakelog.model.values import Value
 from wakelog.store.erasure import scrub_index
 
-BUNDLE = "application/x-ndjson"
-SPOOL_MAX = 8 << 20
-
 
 class SessionsQuery(ChosenSessions, frozen=True):
-    """Which sessions; everything given must hold."""
+    """Which sessions to list; all given filters must match."""
 
     after: str = ""
     """The `next` of the page before."""
-    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 100
+    limit: Limit = 100
 
 
 class NewSession(Question, frozen=True):
@@ -55,16 +53,16 @@ class Append(Question, frozen=True):
 class DeleteQuery(Query, frozen=True):
     why: str = ""
     keep_totals: bool = False
-    """Keep what it came to in the tombstone, in numbers only."""
+    """Keep its totals in the tombstone: numbers only."""
 
 
 class BundleQuery(Query, frozen=True):
     encrypted: bool = False
-    """Of an encrypted store: keep the bundle encrypted. This needs no key."""
+    """Export from an encrypted store without decrypting. This needs no key."""
 
 
 class Erase(Question, frozen=True):
-    """Events whose content is to go, here and in every fork that shares them."""
+    """The events to erase, here and in every fork that shares them."""
 
     events: Annotated[tuple[Annotated[int, msgspec.Meta(ge=1)], ...], msgspec.Meta(min_length=1, max_length=10_000)]
     why: str = ""
@@ -72,29 +70,29 @@ class Erase(Question, frozen=True):
 
 
 class EraseAnswer(HeadAnswer, frozen=True):
-    """Where the session stands after an erasure, and what that did."""
+    """The session's head after an erasure, and what was erased."""
 
     events: dict[SessionId, tuple[int, ...]] = msgspec.field(default_factory=dict)
-    """Whose content went, by session: forks, adopters and whatever repeated it are among them."""
+    """The erased events by session, including forks, adopting sessions and events that repeated the content."""
     names: tuple[str, ...] = ()
-    """Keys and paths that the content stood under. They stay."""
+    """Keys and paths of the erased content. They stay."""
     pending: str = ""
-    """Why old bytes are still in files, and what finishes it; empty when none are."""
+    """Why old bytes are still in files, and how to remove them; empty if there are none."""
 
 
 class Prune(Question, frozen=True):
-    """The event up to which bodies are to go; the state there is kept."""
+    """Bodies of events up to this one are removed; the state there is kept."""
 
     upto: Annotated[int, msgspec.Meta(ge=1)]
     why: str = ""
 
 
 class SessionAnswer(msgspec.Struct, frozen=True):
-    """A session as it stands now."""
+    """A session as it is now."""
 
     head: HeadAnswer
     holder: str
-    """Who holds the lease and was heard of in time; empty when nobody."""
+    """Who holds a lease that has not expired; empty if nobody."""
     goal: Any
     labels: dict[str, Any]
     turn: dict[str, Any]
@@ -108,18 +106,18 @@ class SessionAnswer(msgspec.Struct, frozen=True):
 @route("GET", "/sessions")
 def list_sessions(call: VerbRequest, query: SessionsQuery) -> Page[SessionInfo]:
     """Lists the sessions of the namespace, the last active first."""
-    return call.space.store.index.sessions(**call.given(query, name="name_glob"))
+    return call.space.store.index.sessions(**call.kwargs(query, name="name_glob"))
 
 
 @route("POST", "/sessions", scope="write")
 def open_session(call: VerbRequest, body: NewSession) -> HeadAnswer:
-    """Gets the session of that name, or opens it. Safe to repeat."""
+    """Gets the session of that name, or creates it. Safe to repeat."""
     session = call.space.store.session(
         body.name,
         goal=body.goal,
         agent=body.agent,
         labels=body.labels,
-        limits=body.limits.given() if body.limits is not None else None,
+        limits=body.limits.as_dict() if body.limits is not None else None,
         data=body.data or None,
         spawner=body.spawner,
         folder="",
@@ -154,17 +152,17 @@ def append(call: VerbRequest, body: Append) -> HeadAnswer:
     return HeadAnswer.of(found)
 
 
-@route("GET", "/sessions/{session}/bundle", media=BUNDLE, by_head=True)
+@route("GET", "/sessions/{session}/bundle", media=NDJSON, by_head=True)
 def bundle(call: VerbRequest, query: BundleQuery) -> Raw:
     """Exports a session and its ancestry in a portable form that can be verified alone (docs/reference/format.md)."""
-    out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed when it is sent
+    out = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL_MAX))  # noqa: SIM115 - closed after it is sent
     try:
         call.session().export_bundle(out, encrypted=query.encrypted)
         out.seek(0)
     except BaseException:
         out.close()
         raise
-    return Raw(out, BUNDLE)
+    return Raw(out, NDJSON)
 
 
 @route("POST", "/bundles", scope="admin", status=201)
@@ -175,7 +173,7 @@ def take_bundle(call: VerbRequest, body: IO[bytes]) -> Imported:
         try:
             head = call.space.store.import_bundle(body, size_max=call.server.settings.bundle_max).head
         except Exception as exc:
-            # Whoever holds the error holds its frames, and with them all that was unpacked.
+            # The error keeps its frames alive, and with them everything that was unpacked.
             traceback.clear_frames(exc.__traceback__)
             raise
     call.space.forget(head.session)

@@ -1,21 +1,21 @@
 """Events streamed live, as server-sent events, of one session or of all.
 
-A dropped connection goes on where it was: browsers send the id of the last event they got as `Last-Event-ID`, and so
-should every client. Nothing is missed and nothing comes twice.
+After a dropped connection, a stream continues where it was: browsers send the id of their last event as
+`Last-Event-ID`, and so should every client. Nothing is missed and nothing is repeated.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 
 import msgspec
 
 from wakelog.engine import end_of
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.http.namespaces import Namespace
-from wakelog.http.notifications import PAGE, Channel, Frame, frame, frames_of, told_of
+from wakelog.http.notifications import PAGE, Channel, Frame, encode_events, feed_frames, make_frame
 from wakelog.http.problems import problem
 from wakelog.http.response import Stream
 from wakelog.http.routes import VerbRequest, route
@@ -25,19 +25,19 @@ from wakelog.model.ids import SessionId
 _encode = msgspec.json.Encoder().encode
 
 Read = Callable[[str], Sequence[Frame]]
-"""Frames after a place, from the log; fewer than there are is fine, none only at the end."""
+"""Reads the next frames after a place from the log: not necessarily all, and none only at the end."""
 
 
 class TailQuery(Query, frozen=True):
     after: Position | None = None
-    """Begin after this event; by default with what is new. `Last-Event-ID` goes before it."""
+    """Begin after this event; by default, only new events. `Last-Event-ID` takes precedence."""
     kind: tuple[str, ...] = ()
     """Only these kinds, by name or first word; may be repeated."""
 
 
 class TailAllQuery(Query, frozen=True):
     after: str | None = None
-    """Begin after this id; empty is the very beginning, and by default it begins with what is new."""
+    """Begin after this id; empty means from the first event. By default, only new events."""
     kind: tuple[str, ...] = ()
 
 
@@ -63,7 +63,7 @@ async def tail_all(call: VerbRequest, query: TailAllQuery) -> Stream:
     """Streams the events of all sessions live, in order within each session. An id is a position in the feed."""
     place = call.headers.get("last-event-id", query.after)
     if place:
-        await call.run(_feed_frames, call.space, place)  # a place that is none is told before the tail begins
+        await call.run(_feed_frames, call.space, place)  # so that a wrong id is an error, and not the end of a stream
 
     def read(after: str) -> Sequence[Frame]:
         return _feed_frames(call.space, after)
@@ -76,7 +76,7 @@ async def _stream(
 ) -> Stream:
     call.server.tails.check(call.who)
     if place is None:
-        # What this server has heard of may lag behind the store: new is what comes after this moment.
+        # Start at the end of the store: this server's own position may lag behind it.
         place = await call.run(end_of, call.space.engine, call.hub.cursor)
     channel = await call.hub.join(session)
     return Stream(_watch(call, channel, place, kinds, read))
@@ -84,7 +84,7 @@ async def _stream(
 
 async def _watch(
     call: VerbRequest, channel: Channel, place: str, kinds: tuple[str, ...], read: Read
-) -> AsyncIterator[bytes]:
+) -> AsyncGenerator[bytes, None]:
     server = call.server
     server.metrics.watchers.inc()
     checked = time.monotonic()
@@ -97,7 +97,7 @@ async def _watch(
                 checked = time.monotonic()
                 if not await server.is_valid(call.key):
                     return
-            bell = channel.event
+            event = channel.event
             frames: Sequence[Frame] | None = channel.ring.after(place)
             if frames is None:
                 frames = await call.run(read, place)
@@ -108,7 +108,7 @@ async def _watch(
                 continue
             try:
                 async with asyncio.timeout(server.settings.keepalive_s):
-                    await bell.wait()
+                    await event.wait()
             except TimeoutError:
                 yield b": nothing new\n\n"
     except WakelogError as exc:
@@ -128,11 +128,11 @@ def _session_frames(space: Namespace, session: SessionId, after: int) -> list[Fr
     log = space.log(session)
     tools: dict[str, str] = {}
     found = log.entries(after=after, upto=after + PAGE)
-    return [frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in found]
+    return [make_frame(str(e.seq), e.kind, _encode(record_of(log, e, tools))) for e in found]
 
 
 def _feed_frames(space: Namespace, place: str) -> list[Frame]:
-    """The next events of the feed: those left of the commit that the place is in, or of some commits after it."""
+    """The next events of the feed: the rest of the commit that the place is in, or some commits after it."""
     before, within, passed = place.partition("~")
     try:
         skip = int(passed) if within else 0
@@ -141,10 +141,10 @@ def _feed_frames(space: Namespace, place: str) -> list[Frame]:
         raise InvalidInputError(f"{place!r} is not the id of an event here", kind="bad-request") from None
     frames: list[Frame] = []
     for change in changes:
-        told = told_of(space, change)
-        frames += frames_of(told, before, change.cursor)[skip:]
-        if not told:
-            # Nothing is left of it: a comment that carries its id, so that this place need not be looked at again.
+        events = encode_events(space, change)
+        frames += feed_frames(events, before, change.cursor)[skip:]
+        if not events:
+            # The session was deleted. An empty frame moves the position past this change.
             frames.append(Frame(change.cursor, "", b""))
         skip, before = 0, change.cursor
     return frames

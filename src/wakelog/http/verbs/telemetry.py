@@ -1,4 +1,4 @@
-"""Telemetry: sessions as spans of OpenTelemetry."""
+"""Sessions as OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ class SpansQuery(Query, frozen=True):
     place: str = ""
     """A turn or a range: `@2`, `@1..@5`; by default the whole session."""
     content: bool = False
-    """What was said and done too."""
+    """Include messages, inputs and outputs."""
 
 
 class SpanDocument(msgspec.Struct, frozen=True, rename="camel"):
-    """An export of traces, as OTLP writes it in JSON."""
+    """An OTLP export of traces in JSON."""
 
     resource_spans: list[dict[str, Any]]
 
 
 @route("GET", "/sessions/{session}/spans")
 def spans(call: VerbRequest, query: SpansQuery) -> SpanDocument:
-    """Gives a session as spans of OpenTelemetry in OTLP's JSON: the session, its turns, and the calls of models and
-    tools. What was said is left out, unless it is asked for."""
+    """Returns a session as OpenTelemetry spans in OTLP's JSON: the session, its turns, and its model and tool calls.
+    Content is left out unless asked for."""
     found = session_document(call.session(), query.place, content=query.content)
     return SpanDocument(found["resourceSpans"])

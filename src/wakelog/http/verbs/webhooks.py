@@ -1,4 +1,4 @@
-"""Webhooks that run beside the server: how they are doing, and how a message is given up that is never taken."""
+"""Webhooks that run beside the server: their state, and skipping a message that the receiver refuses."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ class WebhookList(msgspec.Struct, frozen=True):
 
 class WebhookSkip(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str
-    """The name or id of the session that is held up."""
+    """The name or id of the blocked session."""
 
 
 @route("GET", "/webhooks")
 def webhooks(call: VerbRequest) -> WebhookList:
-    """Lists the webhooks of the store that were set up on the server's machine, by its user: what was sent, what is
-    wrong, and which messages are refused. Of an address only the host is told, of a secret only its source."""
+    """Lists the store's webhooks that the server's user set up on its machine: what was sent, what is wrong, and which
+    messages are refused. Only the host of an address and the source of a secret are shown."""
     return WebhookList(hook_states(hooks_folder(call.space.store)))
 
 
 @route("POST", "/webhooks/{name}/skip", scope="admin")
 def skip_webhook(call: VerbRequest, body: WebhookSkip) -> RefusedMessage:
-    """Gives up the message that a receiver refuses and that holds up a session. What follows is sent next."""
+    """Skips the message that a receiver refuses and that blocks a session. The next one is sent."""
     return skip_message(call.space.store, hooks_folder(call.space.store), call.path["name"], body.session)
