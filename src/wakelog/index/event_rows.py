@@ -11,6 +11,7 @@ durable: decisions, facts, dead ends and the newest change of each file.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import msgspec
@@ -20,7 +21,7 @@ from wakelog.engine import Engine
 from wakelog.errors import InvalidInputError
 from wakelog.index import view
 from wakelog.index.connection import Keep
-from wakelog.index.event_texts import UNREADABLE, Mentioned
+from wakelog.index.event_texts import UNREADABLE, PayloadReader
 from wakelog.index.facets import (
     EARLY_WORDS,
     Facets,
@@ -33,8 +34,8 @@ from wakelog.index.facets import (
     text_of,
 )
 from wakelog.index.pruned_rows import keep_totals
-from wakelog.index.rows import Batch, ProjectionState, SessionRow
-from wakelog.index.step_rows import STEP_KINDS, StepRows
+from wakelog.index.rows import Batch, ProjectionState, SessionRow, TurnRow
+from wakelog.index.step_rows import STEP_KINDS, StepEvent, StepRows
 from wakelog.log.reader import check_commit, fold_at, prune_over
 from wakelog.model.call_subject import project_of, project_path
 from wakelog.model.calls import ANSWERS, ASKS, FAILURES
@@ -50,16 +51,26 @@ PARTS = ("goal", "labels", "pending_actions", "last_error", "budget", "flags", "
 """The parts of the state that columns are made of."""
 
 _KEEP = {"message.added": Keep.TEXT, **dict.fromkeys(EARLY_WORDS, Keep.WORDS)}
-"""What is kept of the texts of some kinds."""
+"""What the index keeps of the texts of some kinds."""
+
+DETAILED_KINDS = ASKS | ANSWERS | {
+    "history.rewound", "session.opened", "session.forked", "session.closed", "message.added", "file.changed",
+    "subagent.spawned", "subagent.returned", "decision.made", "fact.recorded", "fact.retracted", "turn.ended",
+}  # fmt: skip
+"""Kinds that have rows in other tables too, or change the session's row."""
 
 encode_carried = msgspec.json.Encoder().encode
 _decode_carried = msgspec.json.Decoder(ProjectionState).decode
 _UNKNOWN = distrust("unverified")
 _DAMAGED_DELTA = (InvalidInputError, KeyError, TypeError, AttributeError)
 
+Costs = tuple[int, int, int]
+"""Tokens, millionths of a dollar and microseconds."""
+_FREE: Costs = (0, 0, 0)
 
-class Taking:
-    """One session on its way forward."""
+
+class SessionProjection:
+    """Turns the commits of one session into rows, in order."""
 
     def __init__(self, engine: Engine, batch: Batch, row: SessionRow) -> None:
         self._engine = engine
@@ -67,23 +78,26 @@ class Taking:
         self._row = row
         self._carried = _decode_carried(row.carried)
         self._wants_all = batch.db.words.wants_all
-        self._mentioned = Mentioned(engine, row.id)
-        self._steps = StepRows(batch, row.no, self._carried, self._mentioned.fetch)
-        self._told: list[tuple[Header, dict[str, Value], Facets, int, int, int]] = []
+        self._payloads = PayloadReader(engine, row.id)
+        self._steps = StepRows(batch, row.no, self._carried, self._payloads.fetch)
+        self._add_event = batch.added["wl_event"].append
+        self._turn: TurnRow | None = None
+        """The row that the last event was counted in. Valid for one commit: rows are written between commits."""
 
-    def take(self, commit: Commit) -> None:
-        """Takes in the next commit, or raises having taken in nothing of it: after its bytes are decoded, what goes
-        wrong is noted and gone on from."""
+    def project(self, commit: Commit) -> None:
+        """Adds the rows of the next commit. Raises before anything is added if the commit cannot be read; later
+        problems are noted in the session's row."""
         headers, _ = check_commit(commit)
         bodies = [decode_body(record.body) for record in commit.records]
-        self._mentioned.along = dict(commit.payloads)
+        self._payloads.at_hand = dict(commit.payloads)
+        self._turn = None
+        steps: list[StepEvent] = []
         for header, record, body in zip(headers, commit.records, bodies, strict=True):
             gone = "pruned" if not record.body else "erased" if "$erased" in body else ""
-            self._take(header, body, gone, commit.commit_id)
-        # Steps come after the other rows of a commit, because two small loops are faster than one that does everything.
-        for told in self._told:
-            self._steps.take(*told)
-        self._told.clear()
+            self._project_event(header, body, gone, commit.commit_id, steps)
+        # Steps are named after the labels that the session has at the end of the commit.
+        for step in steps:
+            self._steps.add(*step)
         row = self._row
         row.head, row.hash, row.status = commit.last, commit.hash, commit.status
         row.events += len(headers)
@@ -113,79 +127,93 @@ class Taking:
 
     # One event
 
-    def _take(self, header: Header, body: dict[str, Value], gone: str, commit_id: str) -> None:
-        row, batch, carried = self._row, self._batch, self._carried
-        kind, seq = header.kind, header.seq
-        if gone == "pruned":
-            said, carried.is_pruned = Facets(), True
+    def _project_event(
+        self, header: Header, body: dict[str, Value], gone: str, commit_id: str, steps: list[StepEvent]
+    ) -> None:
+        row, carried = self._row, self._carried
+        kind, seq, is_pruned = header.kind, header.seq, gone == "pruned"
+        if is_pruned:
+            facets, carried.is_pruned = Facets(), True
         else:
             if carried.is_pruned:
-                self._go_on_from_base(seq - 1, header.at)
+                self._continue_from_base(seq - 1, header.at)
             has_text = self._wants_all or kind in _KEEP
-            said = facets_of(kind, body, lambda mention: self._mentioned.fetch(seq, mention), has_text=has_text)
-        self._name_tool(said)
-        delta = body.get("delta")
-        tokens, usd_micros, duration_us = self._apply(seq, delta) if delta else (0, 0, 0)
-        # What an outcome used again had cost was paid when it ran.
-        said.tokens_out = min(said.tokens_out, tokens)
-        occurred, trust = said.occurred or header.at, distrust(header.trust)
-        place = (row.no, seq, header.turn, header.attempt, kind, header.at, occurred, header.actor)
-        about = (said.tool, said.model, said.effect, said.action, said.path, said.key, said.outcome, said.summary)
-        origin = (header.cause, trust, header.source)
-        cost = (tokens, said.tokens_out, usd_micros, duration_us)
-        batch.added["wl_event"].append((*place, *about, *origin, *cost, commit_id, gone))
-        if tokens or usd_micros or duration_us:
-            self._pay(header, said, tokens, usd_micros, duration_us)
-        if said.text:
-            batch.add_text(row.no, seq, said.text, _KEEP.get(kind, Keep.NOTHING))
-        row.first_at = min(row.first_at, occurred) if row.first_at else occurred
-        row.last_at = max(row.last_at, occurred)
-        # A fork's first event names the turn that was open where it left; that turn's row is its parent's.
+            facets = facets_of(kind, body, functools.partial(self._payloads.fetch, seq), has_text=has_text)
+        if facets.action:
+            self._name_tool(facets)
+        cost = self._apply(seq, delta) if (delta := body.get("delta")) else _FREE
+        tokens, usd_micros, duration_us = cost
+        # The tokens of a reused outcome were paid for when the call ran.
+        tokens_out = facets.tokens_out = min(facets.tokens_out, tokens)
+        occurred, trust = facets.occurred or header.at, distrust(header.trust)
+        self._add_event((
+            row.no, seq, header.turn, header.attempt, kind, header.at, occurred, header.actor, facets.tool,
+            facets.model, facets.effect, facets.action, facets.path, facets.key, facets.outcome, facets.summary,
+            header.cause, trust, header.source, tokens, tokens_out, usd_micros, duration_us, commit_id, gone,
+        ))  # fmt: skip
+        if cost != _FREE:
+            self._add_cost(header, facets, cost)
+        if facets.text:
+            self._batch.add_text(row.no, seq, facets.text, _KEEP.get(kind, Keep.NOTHING))
+        if not row.first_at or occurred < row.first_at:
+            row.first_at = occurred
+        if occurred > row.last_at:
+            row.last_at = occurred
+        has_failed = facets.outcome in FAILURES and kind in ANSWERS and kind != "action.reconciled"
+        # A fork's first event names the turn that was open at the fork point; that turn's row is its parent's.
         if header.turn and kind != "session.forked":
-            self._count(header, body, said, occurred, trust, tokens, usd_micros, gone)
-        if gone != "pruned":
-            self._keep(header, body, said)
-            if kind in STEP_KINDS or (kind == "message.added" and body.get("role") == "user"):
-                self._told.append((header, body, said, occurred, trust, duration_us))
-
-    def _pay(self, header: Header, said: Facets, tokens: int, usd_micros: int, duration_us: int) -> None:
-        # Only who imports says when something happened: a call that says the same twice is one call.
-        call = f"{said.action}@{said.occurred}" if said.action and said.occurred else ""
-        sub = said.key if header.kind in ("subagent.returned", "history.adopted") else ""
-        place = (self._row.no, header.seq, header.turn, said.occurred or header.at)
-        unpriced = tokens if not usd_micros and not said.is_priced else 0
-        amounts = (tokens, said.tokens_out, usd_micros, duration_us, unpriced)
-        self._batch.added["wl_cost"].append((*place, said.tool, said.model, call, sub, *amounts))
-
-    def _name_tool(self, said: Facets) -> None:
-        """An outcome names its action only; tool, class and model are those it was requested with."""
-        action, carried = said.action, self._carried
-        if not action:
+            self._count(header, body, facets, occurred, trust, is_pruned)
+            turn = self._turn
+            assert turn is not None
+            if cost != _FREE:
+                turn.tokens += tokens
+                turn.tokens_out += tokens_out
+                turn.usd_micros += usd_micros
+            if has_failed and not is_pruned and facets.effect != "model":
+                turn.tool_errors += 1
+        if is_pruned:
             return
-        if said.model:
-            carried.models[action] = said.model
-        else:
-            said.model = carried.models.get(action, "")
-        if not said.tool:
+        if kind in DETAILED_KINDS:
+            self._add_details(header, body, facets, has_failed)
+        if kind in STEP_KINDS or (kind == "message.added" and body.get("role") == "user"):
+            steps.append((header, body, facets, occurred, trust, duration_us))
+
+    def _add_cost(self, header: Header, facets: Facets, cost: Costs) -> None:
+        # Only importers say when something happened: a call with the same name and time twice is one call.
+        call = f"{facets.action}@{facets.occurred}" if facets.action and facets.occurred else ""
+        sub = facets.key if header.kind in ("subagent.returned", "history.adopted") else ""
+        place = (self._row.no, header.seq, header.turn, facets.occurred or header.at)
+        tokens, usd_micros, duration_us = cost
+        unpriced = tokens if not usd_micros and not facets.is_priced else 0
+        amounts = (tokens, facets.tokens_out, usd_micros, duration_us, unpriced)
+        self._batch.added["wl_cost"].append((*place, facets.tool, facets.model, call, sub, *amounts))
+
+    def _name_tool(self, facets: Facets) -> None:
+        """An outcome names its action only; tool, class and model are those it was requested with."""
+        action, carried = facets.action, self._carried
+        if facets.model:
+            carried.models[action] = facets.model
+        elif carried.models:
+            facets.model = carried.models.get(action, "")
+        if not facets.tool:
             pending = (carried.doc.get("pending_actions") or {}).get(action)
             if type(pending) is dict:
-                said.tool, said.effect = as_text(pending.get("tool")), as_text(pending.get("effect"))
+                facets.tool, facets.effect = as_text(pending.get("tool")), as_text(pending.get("effect"))
 
-    def _apply(self, seq: Seq, delta: Value) -> tuple[int, int, int]:
-        """Brings the carried parts of the state forward; returns what the event cost."""
+    def _apply(self, seq: Seq, delta: Value) -> Costs:
+        """Applies a delta to the carried parts of the state; returns what the event cost."""
         carried = self._carried
         doc = carried.doc
-        cost = (0, 0, 0)
+        cost = _FREE
         try:
             for op in delta:
                 path = op["path"]
                 part = path[1:].partition("/")[0]
-                if part == "budget":
-                    before = _amounts(doc)
+                if part in PARTS:
+                    before = _amounts(doc) if part == "budget" else _FREE
                     apply_op(doc, tokens_of(path), op)
-                    cost = _difference(before, _amounts(doc))
-                elif part in PARTS:
-                    apply_op(doc, tokens_of(path), op)
+                    if part == "budget":
+                        cost = _difference(before, _amounts(doc))
                 elif not path:
                     doc.clear()
                     doc.update({part: op["value"][part] for part in PARTS})
@@ -197,85 +225,75 @@ class Taking:
         return cost
 
     def _count(
-        self,
-        header: Header,
-        body: dict[str, Value],
-        said: Facets,
-        occurred: int,
-        trust: int,
-        tokens: int,
-        usd_micros: int,
-        gone: str,
+        self, header: Header, body: dict[str, Value], facets: Facets, at: int, trust: int, is_pruned: bool
     ) -> None:
-        """Adds an event to what its turn comes to."""
-        batch, kind = self._batch, header.kind
-        is_new = header.turn > self._carried.last_turn
-        turn = batch.turn(self._row.no, header.turn, header.attempt, seq=header.seq, at=occurred, is_new=is_new)
-        if is_new:
-            self._carried.last_turn = header.turn
-            self._row.turns += 1
+        """Adds an event to the counts of its turn."""
+        turn = self._turn
+        if turn is None or turn.turn != header.turn or turn.attempt != header.attempt:
+            is_new = header.turn > self._carried.last_turn
+            turn = self._turn = self._batch.turn(
+                self._row.no, header.turn, header.attempt, seq=header.seq, at=at, is_new=is_new
+            )
+            if is_new:
+                self._carried.last_turn = header.turn
+                self._row.turns += 1
         count_event(
             turn,
             header.seq,
-            kind,
+            header.kind,
             body,
-            at=occurred,
-            effect=said.effect,
-            outcome=said.outcome,
-            summary=lambda: said.summary,
-            is_pruned=gone == "pruned",
+            at=at,
+            effect=facets.effect,
+            outcome=facets.outcome,
+            summary=lambda: facets.summary,
+            is_pruned=is_pruned,
         )
-        turn.tokens += tokens
-        turn.tokens_out += said.tokens_out
-        turn.usd_micros += usd_micros
-        turn.trust = max(turn.trust, trust)
-        if kind == "file.changed":
-            batch.with_files.add((turn.session, turn.turn, turn.attempt))
-        if gone != "pruned":
-            turn.tool_errors += _is_failure(kind, said) and said.effect != "model"
+        if trust > turn.trust:
+            turn.trust = trust
+        if header.kind == "file.changed":
+            self._batch.with_files.add((turn.session, turn.turn, turn.attempt))
 
-    def _keep(self, header: Header, body: dict[str, Value], said: Facets) -> None:
-        """The rows that some kinds have besides that of the event, as far as what they hold was not erased."""
+    def _add_details(self, header: Header, body: dict[str, Value], facets: Facets, has_failed: bool) -> None:
+        """Adds the rows that events of DETAILED_KINDS have besides their own, without erased content."""
         kind, seq, row, batch = header.kind, header.seq, self._row, self._batch
         added = batch.added
-        has_failed = _is_failure(kind, said)
-        if said.tool and (kind in ASKS or has_failed):
-            batch.use(row.no, said.tool, seq, calls=kind in ASKS, errors=has_failed)
+        if facets.tool and (kind in ASKS or has_failed):
+            batch.use(row.no, facets.tool, seq, calls=kind in ASKS, errors=has_failed)
         if kind == "history.rewound":
             to, under = as_int(body.get("to")), as_int(body.get("under"))
             try:
-                view.rewind(batch, self._engine, self._mentioned.segments, row.no, seq=seq, to=to, under=under)
+                view.rewind(batch, self._engine, self._payloads.segments, row.no, seq=seq, to=to, under=under)
             except UNREADABLE as exc:
                 self._carried.damage = exc.message
         elif kind == "session.closed":
-            self._carried.closing = said.outcome
+            self._carried.closing = facets.outcome
         elif kind in ("session.opened", "session.forked"):
             row.name = row.name or self._free_name(as_text(body.get("name")))
             row.agent = as_text(body.get("agent")) or row.agent
             row.spawner = as_text(body.get("spawner")) or row.spawner
-        if kind == "message.added":
+        elif kind == "message.added":
             if "content" in body:
                 added["wl_message"].append((row.no, seq, as_text(body.get("role"))))
         elif kind == "file.changed":
             if "path" in body:
                 change = as_text(body.get("change")) or "modified"
                 lines = as_int(body.get("added")), as_int(body.get("removed"))
-                added["wl_file"].append((row.no, seq, said.path, change, *lines))
+                added["wl_file"].append((row.no, seq, facets.path, change, *lines))
         elif kind in ("subagent.spawned", "subagent.returned"):
-            added["wl_spawn"].append((row.no, seq, header.turn, said.key))
+            added["wl_spawn"].append((row.no, seq, header.turn, facets.key))
         elif kind == "decision.made":
             if "choice" in body:
                 added["wl_decision"].append((row.no, seq, *decision_of(body)))
         elif kind in ("fact.recorded", "fact.retracted"):
             if "key" in body:
                 value = as_json(body["value"]) if "value" in body else None
-                added["wl_fact"].append((row.no, seq, said.key, value, kind == "fact.retracted"))
+                added["wl_fact"].append((row.no, seq, facets.key, value, kind == "fact.retracted"))
         elif has_failed or kind == "turn.ended":
             if "error" not in body and (not has_failed or "$erased" in body):
                 return
-            default = "timeout" if said.outcome == "timed_out" else "error"
+            default = "timeout" if facets.outcome == "timed_out" else "error"
             type_, message = failure_of(body.get("error"))
-            added["wl_error"].append((row.no, seq, said.tool, type_ or default, message))
+            added["wl_error"].append((row.no, seq, facets.tool, type_ or default, message))
 
     def _free_name(self, name: str) -> str:
         """The name an event gives its session, unless the engine has bound it to another."""
@@ -283,12 +301,12 @@ class Taking:
 
     # Beyond the commit at hand
 
-    def _go_on_from_base(self, seq: Seq, at: int) -> None:
+    def _continue_from_base(self, seq: Seq, at: int) -> None:
         """After pruned events: the state as it was, and the rows of what is durable in it."""
         row = self._row
         self._carried.is_pruned = False
         try:
-            doc = fold_at(self._engine, self._mentioned.segments, seq).fold.doc
+            doc = fold_at(self._engine, self._payloads.segments, seq).fold.doc
             prune = prune_over(self._engine, row.id, seq)
         except UNREADABLE as exc:
             self._carried.damage = exc.message
@@ -296,7 +314,7 @@ class Taking:
         before = _amounts(self._carried.doc)
         self._carried.doc = {part: doc[part] for part in PARTS if part in doc}
         keep_totals(self._batch, row, prune.body, seq, at, _difference(before, _amounts(doc)))
-        view.resume(self._batch, self._engine, self._mentioned.segments, row.no, row.first, doc["view"])
+        view.resume(self._batch, self._engine, self._payloads.segments, row.no, row.first, doc["view"])
         _keep_durable(self._batch, row, doc, seq, at)
 
 
@@ -306,18 +324,13 @@ def _spent(doc: dict[str, Value]) -> dict[str, Value]:
     return spent if type(spent) is dict else {}
 
 
-def _amounts(doc: dict[str, Value]) -> tuple[int, int, int]:
+def _amounts(doc: dict[str, Value]) -> Costs:
     spent = _spent(doc)
     return as_int(spent.get("tokens")), as_int(spent.get("usd_micros")), as_int(spent.get("duration_us"))
 
 
-def _difference(before: tuple[int, int, int], after: tuple[int, int, int]) -> tuple[int, int, int]:
+def _difference(before: Costs, after: Costs) -> Costs:
     return max(0, after[0] - before[0]), max(0, after[1] - before[1]), max(0, after[2] - before[2])
-
-
-def _is_failure(kind: str, said: Facets) -> bool:
-    """A call that is known not to have worked, as the state counts them."""
-    return said.outcome in FAILURES and kind in ANSWERS and kind != "action.reconciled"
 
 
 def _keep_durable(batch: Batch, row: SessionRow, doc: dict[str, Value], upto: Seq, at: int) -> None:

@@ -25,15 +25,15 @@ UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
 """Why a session, or a part of it, cannot be read."""
 
 
-class Mentioned:
-    """What the payloads hold that events of one session mention."""
+class PayloadReader:
+    """Reads the payloads that events of one session mention."""
 
     def __init__(self, engine: Engine, session: SessionId) -> None:
         self._engine = engine
         self._session = session
         self._segments: list[Segment] = []
-        self.along: dict[bytes, bytes] = {}
-        """The payloads that came with the commit at hand."""
+        self.at_hand: dict[bytes, bytes] = {}
+        """The payloads of the commit that is being read."""
 
     @property
     def segments(self) -> list[Segment]:
@@ -42,14 +42,14 @@ class Mentioned:
         return self._segments
 
     def fetch(self, seq: Seq, mention: dict[str, Value]) -> Value:
-        """What a mention stands for: text, or a JSON value. None for other bytes, and for what is gone."""
+        """The payload as text or a JSON value; None if it holds other bytes or is gone."""
         try:
             ref = as_ref(mention)
             assert ref is not None
             if ref.media == "bytes":
                 return None
             digest = bytes.fromhex(ref.hash)
-            content = self.along.get(digest)
+            content = self.at_hand.get(digest)
             if content is None:
                 content = fetch(self._engine, self.segments, ref.at or seq, digest)
             elif hashlib.sha256(content).digest() != digest:
@@ -63,14 +63,14 @@ class Mentioned:
 
 def read_text(engine: Engine, session: SessionId, seq: Seq) -> str:
     """What an event says that a session holds itself; empty when nobody can tell any more."""
-    mentioned = Mentioned(engine, session)
+    payloads = PayloadReader(engine, session)
     try:
         for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):
             place = seq - commit.first
             header = check_commit(commit)[0][place]
-            mentioned.along = dict(commit.payloads)
+            payloads.at_hand = dict(commit.payloads)
             body = decode_body(commit.records[place].body)
-            return facets_of(header.kind, body, lambda mention: mentioned.fetch(seq, mention)).text
+            return facets_of(header.kind, body, lambda mention: payloads.fetch(seq, mention)).text
     except UNREADABLE:
         pass
     return ""

@@ -158,6 +158,8 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
     name = _KEY.get(kind)
     if name is not None:
         out.key = as_text(body.get(name))
+    if body.keys() <= _UNSAID and kind in KINDS and kind != "state.patched":
+        return out  # nothing that anybody said: half of all events
     fields = _SUMMARY.get(kind, ())
     if not has_text and fields and (line := _first_said(fields, kind, body, fetch)):
         out.summary = one_line(line)

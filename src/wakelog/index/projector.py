@@ -29,7 +29,7 @@ from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.index import view
 from wakelog.index.connection import Connection
-from wakelog.index.event_rows import PARTS, Taking, encode_carried
+from wakelog.index.event_rows import PARTS, SessionProjection, encode_carried
 from wakelog.index.event_texts import UNREADABLE
 from wakelog.index.facets import as_int
 from wakelog.index.pruned_rows import keep_deleted
@@ -83,13 +83,13 @@ class Projector:
     def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
         """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is
         full."""
-        taking = Taking(self.engine, self.batch, row)
+        projection = SessionProjection(self.engine, self.batch, row)
         row.damaged = ""
         try:
             for commit in self.engine.read(row.id, after=row.head, payloads=True):
                 if self.batch.is_full:
                     if not whole:
-                        taking.save()
+                        projection.save()
                         return False
                     self.batch.flush()
                     self.batch.events = self.batch.chars = 0
@@ -109,7 +109,7 @@ class Projector:
                 elif upto is not None and commit.last > upto and "payload.erased" in commit.kinds:
                     # Done in these bytes, but after the feed was read: others of the tree may have been read before.
                     self._start_tree_again(row)
-                taking.take(commit)
+                projection.project(commit)
                 self.newest = max(self.newest, commit.at)
         except UNREADABLE as exc:
             row.damaged = exc.message
@@ -121,7 +121,7 @@ class Projector:
                 return self._bury(row)
             row.hidden = 1
             self._keep_deleted(row.id)
-        taking.save()
+        projection.save()
         return True
 
     def _start_again(self, row: SessionRow, *, whole: bool) -> bool:

@@ -45,6 +45,10 @@ PATHS_MAX = 10
 """So many files of a failed call are noted as where it failed."""
 
 
+StepEvent = tuple[Header, dict[str, Value], Facets, int, int, int]
+"""An event with what its body says, when it happened, how little it is trusted (a rank), and how long it took."""
+
+
 class StepRows:
     """The steps and touches of one session on its way forward."""
 
@@ -54,42 +58,42 @@ class StepRows:
         self._carried = carried
         self._fetch = fetch
 
-    def take(
-        self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int, duration_us: int
+    def add(
+        self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int, duration_us: int
     ) -> None:
         """Adds what one event of STEP_KINDS, or a user's message, tells, after its delta was applied."""
         kind = header.kind
         if kind not in ASKS and kind not in ANSWERS:
-            self._take_other(header, body, said, occurred, trust)
-        elif said.effect == "model":
-            if said.outcome and kind in ANSWERS:
-                self._count(header, MODEL, said.outcome, duration_us)
-        elif not is_own_tool(said.tool):
+            self._add_other(header, body, facets, occurred, trust)
+        elif facets.effect == "model":
+            if facets.outcome and kind in ANSWERS:
+                self._count(header, MODEL, facets.outcome, duration_us)
+        elif not is_own_tool(facets.tool):
             if kind in ASKS:
-                self._ask(header.seq, body, said, occurred, trust)
-            if said.outcome and kind in ANSWERS:
-                self._answer(header, body, said, occurred, trust, duration_us)
+                self._ask(header.seq, body, facets, occurred, trust)
+            if facets.outcome and kind in ANSWERS:
+                self._answer(header, body, facets, occurred, trust, duration_us)
 
-    def _take_other(self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int) -> None:
+    def _add_other(self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int) -> None:
         """Kinds that tell of something besides calls."""
         kind, seq = header.kind, header.seq
         place = (seq, occurred, trust)
         if kind == "message.added":
             self._carried.phase = NO_PHASE
         elif kind in ("action.denied", "action.abandoned"):
-            self._carried.asked.pop(said.action, None)
+            self._carried.asked.pop(facets.action, None)
         elif kind == "file.changed":
-            path = project_path(said.path, self._labels(), as_text(body.get("folder")))
+            path = project_path(facets.path, self._labels(), as_text(body.get("folder")))
             self._touch("file", path, "changed", *place)
         elif kind == "resource.touched":
-            name = "url" if "://" in said.key else "resource"
-            self._touch(name, said.key, "read" if body.get("mode", "read") == "read" else "changed", *place)
+            name = "url" if "://" in facets.key else "resource"
+            self._touch(name, facets.key, "read" if body.get("mode", "read") == "read" else "changed", *place)
         elif kind in ("fact.recorded", "fact.retracted"):
-            self._touch("key", said.key, kind.rpartition(".")[2], *place)
+            self._touch("key", facets.key, kind.rpartition(".")[2], *place)
         elif kind == "artefact.recorded":
-            self._touch("artefact", said.key, "produced", *place)
+            self._touch("artefact", facets.key, "produced", *place)
         elif kind == "git_commit.linked":
-            self._touch("commit", said.key, "committed", *place)
+            self._touch("commit", facets.key, "committed", *place)
         elif kind == "dead_end.noted" and "tried" in body:
             row = (self._session, seq, as_text(body.get("tried")), as_text(body.get("learned")))
             self._batch.added["wl_dead_end"].append(row)
@@ -101,32 +105,32 @@ class StepRows:
             rows = [(self._session, seq, no, source) for no, source in enumerate(filter(None, shown))]
             self._batch.added["wl_shown"] += rows
 
-    def _ask(self, seq: Seq, body: dict[str, Value], said: Facets, occurred: int, trust: int) -> None:
+    def _ask(self, seq: Seq, body: dict[str, Value], facets: Facets, occurred: int, trust: int) -> None:
         given = body.get("input")
         value = self._fetch(seq, given) if type(given) is dict and "$payload" in given else given
-        subject = subject_of(said.tool, said.effect, value, self._labels())
+        subject = subject_of(facets.tool, facets.effect, value, self._labels())
         if subject.label.startswith("wakelog"):
             subject = CallSubject(subject.label)
         for address in subject.urls:
             self._touch("url", address, "read", seq, occurred, trust)
         for path in subject.read:
             self._touch("file", path, "read", seq, occurred, trust)
-        if said.action:
+        if facets.action:
             digest = as_text(body.get("input_hash"))[:INPUT_DIGITS] or _digest(given)
             paths = (*subject.written, *subject.read)[:PATHS_MAX]
             asked = AskedStep(seq, subject.label, subject.target, subject.act, digest, paths, trust)
-            self._carried.asked[said.action] = asked
+            self._carried.asked[facets.action] = asked
 
     def _answer(
-        self, header: Header, body: dict[str, Value], said: Facets, occurred: int, trust: int, duration_us: int
+        self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int, duration_us: int
     ) -> None:
         waiting = self._carried.asked
-        asked = waiting.get(said.action) if body.get("retry") else waiting.pop(said.action, None)
+        asked = waiting.get(facets.action) if body.get("retry") else waiting.pop(facets.action, None)
         if asked is None:  # what it was asked with is pruned, or another session's
-            asked = AskedStep(header.cause or header.seq, said.tool, "", "run", "", (), 0)
+            asked = AskedStep(header.cause or header.seq, facets.tool, "", "run", "", (), 0)
         if not asked.label or asked.label.startswith("wakelog"):
             return
-        seq, outcome, trust, signature = header.seq, said.outcome, max(asked.trust, trust), ""
+        seq, outcome, trust, signature = header.seq, facets.outcome, max(asked.trust, trust), ""
         if outcome in FAILURES:
             type_, message = failure_of(body.get("error"))
             default = "timed_out" if outcome == "timed_out" else ""

@@ -18,7 +18,7 @@ from wakelog.codec.records import decode_body
 from wakelog.engine import Engine
 from wakelog.errors import CorruptLogError
 from wakelog.index.connection import SEQ_BITS, Connection
-from wakelog.index.event_texts import UNREADABLE, Mentioned
+from wakelog.index.event_texts import UNREADABLE, PayloadReader
 from wakelog.index.facets import EARLY_WORDS, facets_of
 from wakelog.index.rows import BATCH_CHARS
 from wakelog.log.reader import check_commit
@@ -67,10 +67,10 @@ class WordBacklog:
 
     def _read(self, no: int, session: SessionId, worded: Seq, head: Seq) -> Seq:
         """Collects what a session's events after `worded` say; how far it came."""
-        mentioned = Mentioned(self._engine, session)
+        payloads = PayloadReader(self._engine, session)
         try:
             for commit in self._engine.read(session, after=worded, upto=head, payloads=True):
-                for seq, text in _texts(commit, mentioned):
+                for seq, text in _texts(commit, payloads):
                     self._texts.append((no << SEQ_BITS | seq, text))
                     self._chars += len(text)
                 worded = commit.last
@@ -82,7 +82,7 @@ class WordBacklog:
         return head
 
 
-def _texts(commit: Commit, mentioned: Mentioned) -> list[tuple[Seq, str]]:
+def _texts(commit: Commit, payloads: PayloadReader) -> list[tuple[Seq, str]]:
     """What the events of a commit say, every byte checked; nothing if it was altered."""
     out = []
     try:
@@ -90,10 +90,10 @@ def _texts(commit: Commit, mentioned: Mentioned) -> list[tuple[Seq, str]]:
         bodies = [decode_body(record.body) for record in commit.records]
     except CorruptLogError:
         return []
-    mentioned.along = dict(commit.payloads)
+    payloads.at_hand = dict(commit.payloads)
     for header, record, body in zip(headers, commit.records, bodies, strict=True):
         if record.body and header.kind not in EARLY_WORDS:
-            fetch = functools.partial(mentioned.fetch, header.seq)
+            fetch = functools.partial(payloads.fetch, header.seq)
             if text := facets_of(header.kind, body, fetch).text:
                 out.append((header.seq, text))
     return out

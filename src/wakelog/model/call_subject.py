@@ -76,8 +76,11 @@ def subject_of(tool: str, effect: str, given: Value, labels: Mapping[str, Any] |
     act = act_of_call(tool, effect, given)
     if type(given) is not dict:
         return CallSubject(tool[:LABEL_MAX], act=act, urls=_addresses(given) if type(given) is str else ())
-    named = next((path for name in _PATHS if name in given and (path := as_text(given[name]))), "")
-    urls = tuple(u for name in _URLS if name in given and (text := as_text(given[name])) for u in _addresses(text))
+    named = ""
+    for name in _PATHS:
+        if name in given and (named := as_text(given[name])):
+            break
+    urls = () if given.keys().isdisjoint(_URLS) else tuple(u for n in _URLS for u in _addresses(as_text(given.get(n))))
     return _file_subject(tool, act, (named,) if named else _patched(given), urls, place, repo)
 
 
