@@ -113,6 +113,6 @@ def test_the_last_turns_are_the_same_however_they_are_found(steps: list[str], la
                     raise ValueError("no")
     for at in (None, session.head.seq // 2 + 1):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("wakelog.timeline.files._newest", lambda *_: None)
+            patch.setattr("wakelog.timeline.files._read_newest_turns", lambda *_: None)
             expected = session.files.modified(last, at=at)
         assert session.files.modified(last, at=at) == expected

@@ -1,4 +1,4 @@
-"""What adopting a fork would do, before it is done: what is taken over, what leaves the view, what stays."""
+"""Shows in advance what adopting a fork would do: what is copied, what leaves the view, what stays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 
 import msgspec
 
-from wakelog.compare.divergence import telling
+from wakelog.compare.divergence import significant_changes
 from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.diff.turn_diff import Change, turn_diff
 from wakelog.log import Log
@@ -14,6 +14,7 @@ from wakelog.log.adoption import plan_adoption
 from wakelog.model import events as ev
 from wakelog.model.document import REWOUND_PARTS
 from wakelog.model.ids import Seq, SessionId
+from wakelog.timeline.points import read_view
 
 
 class AdoptionPreview(msgspec.Struct, frozen=True):
@@ -25,27 +26,21 @@ class AdoptionPreview(msgspec.Struct, frozen=True):
     left: Seq
     """Where the fork left the session."""
     at: Seq
-    """How far the fork is taken."""
+    """The last event of the fork that is adopted."""
     to: Seq
     """Where the view goes back to: `left`, unless the fork itself went back further."""
     copied: dict[str, int]
     """Events that are copied, by kind."""
     gone: int
-    """Events that cannot be: their content was erased or pruned."""
+    """Events that cannot be copied: their content was erased or pruned."""
     leaving: int
     """Turns of the session that leave the view."""
     changes: tuple[Change, ...]
-    """What becomes different in the state."""
+    """What changes in the state."""
     effects: tuple[Beyond, ...]
-    """Calls with effects that the fork made: they happened, and stay its own."""
+    """Calls with effects that the fork made. They happened; they stay calls of the fork."""
     cost: ev.Cost = ev.Cost()
-    """What the fork spent that will count for the session, too."""
-
-
-def _is_taken(change: Change) -> bool:
-    """Whether adopting makes a change: it restores what a rewind does, and brings the fork's dead ends."""
-    part = change.pointer.split("/")[1]
-    return part in (*REWOUND_PARTS, "goal_from") or (part == "dead_ends" and change.how == "added")
+    """What the fork spent and the session will count as well."""
 
 
 def preview_adoption(log: Log, fork: Log, at: Seq | None = None, *, force: bool = False) -> AdoptionPreview:
@@ -56,12 +51,7 @@ def preview_adoption(log: Log, fork: Log, at: Seq | None = None, *, force: bool 
     assert isinstance(adopted, ev.HistoryAdopted)
     point = fork.head().fork
     assert point is not None
-    turns = {
-        entry.header.turn
-        for low, high in log.view(plan.head)
-        if high > rewound.to
-        for entry in log.entries(after=max(low - 1, rewound.to), upto=high)
-    }
+    turns = {entry.header.turn for entry in read_view(log, plan.head, first=rewound.to + 1)}
     return AdoptionPreview(
         session=log.id,
         head=plan.head,
@@ -72,7 +62,14 @@ def preview_adoption(log: Log, fork: Log, at: Seq | None = None, *, force: bool 
         copied=dict(Counter(step.draft.event.kind for step in plan.steps[2:])),
         gone=adopted.gone,
         leaving=len(turns - {0}),
-        changes=tuple(c for c in telling(turn_diff(log, plan.head, fork, adopted.at)) if _is_taken(c)),
+        changes=tuple(c for c in significant_changes(turn_diff(log, plan.head, fork, adopted.at)) if _is_adopted(c)),
         effects=effects_between(fork, point.at, adopted.at),
         cost=adopted.cost,
     )
+
+
+def _is_adopted(change: Change) -> bool:
+    """Whether adopting makes this change: it replaces the parts that a rewind restores, and adds the fork's dead
+    ends."""
+    part = change.pointer.split("/")[1]
+    return part in (*REWOUND_PARTS, "goal_from") or (part == "dead_ends" and change.how == "added")

@@ -18,7 +18,7 @@ import msgspec
 
 from wakelog.compare.lcs import common
 from wakelog.compare.normal_form import digest, exact, steady
-from wakelog.compare.steps import Step, whole
+from wakelog.compare.steps import Step, is_whole, whole
 from wakelog.log import Log
 from wakelog.model.parts import Asked, Text, parts_of
 from wakelog.model.values import Value
@@ -35,8 +35,8 @@ class AlignedStep(msgspec.Struct, frozen=True):
     what: tuple[str, ...] = ()
     """What differs: prompt, model, parameters, context, input, content, outcome, error, output, reason, trust."""
     minor: tuple[str, ...] = ()
-    """What differs and does not count: `ids or times`, `shape` (the same words, as two programs write them), `tries`,
-    `reused`."""
+    """What differs but does not count: `ids or times`, `shape` (the same words in the formats of two programs),
+    `tries`, `reused`."""
 
 
 def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> Iterator[AlignedStep]:
@@ -44,16 +44,17 @@ def align(log_a: Log, a: tuple[Step, ...], log_b: Log, b: tuple[Step, ...]) -> I
     ends = (len(a), len(b))
     i = j = 0
     for at_a, at_b in itertools.chain(common([s.key for s in a], [s.key for s in b]), [ends]):
-        yield from _between(log_a, a, i, at_a, log_b, b, j, at_b)
+        yield from _align_gap(log_a, a, i, at_a, log_b, b, j, at_b)
         if (at_a, at_b) != ends:
             yield _row(log_a, a[at_a], at_a, log_b, b[at_b], at_b)
         i, j = at_a + 1, at_b + 1
 
 
-def _between(
+def _align_gap(
     log_a: Log, a: tuple[Step, ...], i: int, end_a: int, log_b: Log, b: tuple[Step, ...], j: int, end_b: int
 ) -> Iterator[AlignedStep]:
-    alike = common([_alike(s) for s in a[i:end_a]], [_alike(s) for s in b[j:end_b]])
+    """Aligns the steps between two equal ones by kind and name."""
+    alike = common([_kind_and_name(s) for s in a[i:end_a]], [_kind_and_name(s) for s in b[j:end_b]])
     for pair_a, pair_b in [*((i + x, j + y) for x, y in alike), (end_a, end_b)]:
         yield from (AlignedStep(n, None, "only a") for n in range(i, pair_a))
         yield from (AlignedStep(None, n, "only b") for n in range(j, pair_b))
@@ -62,7 +63,7 @@ def _between(
         i, j = pair_a + 1, pair_b + 1
 
 
-def _alike(step: Step) -> tuple[str, str]:
+def _kind_and_name(step: Step) -> tuple[str, str]:
     return (step.kind, "" if step.kind == "model" else step.name)
 
 
@@ -77,18 +78,18 @@ _CONTENT = {"input": "prompt", "tool": "input", "model": "input", "decision": "c
 
 
 def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What differs between two steps of one kind and name, most telling first, and what differs and does not count."""
+    """What differs between two steps of one kind and name, the most important first, and what does not count."""
     what: list[str] = []
     minor: list[str] = []
     if a.kind == "model":
-        _compare_calls(log_a, a, log_b, b, what)
+        what += _compare_requests(log_a, a, log_b, b)
     if a.exact_key != b.exact_key:
         same = a.key == b.key or _same_inside(log_a, a.input, log_b, b.input)
         (minor if same else what).append("ids or times" if same else _CONTENT.get(a.kind, "content"))
     if a.exact_result != b.exact_result:
         if a.result == b.result or _same_inside(log_a, _result(a), log_b, _result(b)):
             minor.append("ids or times")
-        elif a.kind == "model" and _says_the_same(log_a, a, log_b, b):
+        elif a.kind == "model" and _is_same_answer(log_a, a, log_b, b):
             minor.append("shape")
         else:
             what += _compare_results(a, b)
@@ -101,30 +102,33 @@ def _differences(log_a: Log, a: Step, log_b: Log, b: Step) -> tuple[tuple[str, .
     return tuple(what), tuple(dict.fromkeys(minor))
 
 
-def _compare_calls(log_a: Log, a: Step, log_b: Log, b: Step, what: list[str]) -> None:
-    """What two model calls were told; it is no part of what they are."""
+def _compare_requests(log_a: Log, a: Step, log_b: Log, b: Step) -> list[str]:
+    """What differs in the requests of two model calls. Their keys do not include that."""
+    what = []
     if model_of(a) != model_of(b) and UNNAMED not in (model_of(a), model_of(b)):
         what.append("model")
     if exact(parameters_of(a)) != exact(parameters_of(b)):
         what.append("parameters")
     if a.context_hash and b.context_hash and a.context_hash != b.context_hash:
         what.append("context")
-    told_a, told_b = told(a), told(b)
-    if digest(steady(told_a)) != digest(steady(told_b)) and not _same_inside(log_a, told_a, log_b, told_b):
+    input_a, input_b = own_input(a), own_input(b)
+    if digest(steady(input_a)) != digest(steady(input_b)) and not _same_inside(log_a, input_a, log_b, input_b):
         what.append("input")
+    return what
 
 
 UNNAMED = "model"
-"""A model call of which nobody said the model."""
+"""The name of a model call whose model was not recorded."""
 
 
 def model_of(step: Step) -> str:
-    """The model of a model call: what its parameters say, else its name."""
+    """The model of a model call: from its parameters, else its name."""
     return str(step.params.get("model") or step.name)
 
 
-def told(step: Step) -> Value:
-    """What a step was given. For a model call: without what its parameters and the hash of its window say already."""
+def own_input(step: Step) -> Value:
+    """The input of a step. For a model call: without its parameters and the hash of its window, which are compared
+    separately."""
     if step.kind != "model" or type(step.input) is not dict or "$payload" in step.input:
         return step.input
     return {k: v for k, v in step.input.items() if k not in step.params and (not v or v != step.context_hash)} or None
@@ -144,9 +148,9 @@ def _compare_results(a: Step, b: Step) -> list[str]:
     return ["output"]
 
 
-def _says_the_same(log_a: Log, a: Step, log_b: Log, b: Step) -> bool:
-    """Whether two answers say the same in the words of two providers or frameworks. Some keep the calls that were asked
-    for beside the answer; these are steps of their own."""
+def _is_same_answer(log_a: Log, a: Step, log_b: Log, b: Step) -> bool:
+    """Whether two answers say the same in the formats of two providers or frameworks. Some formats leave out the
+    requested calls; those are separate steps anyway."""
     if (a.outcome, a.error) != (b.outcome, b.error) or a.output is None or b.output is None:
         return False
     parts_a, parts_b = (parts_of(whole(log, step.output)) for log, step in ((log_a, a), (log_b, b)))
@@ -156,7 +160,8 @@ def _says_the_same(log_a: Log, a: Step, log_b: Log, b: Step) -> bool:
 
 
 def in_one_shape(step: Step, a: Value, b: Value) -> tuple[Value, Value]:
-    """Two results to be shown against each other: answers that two programs write differently, as what they say."""
+    """Two results in a form in which they can be shown side by side. Answers in different formats are reduced to their
+    text."""
     if step.kind != "model" or _first_block(a) == _first_block(b):
         return a, b
     said_a, said_b = ([part.text for part in parts_of(value) if isinstance(part, Text)] for value in (a, b))
@@ -164,28 +169,22 @@ def in_one_shape(step: Step, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _first_block(answer: Value) -> tuple[object, ...]:
-    """By what the answer of one program is told from that of another."""
+    """Types and field names at the start of an answer: they differ from one program to another."""
     content = answer.get("content") if type(answer) is dict else None
     first = content[0] if type(content) is list and content else content
     return (type(answer), *sorted(first)) if type(first) is dict else (type(answer), type(first))
 
 
 def _result(step: Step) -> dict[str, object]:
-    return {"outcome": step.outcome, "error": step.error, "output": step.output, **dict(enumerate_said(step))}
+    return {"outcome": step.outcome, "error": step.error, "output": step.output, **said_by_number(step)}
 
 
-def enumerate_said(step: Step) -> Iterator[tuple[str, object]]:
-    return ((f"said {n}", said) for n, said in enumerate(step.said))
+def said_by_number(step: Step) -> dict[str, Value]:
+    return {f"said {n}": said for n, said in enumerate(step.said)}
 
 
 def _same_inside(log_a: Log, a: object, log_b: Log, b: object) -> bool:
-    """Whether two values with payloads are the same but for what is different every time."""
-    if not _mentions(a) or not _mentions(b):
+    """Whether two values are the same once their payloads are fetched, apart from ids and times."""
+    if is_whole(a) or is_whole(b):
         return False
     return digest(steady(whole(log_a, a))) == digest(steady(whole(log_b, b)))
-
-
-def _mentions(value: object) -> bool:
-    if not isinstance(value, dict):
-        return False
-    return "$payload" in value or any(_mentions(item) for item in value.values() if isinstance(item, dict))

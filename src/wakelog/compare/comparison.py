@@ -23,7 +23,7 @@ from wakelog.model.html import box, table, text
 from wakelog.model.ids import Seq
 
 WINDOWS_MAX = 100
-"""Of steps that differ in nothing but the hash of what the model was shown, so many are looked into item by item."""
+"""How many steps that differ only in the hash of the model's window are compared item by item."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -33,16 +33,16 @@ class Pair(msgspec.Struct, frozen=True):
     b: Course
     rows: tuple[AlignedStep, ...]
     divergence: Divergence | None
-    """None: they did the same."""
+    """None if they did the same."""
     ends: tuple[Change, ...]
-    """What is different in the state at the end of `b` from that at the end of `a`."""
+    """What differs between the states at the ends of `a` and `b`."""
     shared: Seq
-    """Up to this event they are one history, which was not compared; 0 when they share nothing, or are in one
+    """The last event of the history they share, which was not compared; 0 when they share nothing, or are in one
     session."""
     notes: tuple[str, ...]
     """What could not be compared, or was limited."""
     first_call: FirstCall | None = None
-    """The first call that differs, which may come after they part: None when they made the same ones."""
+    """The first call that differs, which may come after the divergence; None if they made the same calls."""
 
     @property
     def same(self) -> int:
@@ -50,7 +50,7 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def unknown(self) -> int:
-        """Steps of which nobody can say: their content is gone."""
+        """Steps that cannot be compared: their content is gone."""
         return sum(row.verdict == "unknown" for row in self.rows)
 
     @property
@@ -122,14 +122,16 @@ def compare(*extents: Extent) -> Comparison:
 
 
 def _pair(one: Extent, other: Extent) -> Pair:
-    parted = _parted(one, other)
-    if parted >= max(one.last, other.last):
-        parted = 0  # they are the same events: that is told by comparing them
-    a, b = (read_course(_rest_of(extent, parted)) for extent in (one, other))
+    shared = _shared_start(one, other)
+    if shared >= max(one.last, other.last):
+        shared = 0  # they are the same events; comparing them says so
+    a, b = (
+        read_course(msgspec.structs.replace(extent, first=shared + 1) if shared else extent) for extent in (one, other)
+    )
     rows = list(align(one.log, a.steps, other.log, b.steps))
-    pairing = Pairing(one.log, a, other.log, b, _one_history(one.log, other.log))
+    pairing = Pairing(one.log, a, other.log, b, _shared_history(one.log, other.log))
     notes: list[str] = []
-    at = _first(pairing, rows, notes)
+    at = _find_divergence(pairing, rows, notes)
     ends: tuple[Change, ...] = ()
     try:
         ends = state_changes(one.log, a.last, other.log, b.last)
@@ -140,25 +142,25 @@ def _pair(one: Extent, other: Extent) -> Pair:
         notes.append(f"{gone} {'steps were' if gone > 1 else 'step was'} erased or pruned, and may differ unseen")
     divergence = pairing.explain(rows, at) if at is not None else None
     call = first_call(one.log, a, other.log, b, rows) if divergence is not None else None
-    return Pair(a, b, tuple(rows), divergence, ends, parted, tuple(notes), call)
+    return Pair(a, b, tuple(rows), divergence, ends, shared, tuple(notes), call)
 
 
-def _first(pairing: Pairing, rows: list[AlignedStep], notes: list[str]) -> int | None:
-    """The row where the courses part. Where only the hash of a model's window differs, its items are looked at: the
-    same items under other ids are no difference."""
-    looked = 0
+def _find_divergence(pairing: Pairing, rows: list[AlignedStep], notes: list[str]) -> int | None:
+    """The first row that differs. Where only the hash of a model's window differs, its items are compared; if they are
+    the same under other ids, the row becomes `same`."""
+    windows = 0
     for at, row in enumerate(rows):
         if row.verdict in ("same", "unknown"):
             continue
         if row.what != ("context",) or row.a is None or row.b is None:
             return at
-        if looked == WINDOWS_MAX:
+        if windows == WINDOWS_MAX:
             notes.append(
                 f"more than {WINDOWS_MAX} model calls differ only in the hash of what they were shown;"
                 " from there on they are taken to differ"
             )
             return at
-        looked += 1
+        windows += 1
         found = pairing.context(pairing.a.steps[row.a], pairing.b.steps[row.b])
         if found.verdict == "differs":
             return at
@@ -166,11 +168,8 @@ def _first(pairing: Pairing, rows: list[AlignedStep], notes: list[str]) -> int |
     return None
 
 
-# What is one history
-
-
-def _one_history(log_a: Log, log_b: Log) -> Seq:
-    """Up to here one seq is the same event in both logs."""
+def _shared_history(log_a: Log, log_b: Log) -> Seq:
+    """The last event that both logs share: up to here, the same seq is the same event."""
     last = 0
     if log_a.engine is log_b.engine:
         for one, two in zip(log_a.segments, log_b.segments, strict=False):
@@ -181,22 +180,17 @@ def _one_history(log_a: Log, log_b: Log) -> Seq:
     return last
 
 
-def _parted(a: Extent, b: Extent) -> Seq:
-    """The last event of what both courses begin with; 0 when that is nothing."""
-    one = _one_history(a.log, b.log)
-    if a.first != b.first or a.first > one:
+def _shared_start(a: Extent, b: Extent) -> Seq:
+    """The last event of the part that both courses start with; 0 if there is none."""
+    shared = _shared_history(a.log, b.log)
+    if a.first != b.first or a.first > shared:
         return 0
     last = 0
     for (low_a, high_a), (low_b, high_b) in zip(a.log.view(a.last), b.log.view(b.last), strict=False):
-        if low_a != low_b or low_a > one:
+        if low_a != low_b or low_a > shared:
             break
-        last = min(high_a, high_b, one)
+        last = min(high_a, high_b, shared)
     return last if last >= a.first else 0
-
-
-def _rest_of(extent: Extent, parted: Seq) -> Extent:
-    """What is left of a course behind what is shared."""
-    return msgspec.structs.replace(extent, first=parted + 1) if parted else extent
 
 
 def _html(found: Comparison) -> str:

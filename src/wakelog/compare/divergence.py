@@ -18,7 +18,15 @@ from typing import Literal
 
 import msgspec
 
-from wakelog.compare.alignment import UNNAMED, AlignedStep, enumerate_said, in_one_shape, model_of, parameters_of, told
+from wakelog.compare.alignment import (
+    UNNAMED,
+    AlignedStep,
+    in_one_shape,
+    model_of,
+    own_input,
+    parameters_of,
+    said_by_number,
+)
 from wakelog.compare.model_windows import WindowItem, Windows
 from wakelog.compare.normal_form import digest, steady
 from wakelog.compare.steps import Step, is_whole, whole
@@ -36,18 +44,18 @@ Rests = Literal["cause", "derived", "after"]
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One value that differs; `pointer` is where in it, empty for all of it. None stands for nothing there."""
+    """One value that differs; `pointer` is where in it, empty for all of it. None means that nothing is there."""
 
     what: str
     pointer: str
     a: Value
     b: Value
     by_hash: bool = False
-    """Too large to be fetched: told apart by its hash."""
+    """Too large to be fetched: compared by hash."""
 
 
 class DivergenceFactor(msgspec.Struct, frozen=True):
-    """One thing that went into the step, held against the same thing on the other side."""
+    """One input of the step, compared with the same input on the other side."""
 
     what: str
     """prompt, model, parameters, context or state."""
@@ -58,7 +66,7 @@ class DivergenceFactor(msgspec.Struct, frozen=True):
     only_a: tuple[WindowItem, ...] = ()
     only_b: tuple[WindowItem, ...] = ()
     changes: tuple[Change, ...] = ()
-    """Of the state: what is different on the second side."""
+    """For the state: what is different on the second side."""
 
 
 class Followed(msgspec.Struct, frozen=True):
@@ -94,9 +102,10 @@ class Pairing:
         self.windows = Windows(log_a, log_b, shared)
 
     def explain(self, rows: Sequence[AlignedStep], at: int) -> Divergence:
-        """All about the row where the courses part."""
+        """Describes the row where the courses part."""
         row = rows[at]
-        i, j = _next(rows, at, "a"), _next(rows, at, "b")
+        i = next((r.a for r in rows[at:] if r.a is not None), None)
+        j = next((r.b for r in rows[at:] if r.b is not None), None)
         step_a = self.a.steps[i] if i is not None else None
         step_b = self.b.steps[j] if j is not None else None
         paired = row.a is not None and row.b is not None
@@ -116,7 +125,7 @@ class Pairing:
         out: list[Difference] = []
         for word in what:
             if word in ("prompt", "input", "content", "choice", "value"):
-                out += differences(word, whole(self.log_a, told(a)), whole(self.log_b, told(b)))
+                out += differences(word, whole(self.log_a, own_input(a)), whole(self.log_b, own_input(b)))
             elif word == "outcome":
                 out.append(Difference(word, "", a.outcome, b.outcome))
                 if a.error != b.error:
@@ -125,16 +134,14 @@ class Pairing:
                 out += differences(word, a.error, b.error)
             elif word in ("output", "reason"):
                 out += differences(word, *in_one_shape(a, whole(self.log_a, a.output), whole(self.log_b, b.output)))
-                said = (dict(enumerate_said(s)) for s in (a, b))
-                said_a, said_b = (whole(log, s) for log, s in zip((self.log_a, self.log_b), said, strict=True))
+                said_a, said_b = whole(self.log_a, said_by_number(a)), whole(self.log_b, said_by_number(b))
                 out += differences("said", said_a, said_b)
             elif word == "trust":
                 out.append(Difference(word, "", _trust(a), _trust(b)))
         return tuple(out)
 
-    # What lay behind it
-
     def _behind(self, i: int | None, a: Step | None, j: int | None, b: Step | None) -> list[DivergenceFactor]:
+        """Compares the inputs of the first step that differs."""
         findings = [self._prompt(i, j)]
         call_a, call_b = deciding_call(self.a, i), deciding_call(self.b, j)
         if call_a is None or call_b is None:
@@ -172,7 +179,7 @@ class Pairing:
         return DivergenceFactor("parameters", "same")
 
     def context(self, a: Step, b: Step) -> DivergenceFactor:
-        """What only one of two model calls was shown."""
+        """Compares what two model calls were shown."""
         if a.context_hash and a.context_hash == b.context_hash:
             return DivergenceFactor("context", "same")
         if not a.derived_from or not b.derived_from:
@@ -192,11 +199,6 @@ class Pairing:
         except NotFoundError as exc:
             return DivergenceFactor("state", "unknown", exc.message)
         return DivergenceFactor("state", "differs", changes=changes) if changes else DivergenceFactor("state", "same")
-
-
-def _next(rows: Sequence[AlignedStep], at: int, side: str) -> int | None:
-    """The first step of a side at or after a row."""
-    return next((place for row in rows[at:] if (place := getattr(row, side)) is not None), None)
 
 
 def _trust(step: Step) -> str:
@@ -221,7 +223,7 @@ def deciding_call(course: Course, at: int | None) -> Step | None:
 
 
 def differences(what: str, a: Value, b: Value) -> list[Difference]:
-    """Where two values differ, by pointer, but for what is different every time."""
+    """Where two values differ, by pointer, apart from ids and times."""
     if digest(steady(a)) == digest(steady(b)):
         return []
     by_hash = not is_whole(a) or not is_whole(b)
@@ -237,7 +239,8 @@ def differences(what: str, a: Value, b: Value) -> list[Difference]:
 
 
 def _at(value: Value, pointer: str) -> Value:
-    """What was there before. In a list whose items moved, the operation's place is that of the list as it then was."""
+    """The value at a pointer, or None. For a list whose items moved, the pointer refers to the list at that step of the
+    patch, so it may be missing in the original."""
     try:
         return get(value, pointer)
     except ValueError:
@@ -252,7 +255,7 @@ def _followed(course: Course, origin: Step | None, later: list[int | None]) -> t
     for place, step in enumerate(course.steps):
         if step.seq <= origin.seq:
             continue
-        how = _rests_on(step, reached)
+        how = _dependence(step, reached)
         rests[place] = how
         if how != "after":
             for seq in step.seqs:
@@ -260,51 +263,50 @@ def _followed(course: Course, origin: Step | None, later: list[int | None]) -> t
     return tuple(Followed(place, rests[place]) for place in later if place is not None and place in rests)
 
 
-def _rests_on(step: Step, reached: list[Seq]) -> Rests:
-    if step.cause and _holds(reached, step.cause, step.cause):
+def _dependence(step: Step, reached: list[Seq]) -> Rests:
+    if step.cause and _any_within(reached, step.cause, step.cause):
         return "cause"
-    if any(_holds(reached, first, last) for first, last in step.derived_from):
+    if any(_any_within(reached, first, last) for first, last in step.derived_from):
         return "derived"
     return "after"
 
 
-def _holds(seqs: list[Seq], first: Seq, last: Seq) -> bool:
-    """Whether any of the rising seqs lies in a range."""
+def _any_within(seqs: list[Seq], first: Seq, last: Seq) -> bool:
+    """Whether any of the sorted seqs is in a range."""
     at = bisect_left(seqs, first)
     return at < len(seqs) and seqs[at] <= last
 
 
-# Of all that differs in two states, what is more than bookkeeping
+# Which differences between two states are more than bookkeeping
 
 _POSITIONS = {"seq", "last", "handle", "turn", "evidence", "key"}
 _KEYED_BY_PLACE = ("decisions", "dead ends", "pending", "sub-agents")
-
-
-def state_changes(log_a: Log, a: Seq, log_b: Log, b: Seq) -> tuple[Change, ...]:
-    """What is different in two states beyond bookkeeping, each with its writer. Mostly nothing is, and then no event
-    has to be read to name one."""
-    if not telling(turn_diff(log_a, a, log_b, b, named=False)):
-        return ()
-    return telling(turn_diff(log_a, a, log_b, b))
-
-
 _PROGRAM = frozenset({"/labels/origin", "/labels/agent", "/labels/framework", "/labels/thread"})
 
 
-def telling(found: TurnDiff) -> tuple[Change, ...]:
-    """The changes that are not only about where in the log something stands, or what was spent."""
+def state_changes(log_a: Log, a: Seq, log_b: Log, b: Seq) -> tuple[Change, ...]:
+    """The significant changes between two states, each with its writer. Usually there are none; the first, cheap diff
+    finds that out without reading events to name writers."""
+    if not significant_changes(turn_diff(log_a, a, log_b, b, named=False)):
+        return ()
+    return significant_changes(turn_diff(log_a, a, log_b, b))
+
+
+def significant_changes(found: TurnDiff) -> tuple[Change, ...]:
+    """The changes that are about more than a position in the log or money spent."""
     files = {c.key for c in found.of("files")}
     kept = [c for c in found.changes if not _is_bookkeeping(c, files) and not _only_moved(c)]
-    # Some entries are kept by their place in the log: the same one, removed at one place and added at another, is none.
-    there = Counter((c.part, digest(_bare(c.before))) for c in kept if c.how == "removed")
-    here = Counter((c.part, digest(_bare(c.after))) for c in kept if c.how == "added")
-    moved = {"removed": there & here, "added": there & here}
-    return tuple(c for c in kept if c.part not in _KEYED_BY_PLACE or not _take(moved, c))
+    # Some entries are keyed by their position in the log. The same entry removed at one key and added at another has
+    # only moved.
+    removed = Counter((c.part, digest(_bare(c.before))) for c in kept if c.how == "removed")
+    added = Counter((c.part, digest(_bare(c.after))) for c in kept if c.how == "added")
+    moved = {"removed": removed & added, "added": removed & added}
+    return tuple(c for c in kept if c.part not in _KEYED_BY_PLACE or not _take_moved(moved, c))
 
 
 def _is_bookkeeping(change: Change, files: set[str]) -> bool:
-    """Counts of calls and money, which the courses sum up themselves; files that are told as such; that a fork begins
-    as `open`; and which program's session it is, under which id."""
+    """Whether a change only repeats something else: counts of calls and money, which courses sum up themselves; files
+    that are listed as files; the status `open` of a new fork; and the program and id of an imported session."""
     if change.part == "status":
         return {change.before, change.after} == {"open", "active"}
     if change.pointer.startswith("/working_set/files/"):
@@ -312,7 +314,8 @@ def _is_bookkeeping(change: Change, files: set[str]) -> bool:
     return change.part == "tools" or change.pointer.startswith("/budget/spent") or change.pointer in _PROGRAM
 
 
-def _take(moved: dict[str, Counter[tuple[str, bytes]]], change: Change) -> bool:
+def _take_moved(moved: dict[str, Counter[tuple[str, bytes]]], change: Change) -> bool:
+    """Whether the change is one half of a move; each half is counted off once."""
     if change.how == "changed":
         return False
     entry = (change.part, digest(_bare(change.after if change.how == "added" else change.before)))
@@ -329,4 +332,5 @@ def _only_moved(change: Change) -> bool:
 
 
 def _bare(value: Value) -> Value:
+    """The value without its positions in the log."""
     return {k: v for k, v in value.items() if k not in _POSITIONS} if type(value) is dict else value

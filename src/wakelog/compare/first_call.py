@@ -1,8 +1,8 @@
 """The first call that differs, and the words that led to it.
 
-Two runs of one task differ in their wording at once, and that is where they part. What a person looks for comes later:
-the first thing that one did and the other did not, or did with another input. What the model said when it asked for it
-is the reason that is on record; where it said nothing, the user's words before it are.
+Two runs of one task differ in their wording almost at once. What a person looks for comes later: the first thing that
+one run did and the other did not, or did with another input. The recorded reason is what the model said when it
+requested the call, or, if it said nothing, the user's words before it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
 class CallSide(msgspec.Struct, frozen=True):
-    """One side of it."""
+    """What one of the two courses did there."""
 
     step: int | None
-    """The call, by its place in the course (from 0); None where this side made none there."""
+    """The call, by its place in the course (from 0); None if this side made none."""
     said: str = ""
     """What was said before it, without code."""
     by: Literal["model", "user", ""] = ""
@@ -43,7 +43,7 @@ class FirstCall(msgspec.Struct, frozen=True):
 
 
 def first_call(log_a: Log, a: Course, log_b: Log, b: Course, rows: Sequence[AlignedStep]) -> FirstCall | None:
-    """The first call of a tool that is on one side only, or was made with another input; None when there is none."""
+    """The first tool call that only one side made, or that was made with another input; None if there is none."""
     for at, row in enumerate(rows):
         if row.verdict in ("same", "unknown") or (row.verdict == "differs" and "input" not in row.what):
             continue
@@ -54,15 +54,15 @@ def first_call(log_a: Log, a: Course, log_b: Log, b: Course, rows: Sequence[Alig
         next_b = next((r for r in rows[at:] if r.b is not None), None)
         return FirstCall(
             at,
-            _side(log_a, a, next_a.a if next_a is not None else None, next_a),
-            _side(log_b, b, next_b.b if next_b is not None else None, next_b),
+            _describe_side(log_a, a, next_a.a if next_a is not None else None, next_a),
+            _describe_side(log_b, b, next_b.b if next_b is not None else None, next_b),
         )
     return None
 
 
-def _side(log: Log, course: Course, at: int | None, row: AlignedStep | None) -> CallSide:
-    """The next step of a side. Where it is another call, it was made instead; where it is none, what led to it is
-    told all the same."""
+def _describe_side(log: Log, course: Course, at: int | None, row: AlignedStep | None) -> CallSide:
+    """The next step of a side. If it is a different call, that call was made instead. If it is no call, the words that
+    led to it are still given."""
     is_call = at is not None and course.steps[at].kind == "tool" and row is not None and row.verdict != "same"
     place = at if is_call else None
     call = deciding_call(course, at)
@@ -77,5 +77,5 @@ def _side(log: Log, course: Course, at: int | None, row: AlignedStep | None) -> 
 
 def _words(content: Value) -> str:
     """The text of a message on one line."""
-    told = content if isinstance(content, str) else "\n".join(p.text for p in parts_of(content) if isinstance(p, Text))
-    return " ".join(_CODE.sub(" ", told).split())
+    text = content if isinstance(content, str) else "\n".join(p.text for p in parts_of(content) if isinstance(p, Text))
+    return " ".join(_CODE.sub(" ", text).split())

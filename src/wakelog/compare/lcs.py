@@ -16,11 +16,12 @@ from typing import Any
 Pairs = list[tuple[int, int]]
 
 _KEEP_BITS = 1 << 29
-"""Rows of up to 64 MB together are kept, to walk back through them."""
+"""Keep all rows, to walk back through them, if together they take up to 64 MB."""
 
 
 def common(a: Sequence[Any], b: Sequence[Any]) -> Pairs:
-    """Places (i, j) with a[i] == b[j], rising in both and as many as can be. Items must be hashable and sortable."""
+    """As many positions (i, j) with a[i] == b[j] as possible, increasing in both. Items must be hashable and
+    sortable."""
     if (len(b), list(b)) < (len(a), list(a)):
         return [(i, j) for j, i in common(b, a)]
     shorter = len(a)

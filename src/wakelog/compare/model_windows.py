@@ -23,7 +23,7 @@ _SHOWN = (
     *("content", "input", "output", "error", "choice", "because", "value", "tried", "learned", "summary", "prompt"),
     *("answer", "goal", "task", "after", "text"),
 )
-"""Fields that hold what a model may read. An event without any shows it nothing."""
+"""Fields that a model may read. An event without any of them shows it nothing."""
 _NAMED = ("role", "name", "tool", "key", "path", "change")
 
 
@@ -48,9 +48,9 @@ class Windows:
         self._known: tuple[dict[Seq, bytes], dict[Seq, bytes]] = ({}, {})
 
     def compare(self, a: Ranges, b: Ranges) -> tuple[list[WindowItem], list[WindowItem]]:
-        """What is only in the first window, and what only in the second, in order."""
+        """The items that only the first window has, and those that only the second has, in order."""
         seqs_a, seqs_b = list(_seqs(a)), list(_seqs(b))
-        # Up to where the histories part, one seq is one event.
+        # In the shared history, the same seq is the same event.
         both = {seq for seq in seqs_a if seq <= self._shared} & {seq for seq in seqs_b if seq <= self._shared}
         digests_a = self._digests(0, [seq for seq in seqs_a if seq not in both])
         digests_b = self._digests(1, [seq for seq in seqs_b if seq not in both])
@@ -77,7 +77,7 @@ class Windows:
 
     def _items(self, side: int, digests: dict[Seq, bytes], wanted: Counter[bytes]) -> list[WindowItem]:
         items = []
-        # The newest of several equal ones is the one too many: the earlier are matched.
+        # Of several equal items, the earlier ones are matched and the newest is the extra one.
         for seq, found in reversed(digests.items()):
             if wanted[found] > 0:
                 wanted[found] -= 1
@@ -107,7 +107,7 @@ def _seqs(ranges: Ranges) -> Iterator[Seq]:
 
 
 def _runs(seqs: list[Seq]) -> Iterator[tuple[Seq, Seq]]:
-    """Rising seqs as ranges."""
+    """Consecutive seqs joined to ranges."""
     start = previous = 0
     for seq in sorted(seqs):
         if seq != previous + 1 or not start:

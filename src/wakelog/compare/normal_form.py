@@ -30,12 +30,12 @@ _VOLATILE: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("<tmp>", re.compile(r"(?<=[/\\])tmp[a-z0-9_]{8}(?=[/\\]|$)")),
 )
 _HINT = re.compile(r"\d\d:\d\d|-[0-9a-fA-F]{4}-|s_[0-9A-Z]{26}|[_-][A-Za-z0-9]{16}|[/\\]tmp")
-"""What every volatile part has in it: one look tells that most texts hold none."""
+"""Every volatile part matches this, so one search rules out most texts."""
 
 
 def steady(value: Value) -> Value:
-    """The value with what is different every time replaced by a word for what it is; itself when there is none."""
-    return _walked(value, _steady_text)
+    """The value with its volatile parts (ids, times) replaced by a word for their kind."""
+    return _map_text(value, _steady_text)
 
 
 def _steady_text(text: str) -> str:
@@ -47,31 +47,31 @@ def _steady_text(text: str) -> str:
 
 
 def exact(value: Value) -> Value:
-    """The value with payloads named by their content alone, wherever they are kept."""
-    return _walked(value, str)
+    """The value with payloads identified by content hash alone, not by where they are stored."""
+    return _map_text(value, str)
 
 
-def _walked(value: Value, text: Callable[[str], str]) -> Value:
+def _map_text(value: Value, text: Callable[[str], str]) -> Value:
     kind = type(value)
     if kind is str:
         return text(value)
     if kind is dict:
         if "$payload" in value:
             return {"$payload": value["$payload"]}
-        return {text(key): _walked(item, text) for key, item in value.items()}
+        return {text(key): _map_text(item, text) for key, item in value.items()}
     if kind is list or kind is tuple:
-        return [_walked(item, text) for item in value]
+        return [_map_text(item, text) for item in value]
     return value
 
 
 def digest(*parts: Value) -> bytes:
-    """Equal for equal parts, with 1, true and "1" apart."""
+    """Equal for equal parts; 1, true and "1" are different."""
     return hashlib.sha256(_encode(parts)).digest()
 
 
 def placed(value: Value, seq: Seq) -> Value:
-    """The value with its payloads' mentions also saying where the payload came, so that they can be fetched without
-    their event. Mentions stand alone, or as members of an object that was put together from several fields."""
+    """The value with the event's seq added to its payload references, so that they can be fetched without the event. A
+    reference is the value itself, or a member of an object that was made of several fields."""
     if type(value) is not dict:
         return value
     if "$payload" in value:

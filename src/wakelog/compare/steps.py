@@ -1,8 +1,9 @@
 """Steps: what an agent did, one thing at a time, so that two courses can be compared.
 
 A step is what a person would count as one: a call with its tries and its outcome, the input of a turn, a message, a
-decision, a fact, a changed file. The events of one call are one step. A message that answers a call belongs to it, and
-so does the user's message that repeats a turn's input. Bookkeeping (leases, checkpoints, redactions) is not a step.
+decision, a fact, a changed file. The events of one call are one step. A message that answers a call belongs to the
+call, and a user's message that repeats a turn's input belongs to the input. Bookkeeping (leases, checkpoints,
+redactions) is not a step.
 
 Each step has a `key`: kind, name and input, without what differs every time (normal_form.py). Its outcome is separate,
 in `result`. For a model call, the key does not include what the model was shown, because that differs whenever anything
@@ -31,7 +32,7 @@ from wakelog.timeline.slices import tool_of
 
 Ranges = tuple[tuple[Seq, Seq], ...]
 WHOLE_BYTES = 1 << 20
-"""Payloads up to this size are fetched to be compared; larger ones are told apart by their hash alone."""
+"""Payloads up to this size are fetched and compared; larger ones are compared by hash."""
 
 
 class Try(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One thing that was done. Large values are mentions of their payloads, with the place to fetch them from."""
+    """One thing that was done. Large values are references to their payloads, with the event to fetch them from."""
 
     kind: str
     """In words: input, model, tool, message, decision, fact, file, data, …"""
@@ -63,7 +64,7 @@ class Step(msgspec.Struct, frozen=True):
     outcome: str
     error: Value
     said: tuple[Value, ...]
-    """The messages that came of a call."""
+    """The messages that a call produced."""
     params: dict[str, Value]
     context_hash: str
     cause: Seq
@@ -87,27 +88,27 @@ class Step(msgspec.Struct, frozen=True):
 
     @property
     def duration_us(self) -> int:
-        """What was reported, else the time between its first and its last event."""
+        """The reported duration, else the time from its first to its last event."""
         return self.cost.duration_us or self.ended_at - self.at
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """The steps among some events, and what was spent apart from them."""
+    """The steps among some events, and what was spent outside of steps."""
 
     steps: tuple[Step, ...]
     apart: Cost
 
 
 def gather(log: Log, entries: Iterable[Entry]) -> Gathered:
-    """The steps that these events of a session are, in order."""
-    work = _Gathering(log)
+    """Groups the events of a session into steps, in order."""
+    builder = _StepBuilder(log)
     for entry in entries:
-        work.take(entry)
-    return Gathered(tuple(_finished(step) for step in work.steps), work.apart)
+        builder.take(entry)
+    return Gathered(tuple(_finish_step(step) for step in builder.steps), builder.apart)
 
 
-# kind of event → (word, field with the name, fields of the input, fields of the result). One field stands for itself,
-# several become an object.
+# kind of event → (word, field with the name, fields of the input, fields of the result). The value of a single field is
+# used as it is; several become an object.
 _SHAPES: dict[str, tuple[str, str, tuple[str, ...], tuple[str, ...]]] = {
     "turn.started": ("input", "", ("input",), ()),
     "turn.ended": ("end", "", (), ("outcome", "error")),
@@ -146,8 +147,8 @@ _DEFAULTS: dict[str, dict[str, Value]] = {
 }
 
 
-class _Open(msgspec.Struct):
-    """A step while its events come in."""
+class _OpenStep(msgspec.Struct):
+    """A step while its events are read."""
 
     kind: str
     name: str
@@ -169,23 +170,17 @@ class _Open(msgspec.Struct):
     ended_at: int = 0
     why: str = ""
 
-    @property
-    def mark(self) -> bytes:
-        """What stands for content that is gone: equal to nothing but itself."""
-        return digest("gone", self.first.session, self.seqs)
 
-
-class _Gathering:
+class _StepBuilder:
     """One pass over events."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self.steps: list[_Open] = []
+        self.steps: list[_OpenStep] = []
         self.apart = Cost()
-        self._by_name: dict[tuple[str, str], _Open] = {}
+        self._questions: dict[tuple[str, str], _OpenStep] = {}
         self._calls = Calls(Call)
-        self._of_call: dict[Seq, _Open] = {}
-        """By the request."""
+        self._by_request: dict[Seq, _OpenStep] = {}
         self._tools: dict[str, str] = {}
 
     def take(self, entry: Entry) -> None:
@@ -196,16 +191,18 @@ class _Gathering:
             self.apart = add_cost(self.apart, cost_of(entry))
         elif kind in ("subagent.returned", "input.answered"):
             self._take_answer(entry)
-        elif (kind == "message.added" and self._belongs(entry)) or (kind == "state.patched" and _is_bookkeeping(entry)):
+        elif (kind == "message.added" and self._join_message(entry)) or (
+            kind == "state.patched" and _is_bookkeeping(entry)
+        ):
             pass
         elif kind in _SHAPES or kind not in KINDS:
             step = self._begin(entry, *_shape(entry))
             if kind in ("subagent.spawned", "input.requested"):
-                self._by_name[_asked(entry)] = step
+                self._questions[_question_key(entry)] = step
 
-    def _begin(self, entry: Entry, kind: str, name: str, given: Value, result: Value) -> _Open:
+    def _begin(self, entry: Entry, kind: str, name: str, input: Value, result: Value) -> _OpenStep:
         body = entry.body
-        step = _Open(kind, name, entry, [], "trusted", "", placed(given, entry.seq), why=text_in(body, "why"))
+        step = _OpenStep(kind, name, entry, [], "trusted", "", placed(input, entry.seq), why=text_in(body, "why"))
         step.output = placed(result, entry.seq)
         if kind == "end" and type(result) is dict:
             step.outcome, step.error, step.output = text_in(result, "outcome"), result.get("error"), None
@@ -213,7 +210,7 @@ class _Gathering:
         self._join(step, entry)
         return step
 
-    def _join(self, step: _Open, entry: Entry) -> None:
+    def _join(self, step: _OpenStep, entry: Entry) -> None:
         header = entry.header
         step.seqs.append(entry.seq)
         step.ended_at = header.at
@@ -224,19 +221,17 @@ class _Gathering:
         if entry.kind != "action.recorded" or not entry.body.get("reused"):
             step.cost = add_cost(step.cost, cost_of(entry))
 
-    # Calls
-
     def _take_action(self, entry: Entry) -> None:
         call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if call is None:
-            # Its request lies before these events. Where a fork gave up what its parent had begun, nothing was done.
+            # The request is before these events. A call that a fork inherited and abandoned is not a step.
             if entry.kind not in SETTLES or entry.body.get("inherited"):
                 return
-            step = self._begun_before(entry)
+            step = self._begin_from_outcome(entry)
         elif entry.kind in ASKS:
-            step = self._begun(entry, call)
+            step = self._begin_call(entry, call)
         else:
-            step = self._of_call[call.request]
+            step = self._by_request[call.request]
             self._join(step, entry)
         if entry.kind == "action.started":
             at = entry.header.at
@@ -244,18 +239,18 @@ class _Gathering:
         elif entry.kind in SETTLES or entry.kind == "action.uncertain":
             self._end(step, entry, outcome_of(entry.kind, entry.body))
 
-    def _begun(self, entry: Entry, call: Call) -> _Open:
+    def _begin_call(self, entry: Entry, call: Call) -> _OpenStep:
         body = entry.body
         tool = tool_of(self.log, entry, self._tools)
         step = self._begin(entry, "model" if call.is_model else "tool", tool, body.get("input"), None)
         step.params = body["params"] if type(body.get("params")) is dict else {}
         step.context_hash = text_in(body, "context_hash")
         step.reused = body.get("reused", 0)
-        self._of_call[call.request] = step
+        self._by_request[call.request] = step
         return step
 
-    def _begun_before(self, entry: Entry) -> _Open:
-        """A call of which only the end is among these events."""
+    def _begin_from_outcome(self, entry: Entry) -> _OpenStep:
+        """Begins the step of a call whose request is before these events."""
         step = self._begin(entry, "tool", tool_of(self.log, entry, self._tools), None, None)
         if entry.header.cause:
             request = self.log.entry(entry.header.cause)
@@ -263,26 +258,23 @@ class _Gathering:
             step.input = placed(request.body.get("input"), request.seq)
             if request.kind in ASKS:
                 self._calls.take(request.seq, request.kind, request.header, request.body)
-                self._of_call[request.seq] = step
+                self._by_request[request.seq] = step
         return step
 
-    def _end(self, step: _Open, entry: Entry, outcome: str) -> None:
+    def _end(self, step: _OpenStep, entry: Entry, outcome: str) -> None:
         body = entry.body
         step.outcome, step.error = outcome, body.get("error")
         step.output = placed(body.get("output", body.get("output_summary") or None), entry.seq)
         if not step.tries or step.tries[-1].outcome:
             number = step.tries[-1].number if step.tries else 0
             step.tries = [*step.tries, Try(number + 1, "", None, step.first.header.at, 0)]
-        begun = step.tries[-1]
-        ended = msgspec.structs.replace(begun, outcome=outcome, error=step.error, ended_at=entry.header.at)
+        ended = msgspec.structs.replace(step.tries[-1], outcome=outcome, error=step.error, ended_at=entry.header.at)
         step.tries = [*step.tries[:-1], ended]
         if body.get("retry"):
-            step.outcome = "retried"  # until the next try says otherwise
-
-    # What belongs to something before it
+            step.outcome = "retried"  # until the next try ends
 
     def _take_answer(self, entry: Entry) -> None:
-        step = self._by_name.get(_asked(entry))
+        step = self._questions.get(_question_key(entry))
         word, _, _, result = _shape(entry)
         if step is None:
             step = self._begin(entry, word, "", None, None)
@@ -292,13 +284,14 @@ class _Gathering:
             step.outcome, result = text_in(result, "outcome"), result.get("output")
         step.output = placed(result, entry.seq)
 
-    def _belongs(self, entry: Entry) -> bool:
-        """Whether a message is part of a step: what came of a call, or the turn's input said again."""
+    def _join_message(self, entry: Entry) -> bool:
+        """Adds a message to the step it belongs to: the call that produced it, or the turn's input that it repeats.
+        False if it is a step itself."""
         body = entry.body
-        asked = self._calls.by_action.get(text_in(body, "action"))
+        call = self._calls.by_action.get(text_in(body, "action"))
         before = self.steps[-1] if self.steps else None
-        if asked is not None:
-            step = self._of_call[asked.request]
+        if call is not None:
+            step = self._by_request[call.request]
             step.said = [*step.said, placed(body.get("content"), entry.seq)]
         elif (
             before is not None
@@ -314,23 +307,22 @@ class _Gathering:
         return True
 
 
-def _asked(entry: Entry) -> tuple[str, str]:
-    """What an answer and its question have in common: the sub-agent's session, or the request."""
-    room = entry.kind.partition(".")[0]
-    return room, text_in(entry.body, "session" if room == "subagent" else "request")
+def _question_key(entry: Entry) -> tuple[str, str]:
+    """What a question and its answer have in common: the sub-agent's session, or the request."""
+    family = entry.kind.partition(".")[0]
+    return family, text_in(entry.body, "session" if family == "subagent" else "request")
 
 
 def _is_bookkeeping(entry: Entry) -> bool:
-    """Whether a patch is an adapter's own: what a framework keeps for itself, and beside it at most messages, which
-    events of their own tell."""
-    told = told_ops(entry.delta)
-    return len(told) < len(entry.delta) and all(op["op"] != "remove" and _is_said(op.get("value")) for op in told)
+    """Whether a patch only has an adapter's private data and perhaps messages, which have their own events."""
+    ops = told_ops(entry.delta)
+    return len(ops) < len(entry.delta) and all(op["op"] != "remove" and _is_message(op.get("value")) for op in ops)
 
 
-def _is_said(value: Value) -> bool:
+def _is_message(value: Value) -> bool:
     """Whether a value is a message of a conversation, or a list of them."""
     if type(value) is list:
-        return all(map(_is_said, value))
+        return all(map(_is_message, value))
     return type(value) is dict and "content" in value and (value.get("role") or value.get("type")) in _SPEAKERS
 
 
@@ -341,8 +333,8 @@ def _shape(entry: Entry) -> tuple[str, str, Value, Value]:
         return entry.kind, "", {k: v for k, v in body.items() if k not in ("why", "occurred_at")}, None
     if entry.kind == "state.patched" and "delta" in body:
         body["delta"] = told_ops(body["delta"])
-    word, name, given, result = _SHAPES[entry.kind]
-    return word, text_in(body, name) if name else "", _fields(body, given), _fields(body, result)
+    word, name, inputs, results = _SHAPES[entry.kind]
+    return word, text_in(body, name) if name else "", _fields(body, inputs), _fields(body, results)
 
 
 def _fields(body: dict[str, Value], names: tuple[str, ...]) -> Value:
@@ -351,14 +343,17 @@ def _fields(body: dict[str, Value], names: tuple[str, ...]) -> Value:
     return {name: body[name] for name in names if body.get(name) is not None} or None
 
 
-def _finished(step: _Open) -> Step:
+def _finish_step(step: _OpenStep) -> Step:
     header = step.first.header
-    result = (step.outcome, step.error, step.output, *_unsaid(step))
+    output = exact(step.output)
+    said = [message for message in map(exact, step.said) if message != output]
+    result = (step.outcome, step.error, step.output, *said)
     what = ("model",) if step.kind == "model" else (step.kind, step.name, step.input)
     key = digest(*map(steady, what)), digest(*map(exact, what))
     result_key = digest(steady(result)), digest(exact(result))
     if step.gone:
-        result_key = step.mark, step.mark
+        mark = digest("gone", step.first.session, step.seqs)  # equal only to itself
+        result_key = mark, mark
         key = key if step.first.is_intact else result_key
     return Step(
         kind=step.kind,
@@ -392,14 +387,8 @@ def _finished(step: _Open) -> Step:
     )
 
 
-def _unsaid(step: _Open) -> list[Value]:
-    """What the messages of a call say beyond its output."""
-    output = exact(step.output)
-    return [said for said in map(exact, step.said) if said != output]
-
-
 def cost_of(entry: Entry) -> Cost:
-    """What an event says was used up."""
+    """The cost that an event records."""
     cost = entry.body.get("cost")
     if type(cost) is not dict or is_erased(cost):
         return Cost()
@@ -411,12 +400,12 @@ def add_cost(a: Cost, b: Cost) -> Cost:
 
 
 def whole(log: Log, value: Value) -> Value:
-    """The value with its payloads in place, as far as they are compared."""
+    """The value with its payloads fetched, up to the size limit."""
     return log.whole(value, WHOLE_BYTES)
 
 
 def is_whole(value: Value) -> bool:
-    """Whether nothing in a value is still only a mention."""
+    """Whether a value has no payload reference left in it."""
     if type(value) is not dict:
         return True
     return "$payload" not in value and all(is_whole(item) for item in value.values() if type(item) is dict)

@@ -1,15 +1,13 @@
-"""Courses: what an attempt, a turn, a fork or a whole session did, as steps with their sums.
+"""Courses: what an attempt, a turn, a fork or a whole session did, as steps with totals.
 
-A course has what was in view at its last event. So an abandoned attempt still has all of its steps, and a session is
-read without its abandoned attempts.
+A course contains what was in view at its last event. So an abandoned attempt still has all of its steps, and a whole
+session does not include its abandoned attempts.
 
 There are two kinds of attempts of a turn. Attempts made one after another are in the session itself, as @5.1 and @5.2.
 Attempts made in parallel are forks that were made just before the turn and have their own turn with that number.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import msgspec
 
@@ -19,12 +17,12 @@ from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.events import Cost
 from wakelog.model.ids import Seq, SessionId
-from wakelog.timeline.points import Span, accepted, attempts_of, walk_back
+from wakelog.timeline.points import Span, accepted, attempts_of, read_view, walk_back
 from wakelog.timeline.selectors import parse_selector, resolve_range
 
 
 class Extent(msgspec.Struct, frozen=True):
-    """Where a course is to be read: from event `first` to event `last` of a log, both included."""
+    """Which events a course consists of: `first` to `last` of a log, both included."""
 
     log: Log
     first: Seq
@@ -35,27 +33,27 @@ class Extent(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True):
-    """What was done from event `first` to event `last`, and what it came to."""
+    """What was done from event `first` to event `last`, with totals."""
 
     session: SessionId
     name: str
-    """What it is called: fix-bug@6.2."""
+    """For example fix-bug@6.2."""
     turn: int
     attempt: int
     """Zero unless it is one attempt of one turn."""
     first: Seq
     last: Seq
     outcome: str
-    """Of its last turn: completed, failed, interrupted or open; empty when it has no turn. A session that was closed
-    with a verdict of its own has that."""
+    """The outcome with which the session was closed, unless that is `completed`; else the outcome of its last turn:
+    completed, failed, interrupted or open; empty when it has no turn."""
     in_view: bool
-    """Whether the session now looks at it; false for an attempt that was given up."""
+    """Whether it is in the session's view now; false for an abandoned attempt."""
     steps: tuple[Step, ...]
     cost: Cost
     duration_us: int
-    """From its first event to its last; 0 where they were taken from a transcript that has no times."""
+    """From its first event to its last; 0 if they were imported from a transcript without times."""
     untrusted: tuple[str, ...]
-    """Where content came from that is not trusted."""
+    """The sources of content that is not trusted."""
     files: tuple[str, ...]
     gone: int
     """How many of its steps were erased or pruned, wholly or in part."""
@@ -68,10 +66,8 @@ class Course(msgspec.Struct, frozen=True):
 def read_course(extent: Extent) -> Course:
     """Reads a course's events and makes steps of them."""
     log = extent.log
-    entries = list(_in_view(log, extent.first, extent.last))
+    entries = list(read_view(log, extent.last, first=extent.first)) if extent.last else []
     found = gather(log, entries)
-    ends = [step for step in found.steps if step.kind == "end"]
-    started = next((e.seq for e in reversed(entries) if e.kind == "turn.started"), 0)
     cost = found.apart
     for step in found.steps:
         cost = add_cost(cost, step.cost)
@@ -82,8 +78,7 @@ def read_course(extent: Extent) -> Course:
         attempt=extent.attempt,
         first=extent.first,
         last=extent.last,
-        outcome=_verdict(entries)
-        or ("open" if started > (ends[-1].seq if ends else 0) else ends[-1].outcome if ends else ""),
+        outcome=_closing_outcome(entries) or _outcome_of_last_turn(entries, found.steps),
         in_view=any(low <= extent.first <= high for low, high in log.view()),
         steps=found.steps,
         cost=cost,
@@ -94,29 +89,31 @@ def read_course(extent: Extent) -> Course:
     )
 
 
-def _verdict(entries: list[Entry]) -> str:
-    """How a session that is closed came out, where that is more than that it is over."""
+def _closing_outcome(entries: list[Entry]) -> str:
+    """The outcome with which the session was closed, unless that is the default."""
     closed = next((e for e in reversed(entries) if e.kind in ("session.closed", "session.reopened")), None)
-    said = closed.body.get("outcome") if closed is not None and closed.kind == "session.closed" else ""
-    return said if isinstance(said, str) and said != "completed" else ""
+    outcome = closed.body.get("outcome") if closed is not None and closed.kind == "session.closed" else ""
+    return outcome if isinstance(outcome, str) and outcome != "completed" else ""
+
+
+def _outcome_of_last_turn(entries: list[Entry], steps: tuple[Step, ...]) -> str:
+    started = next((e.seq for e in reversed(entries) if e.kind == "turn.started"), 0)
+    end = next((step for step in reversed(steps) if step.kind == "end"), None)
+    if started > (end.seq if end else 0):
+        return "open"
+    return end.outcome if end else ""
 
 
 def _duration(entries: list[Entry]) -> int:
     if any(e.kind == "records.imported" for e in entries):
-        # When they were written says nothing; only what the transcript says does.
+        # Only times from the transcript count, not the time of the import.
         entries = [e for e in entries if e.happened_at != e.header.at]
     return max(0, entries[-1].happened_at - entries[0].happened_at) if entries else 0
 
 
-def _in_view(log: Log, first: Seq, last: Seq) -> Iterator[Entry]:
-    for low, high in log.view(last) if last else ():
-        if high >= first:
-            yield from log.entries(after=max(low, first) - 1, upto=min(high, last))
-
-
 def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
-    """What a selector names: an attempt (@5.1), a turn (@5: its accepted attempt), a range, or with no place the whole
-    session."""
+    """The events that a selector means: an attempt (@5.1), a turn (@5: its accepted attempt), a range, or without a
+    position the whole session."""
     selector = parse_selector(text) if text else None
     place = (selector.first + (f"..{selector.last}" if selector.last else "")) if selector else ""
     name = name or str(log)
@@ -128,25 +125,25 @@ def select_extent(log: Log, text: str = "", name: str = "") -> Extent:
     if selector is not None and not selector.last and place.startswith(("@", "turn:")):
         spans = attempts_of(log, log.entry(found.last).header.turn)
         inside = [span for span in spans if found.first <= span.first and span.last <= found.last]
-        return _attempt(log, accepted(log, inside), name, len(spans) > 1)
+        return _attempt_extent(log, accepted(log, inside), name, len(spans) > 1)
     joint = "" if place.startswith("@") else "@"
     return Extent(log, max(found.first, 1), found.last, f"{name}{joint}{place}")
 
 
 def attempts(log: Log, turn: int, name: str = "", *, forks: bool = False) -> list[Extent]:
-    """All attempts of a turn in order; with `forks`, also those that forks of this session made beside it."""
-    beside = [fork for fork in _forks(log) if _first_turn(fork) == turn] if forks else []
+    """All attempts of a turn in order; with `forks`, also those that forks of this session made in parallel."""
+    parallel = [fork for fork in _forks(log) if _first_turn(fork) == turn] if forks else []
     found: list[Extent] = []
-    if turn <= log.head().turn or not beside:
+    if turn <= log.head().turn or not parallel:
         spans = attempts_of(log, turn)
-        found = [_attempt(log, span, name or str(log), len(spans) > 1) for span in spans]
-    for fork in beside:
+        found = [_attempt_extent(log, span, name or str(log), len(spans) > 1) for span in spans]
+    for fork in parallel:
         spans = attempts_of(fork, turn)
-        found += [_attempt(fork, s, str(fork), len(spans) > 1) for s in spans if s.first > _left_at(fork)]
+        found += [_attempt_extent(fork, s, str(fork), len(spans) > 1) for s in spans if s.first > _forked_at(fork)]
     return found
 
 
-def _attempt(log: Log, span: Span, name: str, several: bool) -> Extent:
+def _attempt_extent(log: Log, span: Span, name: str, several: bool) -> Extent:
     shown = f"{name}@{span.turn}" + (f".{span.attempt}" if several else "")
     return Extent(log, span.first, span.last, shown, span.turn, span.attempt)
 
@@ -156,21 +153,21 @@ def _forks(log: Log) -> list[Log]:
     return [Log(log.engine, head.session, clock=log.clock, redact=log.redact) for head in log.forks()]
 
 
-def _left_at(fork: Log) -> Seq:
+def _forked_at(fork: Log) -> Seq:
     head = fork.head()
     return head.fork.at if head.fork is not None else 0
 
 
 def _first_turn(fork: Log) -> int:
-    """The turn a fork began with: what its parent did, or may do, in the turn of that number, it tried as well."""
-    for entry in fork.entries(after=_left_at(fork)):
+    """The first turn that a fork made itself: a parallel attempt of its parent's turn with that number. 0 if none."""
+    for entry in fork.entries(after=_forked_at(fork)):
         if entry.kind == "turn.started":
             return entry.header.turn
     return 0
 
 
-def tried_again(log: Log) -> int:
-    """The newest turn that was tried more than once, here or in a fork; NotFoundError when none was."""
+def newest_retried_turn(log: Log) -> int:
+    """The newest turn that was tried more than once, here or in a fork; NotFoundError if there is none."""
     newest = max(map(_first_turn, _forks(log)), default=0)
     for entry in walk_back(log):
         header = entry.header

@@ -26,7 +26,7 @@ from wakelog.model.parts import text_of
 from wakelog.model.payloads import is_erased
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
-from wakelog.timeline.session_names import name_beside
+from wakelog.timeline.session_names import name_of_session
 
 LINE = 400
 """Characters of a line that are shown."""
@@ -130,7 +130,7 @@ class Teller:
 
     def _name(self, id: str) -> str:
         """The name of another session, by which people know it; in a window, and where it has none, its id."""
-        return name_beside(self.log, id) if self.numbers else id  # a name may change, and a window must not
+        return name_of_session(self.log, id) if self.numbers else id  # a name may change, and a window must not
 
     def working_set(self) -> Part:
         changed = self.state["files_modified"]

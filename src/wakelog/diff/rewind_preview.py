@@ -1,7 +1,7 @@
-"""What a rewind would do, told before it is done: what returns, what stays, and what cannot be taken back.
+"""Shows in advance what a rewind would do: what is restored, what stays, and what cannot be undone.
 
-Nothing is removed by a rewind, and nothing outside the log is touched by one: files and effects are listed so that
-nobody believes they are gone.
+A rewind removes nothing and touches nothing outside the log. Files and effects are listed so that nobody believes they
+are gone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import tokens_of
+from wakelog.timeline.points import read_view
 
 
 class PartChange(msgspec.Struct, frozen=True):
@@ -31,7 +32,7 @@ class PartChange(msgspec.Struct, frozen=True):
 
 
 class Beyond(msgspec.Struct, frozen=True):
-    """A call with an effect on the world, made after the point."""
+    """A call with an effect outside the log, made after the point."""
 
     seq: Seq
     turn: int
@@ -43,7 +44,7 @@ class Beyond(msgspec.Struct, frozen=True):
 
 
 class FileBeyond(msgspec.Struct, frozen=True):
-    """A file changed after the point; lines added and removed, summed up."""
+    """A file changed after the point, with the totals of added and removed lines."""
 
     path: str
     change: str
@@ -90,21 +91,21 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
             legal=legal,
         )
     now, then = log.state(), log.state(to)
-    files, effects = _beyond(log, to)
+    files, effects = _changes_outside(log, to)
     return RewindPreview(
         session=log.id,
         head=head.seq,
         turn=now["turn"]["number"],
         to=to,
         to_turn=then["turn"]["number"],
-        keys_now=sum(_keys(p, now[p]) for p in REWOUND_PARTS),
-        keys_then=sum(_keys(p, then[p]) for p in REWOUND_PARTS),
-        parts=tuple(_parts(now, then)),
-        messages_now=_messages(log, None),
-        messages_then=_messages(log, to),
+        keys_now=sum(_count_keys(p, now[p]) for p in REWOUND_PARTS),
+        keys_then=sum(_count_keys(p, then[p]) for p in REWOUND_PARTS),
+        parts=tuple(_changed_parts(now, then)),
+        messages_now=_count_messages(log, None),
+        messages_then=_count_messages(log, to),
         files=files,
         effects=effects,
-        stays=tuple(_stays(now)),
+        stays=tuple(_what_stays(now)),
         holder=log.living_holder(),
     )
 
@@ -112,21 +113,23 @@ def preview_rewind(log: Log, to: Seq) -> RewindPreview:
 def effects_between(
     log: Log, after: Seq, upto: Seq | None = None, *, with_file_changes: bool = False
 ) -> tuple[Beyond, ...]:
-    """The calls with effects that began in a range and, unless asked for, were not only a file's change."""
-    return _beyond(log, after, upto, with_file_changes)[1]
+    """The calls with effects that began in a range. Calls that only changed a recorded file are left out unless
+    `with_file_changes`."""
+    return _changes_outside(log, after, upto, with_file_changes)[1]
 
 
-def _parts(now: dict[str, Value], then: dict[str, Value]) -> list[PartChange]:
+def _changed_parts(now: dict[str, Value], then: dict[str, Value]) -> list[PartChange]:
     out = []
     for part in REWOUND_PARTS:
         touched = {tuple(tokens_of(op["path"])[:2]) for op in diff(now[part], then[part], "")}
         if touched:
-            out.append(PartChange(PARTS[part], _keys(part, now[part]), _keys(part, then[part]), len(touched)))
+            counts = _count_keys(part, now[part]), _count_keys(part, then[part])
+            out.append(PartChange(PARTS[part], *counts, len(touched)))
     return out
 
 
-def _keys(part: str, value: Value) -> int:
-    """How many entries a part has: of a map its keys, of anything else one if it is there."""
+def _count_keys(part: str, value: Value) -> int:
+    """How many entries a part has: the keys of a map; for anything else 1 if it is there."""
     if part == "working_set":
         return sum(map(len, value.values()))
     if type(value) is dict and part != "last_error":
@@ -134,42 +137,39 @@ def _keys(part: str, value: Value) -> int:
     return 0 if value is None else 1
 
 
-def _messages(log: Log, at: Seq | None) -> int:
-    return sum(
-        1
-        for first, last in log.view(at)
-        for entry in log.entries(after=first - 1, upto=last)
-        if entry.kind == "message.added"
-    )
+def _count_messages(log: Log, at: Seq | None) -> int:
+    return sum(entry.kind == "message.added" for entry in read_view(log, at))
 
 
-def _beyond(
+def _changes_outside(
     log: Log, after: Seq, upto: Seq | None = None, with_file_changes: bool = False
 ) -> tuple[tuple[FileBeyond, ...], tuple[Beyond, ...]]:
+    """The files changed and the calls with effects in a range."""
     files: dict[str, FileBeyond] = {}
     calls = Calls(Call)
     by_file: set[str] = set()
     for entry in log.entries(after=after, upto=upto):
         calls.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind == "file.changed":
-            _note_file(files, entry)
+            _add_file(files, entry)
             if not with_file_changes:
                 by_file.add(str(entry.body.get("action", "")))
-    told = (_beyond_of(call) for call in calls.by_request.values())
-    # A call that wrote a file and says so is told by the file.
-    ran = tuple(c for c in told if c is not None and not (c.effect == "write" and c.action in by_file))
-    return tuple(files.values()), ran
+    effects = (_effect_of(call) for call in calls.by_request.values())
+    # A write call whose file change was recorded is listed as that file.
+    return tuple(files.values()), tuple(
+        e for e in effects if e is not None and not (e.effect == "write" and e.action in by_file)
+    )
 
 
-def _beyond_of(call: Call) -> Beyond | None:
-    """A call that had, or may have had, an effect on the world."""
+def _effect_of(call: Call) -> Beyond | None:
+    """The call if it had, or may have had, an effect outside the log."""
     if call.effect not in ("write", "external") or not call.tries or call.outcome == "never_ran":
         return None
     outcome = call.outcome.replace("_", " ") or "began"
     return Beyond(call.request, call.turn, call.tool, call.effect, outcome, call.action)
 
 
-def _note_file(files: dict[str, FileBeyond], entry: Entry) -> None:
+def _add_file(files: dict[str, FileBeyond], entry: Entry) -> None:
     body = entry.body
     path = str(body.get("path", "(erased)"))
     old = files.get(path)
@@ -183,8 +183,8 @@ def _note_file(files: dict[str, FileBeyond], entry: Entry) -> None:
     )
 
 
-def _stays(now: dict[str, Value]) -> list[str]:
-    """What a rewind leaves as it is, named only where there is something."""
+def _what_stays(now: dict[str, Value]) -> list[str]:
+    """The parts that a rewind leaves as they are, if there is something in them."""
     out = []
     spent = now["budget"]["spent"]
     if spent.get("usd_micros") or spent.get("tokens"):

@@ -1,8 +1,8 @@
 """The turn diff: what the agent decided to do differently, and why.
 
-Two states are compared part by part; every change carries the event that made it, the tool, the turn and the recorded
-reason (writers.py). Points may lie in one session, in forks of one tree, or in unrelated sessions; reasons then come
-from the history that leads to the second point.
+Two states are compared part by part. Every change names the event that made it, the tool, the turn and the recorded
+reason (writers.py). The points may be in one session, in forks of one tree, or in unrelated sessions; reasons come from
+the history that leads to the second point.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from wakelog.state.patch import MISSING, Delta, child_of, equal, escape, tokens_
 
 How = Literal["added", "changed", "removed"]
 
-# The parts of the state, in the order people want to read them, and what they are called.
 PARTS = {
     "goal": "goal",
     "status": "status",
@@ -47,10 +46,12 @@ PARTS = {
     "tools_used": "tools",
     "data": "data",
 }
+"""The parts of the state and their names for people, in reading order."""
+_SIGNS = {"added": "+", "changed": "~", "removed": "−"}
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One thing that is different, and the event that made it so."""
+    """One thing that is different, and the event that changed it."""
 
     part: str
     pointer: str
@@ -70,7 +71,7 @@ class RunCall(msgspec.Struct, frozen=True):
     """What one of two runs did where their calls first differ."""
 
     seq: Seq | None
-    """The event of its call; None where it made none there."""
+    """The event of its call; None if it made none."""
     turn: int
     tool: str
     said: str
@@ -93,13 +94,13 @@ class TurnDiff(msgspec.Struct, frozen=True):
     b: tuple[SessionId, Seq]
     changes: tuple[Change, ...]
     patch: Delta
-    """The same as RFC 6902: applied to the first state it gives the second."""
+    """The same as an RFC 6902 patch: it turns the first state into the second."""
     first_call: RunsPart | None = None
-    """Of two sessions that share no history, as they ended: the first call that differs. None when they made the same
-    ones, and for all other points."""
+    """For the ends of two sessions that share no history: the first call that differs. None if they made the same
+    calls, and for all other points."""
 
     def of(self, part: str) -> tuple[Change, ...]:
-        """The changes of one part, by the name of PARTS' values."""
+        """The changes of one part, by its name for people (a value of PARTS)."""
         return tuple(c for c in self.changes if c.part == part)
 
     @property
@@ -119,26 +120,22 @@ class TurnDiff(msgspec.Struct, frozen=True):
         return "\n".join(f"{_SIGNS[c.how]} {c.pointer}{_because(c)}" for c in self.changes)
 
 
-_SIGNS = {"added": "+", "changed": "~", "removed": "-"}
-
-
 def _because(change: Change) -> str:
     writer = change.writer
     if writer is None:
         return ""
-    return (
-        f"  e{writer.seq}" + (f" {writer.tool}" if writer.tool else "") + (f": {reason(writer)}" if writer.why else "")
-    )
+    tool = f" {writer.tool}" if writer.tool else ""
+    return f"  e{writer.seq}{tool}" + (f": {reason(writer)}" if writer.why else "")
 
 
 def reason(writer: Writer) -> str:
-    """Why a change was made, with how that is known unless it was recorded."""
+    """Why a change was made; a reason that was not recorded says so."""
     return writer.why if writer.known == "recorded" else f"{writer.why} ({writer.known})"
 
 
 def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> TurnDiff:
-    """What is different at `b` in `log_b` from what was at `a` in `log_a`. Unless `named`, nobody is named for it, and
-    only the two states are read."""
+    """What differs between the state at `a` in `log_a` and the state at `b` in `log_b`. Unless `named`, changes have no
+    writers, and only the two states are read."""
     shared = shared_event(log_a, a, log_b, b)
     writers = Writers(log_b if b > shared else log_a)
     between: list[Entry] = []
@@ -146,22 +143,22 @@ def turn_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, named: bool = True) -> 
         between = list(log_b.entries(after=shared, upto=b) if b > shared else log_a.entries(after=shared, upto=a))
         writers.feed(between)
     before = log_a.state(a) if a else empty_document()
-    after = _folded(before, between, b) if shared == a < b else None
+    after = _fold_onward(before, between, b) if shared == a < b else None
     if after is None:
         after = log_b.state(b) if b else empty_document()
     changes = tuple(_changes(before, after, writers))
     return TurnDiff((log_a.id, a), (log_b.id, b), changes, diff(before, after))
 
 
-def _folded(before: dict[str, Value], entries: list[Entry], upto: Seq) -> dict[str, Value] | None:
-    """The state that events at hand lead to; None when they do not: they were not read, or something was pruned."""
+def _fold_onward(before: dict[str, Value], entries: list[Entry], upto: Seq) -> dict[str, Value] | None:
+    """The state after these events; None if they were not read or one of them was pruned."""
     if not entries or entries[-1].seq != upto or not all(entry.record.body for entry in entries):
         return None
     return Fold.onward(before, (entry.delta for entry in entries)).doc
 
 
 def shared_event(log_a: Log, a: Seq, log_b: Log, b: Seq) -> Seq:
-    """The last event both points have in their history; 0 for unrelated sessions."""
+    """The last event in the history of both points; 0 for unrelated sessions."""
     last = 0
     for one, two in zip(log_a.segments, log_b.segments, strict=False):
         if one.session != two.session:
@@ -178,9 +175,9 @@ def _changes(before: dict[str, Value], after: dict[str, Value], writers: Writers
 
 
 def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
-    """(pointer, before, after) for each entry that differs; None stands for nothing there."""
+    """(pointer, before, after) for each entry that differs; None means that nothing is there."""
     if old is new:
-        return  # states that follow each other share what was not touched
+        return  # consecutive states share the parts that did not change
     if part == "data":
         yield from _data_pairs(old, new)
     elif type(old) is dict and type(new) is dict and part != "last_error":
@@ -191,8 +188,8 @@ def _pairs(part: str, old: Value, new: Value) -> Iterator[tuple[str, Value, Valu
             pointer = f"/{part}/{escape(key)}"
             if part in ("working_set", "budget"):
                 pairs = _entries(pointer, was or {}, now or {})
-                # What cost nothing is counted from nothing to zero, and that is no change.
-                yield from (each for each in pairs if pointer != "/budget/spent" or each[1] or each[2])
+                # A budget counter that appears with the value zero is not a change.
+                yield from (pair for pair in pairs if pointer != "/budget/spent" or pair[1] or pair[2])
             elif not equal(was, now):
                 yield pointer, was, now
     elif not equal(old, new):
@@ -220,9 +217,6 @@ def _at(doc: Value, pointer: str) -> Value:
     for token in tokens_of(pointer):
         node = child_of(node, token)
     return None if node is MISSING else node
-
-
-_SIGNS = {"added": "+", "changed": "~", "removed": "−"}
 
 
 def _html(found: TurnDiff) -> str:

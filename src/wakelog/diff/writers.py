@@ -1,8 +1,7 @@
 """Who wrote what: the last event that touched each key, and why, as far as it is known.
 
-The reason is what was recorded with the event: its `why`, or for a decision its `because`. Where nothing was recorded,
-the decision made last before it in the same turn is offered as `derived`; else the reason is unknown. No guesses
-beyond.
+The reason is what was recorded with the event: its `why`, or for a decision its `because`. If nothing was recorded, the
+last decision before it in the same turn is given as `derived`. Otherwise the reason is unknown; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from wakelog.state.patch import escape, get
 from wakelog.timeline.slices import tool_of
 
 Known = Literal["recorded", "derived", "unknown"]
-_WHOLE = 2
-"""Outside /data, keys are told to this depth: an entry of a map is written as a whole."""
+_DEPTH = 2
+"""Outside /data, blame goes to this depth: an entry of a map is always written as a whole."""
 
 
 class Writer(msgspec.Struct, frozen=True):
@@ -43,7 +42,7 @@ class Writer(msgspec.Struct, frozen=True):
 
 
 class Writers:
-    """The last writer of every pointer that went by."""
+    """The last writer of every pointer in the events that were fed."""
 
     def __init__(self, log: Log) -> None:
         self._log = log
@@ -53,7 +52,7 @@ class Writers:
         self._below: dict[str, Writer] = {}
 
     def feed(self, entries: Iterable[Entry], prefix: str = "") -> Writers:
-        """Takes in events in order; with a prefix, only what touches it."""
+        """Reads events in order; with a prefix, only changes at, below or above it count."""
         for entry in entries:
             self._note_context(entry)
             delta = [op["path"] for op in entry.delta if _related(op["path"], prefix)]
@@ -68,7 +67,8 @@ class Writers:
         return self
 
     def who(self, pointer: str) -> Writer | None:
-        """Who last wrote the value at a pointer: there, inside it, or by replacing something around it."""
+        """Who last wrote the value at a pointer: the whole value, something inside it, or something that contains
+        it."""
         found = [self._below.get(pointer)]
         path = pointer
         while path:
@@ -87,11 +87,8 @@ class Writers:
     def _writer(self, entry: Entry) -> Writer:
         header, body = entry.header, entry.body
         why, known = str(body.get("why") or body.get("because") or ""), "recorded"
-        if not why:
-            turn, attempt, because = self._decision
-            why, known = (
-                (because, "derived") if header.turn and (turn, attempt) == (header.turn, header.attempt) else ("", "")
-            )
+        if not why and header.turn and self._decision[:2] == (header.turn, header.attempt):
+            why, known = self._decision[2], "derived"
         return Writer(
             seq=entry.seq,
             kind=entry.kind,
@@ -137,7 +134,7 @@ def blame(log: Log, pointer: str, at: Seq) -> list[Blame]:
 
 def _keys(value: Value, pointer: str) -> Iterator[tuple[str, Value]]:
     is_data = pointer == "/data" or pointer.startswith("/data/")
-    deep_enough = pointer.count("/") >= _WHOLE and not is_data
+    deep_enough = pointer.count("/") >= _DEPTH and not is_data
     if type(value) is dict and value and not deep_enough:
         for key, item in value.items():
             yield from _keys(item, f"{pointer}/{escape(key)}")

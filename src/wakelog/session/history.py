@@ -14,7 +14,7 @@ from wakelog.model.records import Commit
 from wakelog.session.base import Base, Where
 from wakelog.timeline.points import commit_at
 from wakelog.timeline.selectors import parse_selector, resolve_range
-from wakelog.timeline.session_names import name_beside
+from wakelog.timeline.session_names import name_of_session
 from wakelog.timeline.slices import tool_of
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ class SessionHistory:
 
     def name_of(self, session: str) -> str:
         """The name of another session of the store, such as a sub-agent; its id where it has none, or is not there."""
-        return name_beside(self._session.log, session)
+        return name_of_session(self._session.log, session)
 
     def attempts(self, turn: int | None = None, *, forks: bool = False) -> list[Course]:
         """Lists all attempts of a turn with outcome, steps, time and cost; by default, of the newest turn with more
         than one attempt. With `forks`, also what forks did instead."""
-        from wakelog.compare.trajectory import attempts, read_course, tried_again
+        from wakelog.compare.trajectory import attempts, newest_retried_turn, read_course
 
-        number = tried_again(self._session.log) if turn is None else turn
+        number = newest_retried_turn(self._session.log) if turn is None else turn
         return [read_course(each) for each in attempts(self._session.log, number, self._session.name, forks=forks)]
 
     def compare(self, *sides: Side, other: Base[Any] | None = None) -> Comparison:
@@ -126,9 +126,9 @@ class SessionHistory:
             return [_in(self._session, ""), _in(self._session, sides[0])]
         if len(sides) > 1:
             return [_in(self._session, side) for side in sides]
-        from wakelog.compare.trajectory import attempts, tried_again
+        from wakelog.compare.trajectory import attempts, newest_retried_turn
 
-        number = _turn_at(self._session, str(sides[0])) if sides else tried_again(self._session.log)
+        number = _turn_at(self._session, str(sides[0])) if sides else newest_retried_turn(self._session.log)
         return attempts(self._session.log, number, self._session.name, forks=True) if number else []
 
 

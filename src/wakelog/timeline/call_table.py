@@ -1,8 +1,8 @@
-"""The calls of a session as a table, one row a call: when, which tool, with what, what came of it, what it changed.
+"""The calls of a session as a table, one row per call: when, which tool, its input, its outcome, what it changed.
 
-A call's events are folded by `model.calls`; this adds what a reader wants in a row. The **delta** of a call is what its
-own events and the events that they caused did to the state, without the bookkeeping of calls themselves: its paths, not
-its values. A value is one `show` away. What was erased or pruned is a row that says so.
+`model.calls` folds a call's events; this file adds the other columns. The **delta** of a call lists the state paths
+(not the values) that its own events and the events they caused changed, without the bookkeeping of calls. An erased or
+pruned call still has a row, which says so.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from wakelog.model.trust import Trust, distrust
 from wakelog.timeline.messages import content_of
 from wakelog.timeline.slices import tool_of
 
-_OWN_BOOKS = ("/pending_actions", "/tools_used", "/budget", "/status", "/turn")
+_BOOKKEEPING = ("/pending_actions", "/tools_used", "/budget", "/status", "/turn")
 """Parts of the state that every call touches."""
 INPUT_MAX = 64 * 1024
-"""A larger input is not fetched to say what it is about."""
+"""A larger input is not fetched to summarize it."""
 
 
 class CallDelta(msgspec.Struct, frozen=True):
@@ -42,34 +42,34 @@ class CallRow(msgspec.Struct, frozen=True):
     """One call of a tool or a model."""
 
     seq: Seq
-    """The event that asked for it."""
+    """The event that requested it."""
     settled: Seq
     """The event that settled it; 0 while it is open."""
     at: int
-    """When it was asked for, in microseconds, as the caller tells it."""
+    """When it was requested, in microseconds, by the caller's clock."""
     turn: int
     attempt: int
     action: str
     tool: str
     effect: str
     about: str
-    """What it was asked with, in a few words."""
+    """Its input in a few words."""
     input_hash: str
-    """As it was recorded, else of the input as it is recorded; empty when there is none, or it is large."""
+    """The recorded hash, else the hash of the recorded input; empty if there is no input or it is large."""
     outcome: str
-    """How it ended; while it is open, where it stands: requested, waiting, running, uncertain."""
+    """How it ended; while it is open, its status: requested, waiting, running, uncertain."""
     tries: int
     duration_us: int
-    """What was reported, else the time between its beginning and its end; 0 while it is open."""
+    """The reported duration, else the time from start to end; 0 while it is open."""
     tokens: int
     usd_micros: int
     """0 when no money was reported."""
     delta: tuple[CallDelta, ...]
     summary: str
-    """What came of it, in a line."""
+    """Its result or error, in a line."""
     why: str
     approved_by: str
-    """Who approved or denied it, by name where one was given; empty when nobody was asked."""
+    """Who approved or denied it; empty when nobody was asked."""
     trust: Trust
     source: str
     in_view: bool
@@ -78,7 +78,7 @@ class CallRow(msgspec.Struct, frozen=True):
 
 
 class _Row(Call):
-    """A call with what its row needs."""
+    """A call while its events are read, with the values of its row."""
 
     at: int = 0
     began: int = 0
@@ -97,20 +97,20 @@ class _Row(Call):
 
 
 def call_table(log: Log, entries: Iterable[Entry]) -> list[CallRow]:
-    """The calls that these events ask for, oldest first."""
-    work = _Table(log)
+    """The calls that these events request, oldest first."""
+    builder = _TableBuilder(log)
     for entry in entries:
-        work.take(entry)
+        builder.take(entry)
     view = log.view()
-    return [_finished(row, view) for row in work.calls.by_request.values()]
+    return [_finish_row(row, view) for row in builder.calls.by_request.values()]
 
 
-class _Table:
+class _TableBuilder:
     def __init__(self, log: Log) -> None:
         self.log = log
         self.calls: Calls[_Row] = Calls(_Row)
         self.owner: dict[Seq, _Row] = {}
-        """Which call an event belongs to, so that what it causes belongs there too."""
+        """The call that each event belongs to. Events caused by such an event belong to the same call."""
         self.tools: dict[str, str] = {}
 
     def take(self, entry: Entry) -> None:
@@ -125,7 +125,7 @@ class _Table:
         if distrust(header.trust) >= distrust(row.trust) and header.trust != "trusted":
             row.trust, row.source = header.trust, header.source or row.source
         if row.request == entry.seq:
-            self._ask(row, entry)
+            self._add_request(row, entry)
         if entry.kind == "action.started":
             row.began = entry.happened_at
         if entry.kind in ("action.approved", "action.denied"):
@@ -141,7 +141,7 @@ class _Table:
             if row.settled == entry.seq:
                 row.ended = entry.happened_at
 
-    def _ask(self, row: _Row, entry: Entry) -> None:
+    def _add_request(self, row: _Row, entry: Entry) -> None:
         row.at = row.began = entry.happened_at
         row.tool = row.tool or tool_of(self.log, entry, self.tools)
         if not entry.record.body:
@@ -150,16 +150,16 @@ class _Table:
         row.gone = "" if entry.is_intact else "erased"
         ref = as_ref(entry.body.get("input"))
         if not row.gone and (ref is None or ref.size <= INPUT_MAX):
-            given = content_of(self.log, entry, "input")
-            row.about = call_gist(given)
-            if not row.input_hash and given is not None and not isinstance(given, bytes):
-                row.input_hash = hash_value(given)
+            value = content_of(self.log, entry, "input")
+            row.about = call_gist(value)
+            if not row.input_hash and value is not None and not isinstance(value, bytes):
+                row.input_hash = hash_value(value)
 
 
 def _delta(entry: Entry) -> tuple[CallDelta, ...]:
     ops = told_ops(entry.delta) if entry.record.body else []
     paths = [(str(op["op"]), str(op["path"])) for op in ops]
-    return tuple(CallDelta(op, path, entry.seq) for op, path in paths if not path.startswith(_OWN_BOOKS))
+    return tuple(CallDelta(op, path, entry.seq) for op, path in paths if not path.startswith(_BOOKKEEPING))
 
 
 def _summary(entry: Entry) -> str:
@@ -169,7 +169,7 @@ def _summary(entry: Entry) -> str:
     return text_in(entry.body, "output_summary")
 
 
-def _finished(row: _Row, view: list[tuple[Seq, Seq]]) -> CallRow:
+def _finish_row(row: _Row, view: list[tuple[Seq, Seq]]) -> CallRow:
     is_over = row.status == "done"
     return CallRow(
         seq=row.request,

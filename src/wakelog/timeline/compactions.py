@@ -20,7 +20,7 @@ _RANGE = re.compile(r"(?:e([1-9]\d{0,15}):)?e([1-9]\d{0,15})\.\.e([1-9]\d{0,15})
 
 
 class Compaction(msgspec.Struct, frozen=True):
-    """Events `first` to `last`, for which the summary in event `seq` stands."""
+    """Events `first` to `last`, replaced by the summary in event `seq`."""
 
     seq: Seq
     first: Seq
@@ -48,19 +48,19 @@ def parse_compaction(key: str) -> Compaction | None:
 
 
 def compactions_in(evicted: Mapping[str, Value]) -> list[Compaction]:
-    """The compactions that a state's `evicted_keys` lists, oldest first; also those that another one covers."""
+    """The compactions that a state's `evicted_keys` lists, oldest first, including those that another one covers."""
     found = [c for key, left in evicted.items() if (c := parse_compaction(key)) and left["seq"] == c.seq]
     return sorted((c for c in found if c.first <= c.last), key=lambda c: c.seq)
 
 
 def outermost(compactions: Sequence[Compaction]) -> list[Compaction]:
-    """Those that no other one covers, by where they stand."""
+    """Those that no other one covers, in order of position."""
     outer = [c for c in compactions if not any(o is not c and o.holds(c) for o in compactions)]
     return sorted(outer, key=lambda c: c.first)
 
 
 def subtract(ranges: Ranges, hidden: Iterable[tuple[Seq, Seq]]) -> list[tuple[Seq, Seq]]:
-    """`ranges`, in order, without what is hidden."""
+    """`ranges`, in order, without the hidden ranges."""
     left = list(ranges)
     for first, last in hidden:
         cut: list[tuple[Seq, Seq]] = []

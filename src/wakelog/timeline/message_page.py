@@ -1,7 +1,7 @@
-"""A page of the messages of a session, read back from its end or from a message: what is older is not read.
+"""A page of the messages of a session, read backwards from its end or from a message. Older events are not read.
 
-A model's answer is left out where a message of its turn says the same, so a turn is read whole before any of its
-messages is told. Turns do not go back, so that is so once an event of an earlier turn was read.
+A model's answer is left out if a message of the same turn repeats it, so a turn must be read completely before any of
+its messages is returned. Turn numbers never decrease: once an event of an earlier turn was read, the turn is complete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wakelog.timeline.messages import (
 )
 
 PAGE = 256
-"""So many events are read at a time, from the newest back."""
+"""How many events to read at a time, from the newest back."""
 
 
 def read_message_page(
@@ -37,7 +37,7 @@ def read_message_page(
     if before is None:
         end = view.at + 1
     else:
-        # A summary stands where its range began.
+        # A summary is placed where its range began.
         end = next((c.first for c in view.summaries if c.seq == before), before)
     if limit is None:
         return [message for place, message in read_all(log, view) if place < end]
@@ -48,18 +48,18 @@ def read_message_page(
 
 
 def _read_back(log: Log, view: MessageView, end: Seq, limit: int) -> list[tuple[Seq, Message]] | None:
-    """The messages before `end` with where they stand, at least `limit` if there are so many. None where only all of
-    them can tell: outside of turns a message may say what any model call answered."""
+    """The messages before `end` with their positions, at least `limit` if there are that many. None if all messages
+    have to be read: outside of turns, a message may repeat the answer of any model call."""
     entries: list[Entry] = []
-    pages = _pages(log, view.ranges, end - 1)
+    pages = _read_pages_back(log, view.ranges, end - 1)
     enough = limit
     while True:
         page = next(pages, None)
         if page is not None:
-            entries[:0] = page if entries else [*page, *_rest_of_turn(log, view.ranges, end, page)]
+            entries[:0] = page if entries else [*page, *_read_rest_of_turn(log, view.ranges, end, page)]
             if len(entries) < enough:
                 continue
-        begin = _whole_from(entries) if page is not None else 0
+        begin = _first_complete(entries) if page is not None else 0
         placed, replies = read_placed(log, entries)
         if not all(reply.turn for reply in replies):
             return None
@@ -70,8 +70,8 @@ def _read_back(log: Log, view: MessageView, end: Seq, limit: int) -> list[tuple[
         enough = 2 * len(entries)
 
 
-def _pages(log: Log, ranges: Ranges, upto: Seq) -> Iterator[list[Entry]]:
-    """The events in view up to one, a page at a time, the newest page first."""
+def _read_pages_back(log: Log, ranges: Ranges, upto: Seq) -> Iterator[list[Entry]]:
+    """The events in these ranges up to one, a page at a time, the newest page first."""
     for first, last in reversed(ranges):
         last = min(last, upto)
         while last >= first:
@@ -80,8 +80,8 @@ def _pages(log: Log, ranges: Ranges, upto: Seq) -> Iterator[list[Entry]]:
             last = low - 1
 
 
-def _rest_of_turn(log: Log, ranges: Ranges, end: Seq, page: Sequence[Entry]) -> list[Entry]:
-    """What follows `end` of the turn that it is in."""
+def _read_rest_of_turn(log: Log, ranges: Ranges, end: Seq, page: Sequence[Entry]) -> list[Entry]:
+    """The events from `end` on that belong to the newest turn of the page."""
     turn = max((entry.header.turn for entry in page), default=0)
     rest: list[Entry] = []
     for first, last in ranges if turn else ():
@@ -92,11 +92,11 @@ def _rest_of_turn(log: Log, ranges: Ranges, end: Seq, page: Sequence[Entry]) -> 
     return rest
 
 
-def _whole_from(entries: Sequence[Entry]) -> Seq:
-    """From where on all turns are read whole."""
+def _first_complete(entries: Sequence[Entry]) -> Seq:
+    """The first event from which on all turns were read completely."""
     turns = [entry.header.turn for entry in entries]
     lowest = min(filter(None, turns), default=0)
     if not lowest:
-        # Outside of turns nothing depends on what is before it.
+        # Outside of turns nothing depends on earlier events.
         return entries[0].seq
     return next((e.seq for e, turn in zip(entries, turns, strict=True) if turn > lowest), entries[-1].seq + 1)

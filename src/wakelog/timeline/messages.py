@@ -35,7 +35,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The content as text: content blocks by what they say and ask for, any other value as JSON."""
+        """The content as text: of content blocks, their text and the calls they request; any other value as JSON."""
         return content_text(self.content) or text_of(self.content)
 
 
@@ -50,7 +50,7 @@ def ModelMessage(content: Value, *, name: str = "") -> ev.MessageAdded:
 
 
 class MessageView(msgspec.Struct, frozen=True):
-    """Where messages are at a point: the ranges in view, and the compactions whose summaries stand for the rest."""
+    """Where the messages at a point are: the ranges in view, and the compactions whose summaries replace the rest."""
 
     at: Seq
     ranges: list[tuple[Seq, Seq]]
@@ -58,7 +58,7 @@ class MessageView(msgspec.Struct, frozen=True):
 
 
 def view_messages(log: Log, at: Seq | None, *, compacted: bool) -> MessageView:
-    """Where the messages in view at a point are; without compactions, unless they are asked for."""
+    """Where the messages in view at a point are. Unless `compacted`, compactions are ignored."""
     at, state = log.now() if at is None else (at, log.state(at))
     summaries = outermost(compactions_in(state["evicted_keys"])) if compacted else []
     ranges = subtract(log.view(at, state=state), [(c.first, c.last) for c in summaries])
@@ -66,22 +66,23 @@ def view_messages(log: Log, at: Seq | None, *, compacted: bool) -> MessageView:
 
 
 def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
-    """The messages in view at a point. A compacted range is given as its summary (role "summary"), unless `compacted`
-    is false. A turn's input that no message says is a message of the user, as in an imported session. Model answers are
-    included, each once: if the agent also recorded the answer as a message of the same turn, that message is used. An
-    erased or pruned message says so and is not skipped."""
+    """The messages in view at a point. A compacted range is one message with its summary (role "summary"), unless
+    `compacted` is false. A turn's input that no message repeats is a message of the user, as in an imported session.
+    Model answers are included, each once: if the agent also recorded the answer as a message of the same turn, that
+    message is used. An erased or pruned message says so and is not skipped."""
     return [message for _, message in read_all(log, view_messages(log, at, compacted=compacted))]
 
 
 def read_all(log: Log, view: MessageView) -> list[tuple[Seq, Message]]:
-    """All messages of a view with where they stand, in order."""
+    """All messages of a view with their positions, in order."""
     read = (log.entries(after=first - 1, upto=last, payloads=True) for first, last in view.ranges)
     placed, _ = read_placed(log, (entry for entries in read for entry in entries))
     return sorted([*placed, *summary_messages(log, view.summaries)], key=lambda p: p[0])
 
 
 def read_placed(log: Log, entries: Iterable[Entry]) -> tuple[list[tuple[Seq, Message]], list[Message]]:
-    """The messages of some events with where they stand, and what models answered, said by a message or not."""
+    """The messages of these events with their positions, and all model answers, whether a message repeats them or
+    not."""
     placed: list[tuple[Seq, Message]] = []
     replies: list[Message] = []
     is_model: dict[Value, bool] = {}
@@ -95,30 +96,32 @@ def read_placed(log: Log, entries: Iterable[Entry]) -> tuple[list[tuple[Seq, Mes
             is_model[entry.body.get("action")] = entry.body.get("effect") == "model"
         if entry.kind in REPLIES:
             action = entry.body.get("action")
-            if action not in is_model:  # asked for by an attempt that is out of view
-                is_model[action] = _asked_model(log, entry)
+            if action not in is_model:  # requested by an attempt that is out of view
+                is_model[action] = _ends_model_call(log, entry)
             replies += _reply(log, entry) if is_model[action] else []
-    placed += [(reply.seq, reply) for reply in _unsaid(replies, [message for _, message in placed])]
+    placed += [(reply.seq, reply) for reply in _without_repeated(replies, [message for _, message in placed])]
     return placed, replies
 
 
 def summary_messages(log: Log, compactions: Iterable[Compaction]) -> list[tuple[Seq, Message]]:
-    """The summaries that stand for compacted ranges, each where its range began."""
-    read = ((each.first, _message(log, log.entry(each.seq), "summary")) for each in compactions)
+    """The summaries of compacted ranges, each at the position where its range began."""
+    read = ((c.first, _message(log, log.entry(c.seq), "summary")) for c in compactions)
     return [(place, msgspec.structs.replace(message, role="summary")) for place, message in read]
 
 
 def is_input_said(log: Log, started: Entry) -> bool:
-    """Whether a message right after the beginning of a turn says its input. Asked of the log, because the message
-    itself may be out of view. Another message of the user may follow instead: then it says something else."""
-    following = log.entries(after=started.seq, upto=started.seq + 2)
-    said = (e for e in following if e.kind == "message.added" and e.body.get("role") == "user" and not is_aside(e.body))
-    return any(_repeats(started, message) for message in said)
+    """Whether a user's message right after the start of a turn repeats its input. Reads the log, because that message
+    may be out of view."""
+    return any(
+        _repeats(started, entry)
+        for entry in log.entries(after=started.seq, upto=started.seq + 2)
+        if entry.kind == "message.added" and entry.body.get("role") == "user" and not is_aside(entry.body)
+    )
 
 
 def _repeats(started: Entry, message: Entry) -> bool:
     if not (started.is_intact and message.is_intact):
-        return True  # nobody can tell any more
+        return True  # nobody can know any more
     asked, said = started.body.get("input"), message.body.get("content")
     refs = as_ref(asked), as_ref(said)
     if refs[0] is not None and refs[1] is not None:
@@ -126,14 +129,13 @@ def _repeats(started: Entry, message: Entry) -> bool:
     return bool(asked == said)
 
 
-def _asked_model(log: Log, entry: Entry) -> bool:
-    """Whether what this event ends is a call of a model, told by the event that asked for it."""
+def _ends_model_call(log: Log, entry: Entry) -> bool:
     cause = entry.header.cause
     return bool(cause) and log.entry(cause).body.get("effect") == "model"
 
 
 def _reply(log: Log, entry: Entry) -> list[Message]:
-    """What a model answered; nothing when it did not, or said nothing."""
+    """The model's answer; nothing if the call failed or the answer is empty."""
     if entry.body.get("outcome", "succeeded") != "succeeded":
         return []
     content = reply_of(content_of(log, entry, "output"))
@@ -141,8 +143,8 @@ def _reply(log: Log, entry: Entry) -> list[Message]:
     return [reply] if content not in (None, "", [], {}) else []
 
 
-def _unsaid(replies: list[Message], messages: list[Message]) -> list[Message]:
-    """The replies that no message of the same turn repeats; each message stands for one."""
+def _without_repeated(replies: list[Message], messages: list[Message]) -> list[Message]:
+    """The replies that no message of the same turn repeats. Each message accounts for one reply."""
     said = [(m.turn, *_gist(m.content)) for m in messages if m.role not in ("user", "system", "tool")]
     out = []
     for reply in replies:
@@ -156,7 +158,7 @@ def _unsaid(replies: list[Message], messages: list[Message]) -> list[Message]:
 
 
 def _gist(content: Value) -> tuple[str, tuple[str, ...]]:
-    """What something says, and which calls it asks for, however it is written."""
+    """The text of a message and the calls it requests, independent of the provider's format."""
     parts = parts_of(content)
     asked = tuple(f"{p.name} {text_of(p.input)}" for p in parts if isinstance(p, Asked))
     return " ".join(" ".join(p.text for p in parts if isinstance(p, Text)).split()), asked
@@ -176,7 +178,7 @@ def _message(log: Log, entry: Entry, field: str) -> Message:
 
 
 def content_of(log: Log, entry: Entry, field: str) -> Value:
-    """The content of an event's field; where it is gone, a text that says why."""
+    """The content of an event's field; if it is gone, an object that says why."""
     if not entry.record.body:
         return {"gone": {"seq": entry.seq, "reason": "pruned"}}
     if "$erased" in entry.body:

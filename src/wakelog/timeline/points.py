@@ -1,8 +1,8 @@
 """Finds a position in a session by turn, attempt or time.
 
-Turn numbers and times never go back within a session. So a position is found by halving, and the last part is read at
-once. A turn is first looked for where it would be if all turns were of one length. That takes a few reads, however long
-the session is, and no index.
+Turn numbers and times never decrease within a session, so a position is found by binary search; the last stretch is
+read in one go. The search for a turn starts where the turn would be if all turns had the same length. That takes a few
+reads, however long the session is, and no index.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import Commit, Head
 
 STRETCH = 128
-"""So many events are read in one go rather than halved further: a read is a round trip."""
+"""Stop the binary search at this many events and read them in one go: each read is a round trip."""
 
-FEW = 8
-"""Below so many stretches, halving takes no more reads than a guess."""
+GUESS_MIN = 8 * STRETCH
+"""In shorter sessions a guess saves no read."""
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -52,32 +52,32 @@ def first_commit(log: Log, holds: Callable[[Commit], bool]) -> Commit | None:
 def _stretch(
     log: Log, holds: Callable[[Commit], bool], last: Seq, near: Seq | None = None
 ) -> tuple[Seq, Seq, Commit | None]:
-    """A stretch of events, up to `last`, in which `holds` becomes true if it does not in the commit that follows, which
-    is given too, where one was seen. `near` is where to look first."""
+    """A binary search up to `last`. `holds` becomes true within the returned stretch, or in the returned commit, which
+    follows the stretch (None if the search saw none). `near` is where to look first."""
     low, high = 1, last
     following: Commit | None = None
     step, middle = 0, (low + high) // 2
-    if near is not None and high > FEW * STRETCH:
+    if near is not None and high > GUESS_MIN:
         step, middle = STRETCH - 1, near
     while high - low >= STRETCH:
         middle = min(max(middle, low), high)
-        # Of a damaged session, the next commit that can be read stands for one that cannot.
+        # In a damaged session, use the next readable commit instead of one that cannot be read.
         commit = next(_commits(log, middle, high if log.even_damaged else middle), None)
         if commit is None:
-            high = middle - 1  # nothing from there on can be read
+            high = middle - 1  # nothing from `middle` on can be read
         elif holds(commit):
             following, high = commit, commit.first - 1
             step = -step
         else:
             low = commit.last + 1
-        # A good guess is a step away; after a bad one there is no other to try.
+        # A good guess is one step off. After a bad one, go on with plain halving.
         middle = (commit.first if step < 0 else commit.last) + step if step and commit else (low + high) // 2
         step = 0
     return low, high, following
 
 
 def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
-    """The commits of some events; without those that are damaged, where a damaged session may be read."""
+    """The commits of these events. Damaged ones are skipped if the log allows reading a damaged session."""
     if not log.even_damaged:
         for commit, _ in read_commits(log.engine, log.segments, after=first - 1, upto=last):
             yield commit
@@ -90,7 +90,7 @@ def _commits(log: Log, first: Seq, last: Seq) -> Iterator[Commit]:
 
 
 def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
-    """All attempts of a turn, in order. `head` is the session's, for a caller who has it."""
+    """All attempts of a turn, in order. Pass `head` if you have it already."""
     head = head or log.head()
     if not 0 < turn <= head.turn:
         known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
@@ -116,7 +116,7 @@ def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
 
 
 def _outcome(entry: Entry) -> str:
-    """How a turn ended; empty when that is encrypted: its place can be told without the key."""
+    """How a turn ended; empty if that is encrypted. The position can be found without the key."""
     return "" if is_encrypted(entry.record.body) else str(entry.body.get("outcome", "completed"))
 
 
@@ -132,9 +132,14 @@ def accepted(log: Log, spans: list[Span]) -> Span:
 def seq_at_time(log: Log, at_us: int) -> Seq:
     """The last event at or before a time; 0 when the session began later."""
     later = first_commit(log, lambda c: c.at > at_us)
-    if later is None:
-        return log.head().seq
-    return later.first - 1
+    return log.head().seq if later is None else later.first - 1
+
+
+def read_view(log: Log, at: Seq | None = None, *, first: Seq = 1) -> Iterator[Entry]:
+    """The events in view at a point (now, if None), from event `first` on."""
+    for low, high in log.view(at):
+        if high >= first:
+            yield from log.entries(after=max(low, first) - 1, upto=high)
 
 
 def walk_back(log: Log, *, page: int = 256) -> Iterator[Entry]:

@@ -12,9 +12,9 @@
               cp:NAME    a checkpoint
               first-error last-error last-user last-tool
 
-A session and a place that does not start with @ are joined by one: fix-auth@e12, fix-auth@last-error.
-Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count. Where a change is asked for (`diff`), a
-turn or event alone is what it changed, and @3..@7 is what changed from the end of turn 3 to the end of turn 7.
+If the point after a session does not start with @, put one between them: fix-auth@e12, fix-auth@last-error.
+Ranges include both ends: @3..@7 is turns 3, 4, 5, 6 and 7, as people count. For `diff`, a single turn or event means
+what it changed, and @3..@7 means what changed from the end of turn 3 to the end of turn 7.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from wakelog.model.names import PLACE, WORDS
 from wakelog.model.records import Head
 from wakelog.timeline.points import accepted, attempts_of, seq_at_time, walk_back
 
-# Patterns are compiled when they are used first: most commands need none.
+# Patterns are compiled on first use: most commands need none.
 _SELECTOR = rf"(?P<session>[^@]*?)(?P<joint>@(?=[a-z]))?(?P<first>{PLACE})(?:\.\.(?P<last>{PLACE}))?"
-_BY_ITSELF = r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS)
-"""Places that something happened at, as opposed to those that only look at the state then."""
+_HAS_OWN_CHANGE = r"@.*|turn:.*|e\d+|event:.*|(?:c|commit):.*|" + "|".join(WORDS)
+"""Positions that are events, as opposed to times and checkpoints, which only name a state."""
 _AGO = r"(\d+)\s*(s|m|h|d|w)(?:\s+ago)?"
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 class Selector(msgspec.Struct, frozen=True):
-    """A selector taken apart; empty strings where nothing was said."""
+    """A parsed selector; parts that are not given are empty strings."""
 
     session: str
     first: str
@@ -59,7 +59,7 @@ Point = Range
 
 
 def parse_selector(text: str) -> Selector:
-    """Takes a selector apart. What has no point in it is the name of a session."""
+    """Parses a selector. A text without a point is the name of a session."""
     match = re.fullmatch(_SELECTOR, text)
     if match and (match["joint"] or match["first"].startswith("@") or not match["session"]):
         return Selector(match["session"], match["first"], match["last"] or "")
@@ -73,7 +73,7 @@ def parse_selector(text: str) -> Selector:
 
 
 def resolve_point(log: Log, text: str) -> Seq:
-    """The event a point stands for: for a turn, its last one. 0 is before anything."""
+    """The event that a point means; for a turn, its last one. 0 is before anything."""
     return _resolve(log, text, log.head()).last
 
 
@@ -84,7 +84,7 @@ def resolve_range(log: Log, text: str) -> Range:
 
 
 def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
-    """What a point or range begins and ends with."""
+    """The events of the first and of the last point of a range; for a point, both are the same."""
     selector = parse_selector(text)
     if selector.session:
         raise InvalidInputError(f"{text!r} names a session where only a position is expected", kind="bad-selector")
@@ -96,11 +96,10 @@ def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
 
 
 def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
-    """The two points that a single place means where a change is asked for.
+    """The two points to compare when somebody asks what changed at a position.
 
-    A turn, an attempt, an event or a commit: what it changed, so from before it to its end. A range @2..@5: from the
-    end of the first to the end of the last. A time, a checkpoint, or @0: what changed since. None or @: what the last
-    turn changed.
+    A turn, an attempt, an event or a commit: from before it to its end. A range @2..@5: from the end of the first to
+    the end of the last. A time, a checkpoint, or @0: from there to now. None or @: the last turn.
     """
     head, text = log.head(), f"e{where}" if isinstance(where, int) and where else str(where or "@")
     if where == 0:
@@ -115,7 +114,7 @@ def resolve_change(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
         attempt = attempts_of(log, turn, head)[-1]
         return attempt.first - 1, attempt.last
     found = _resolve(log, text, head)
-    if found.last == 0 or not re.fullmatch(_BY_ITSELF, text):
+    if found.last == 0 or not re.fullmatch(_HAS_OWN_CHANGE, text):
         return found.last, head.seq
     return found.first - 1, found.last
 
@@ -206,12 +205,12 @@ def _commit(log: Log, prefix: str) -> Range:
 def _search(log: Log, word: str) -> Range:
     what = word.partition("-")[2]
     for entry in log.entries() if word.startswith("first") else walk_back(log):
-        if _is(entry, what):
+        if _matches_word(entry, what):
             return Range(entry.seq, entry.seq)
     raise NotFoundError(f"there is no {word.replace('-', ' ')} in {log.id}", kind="event-not-found")
 
 
-def _is(entry: Entry, what: str) -> bool:
+def _matches_word(entry: Entry, what: str) -> bool:
     if what == "error":
         return entry.kind in ("action.failed", "action.timed_out") or "error" in entry.body
     if what == "user":

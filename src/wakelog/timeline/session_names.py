@@ -1,4 +1,4 @@
-"""Names of other sessions of the store, by which people know them."""
+"""Looks up the names of other sessions in the same store."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from wakelog.log import Log
 from wakelog.model.ids import SessionId, is_session_id
 
 
-def name_beside(log: Log, id: str) -> str:
-    """The name of another session of the same store; its id where it has none, or is not there."""
+def name_of_session(log: Log, id: str) -> str:
+    """The name of another session in the same store; its id if it has no name or does not exist."""
     try:
         return (log.engine.head(SessionId(id)).name if is_session_id(id) else "") or id
     except WakelogError:

@@ -15,7 +15,7 @@ PAGE = 512
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """What to read. Everything is optional, and everything given must hold; times are microseconds."""
+    """Which events to read. All conditions are optional, and all that are given must hold; times are microseconds."""
 
     after: Seq = 0
     upto: Seq | None = None
@@ -46,7 +46,7 @@ def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
 
 
 def _backwards(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:
-    """A page at a time from the end: whoever stops early has read little more than was asked for."""
+    """Reads a page at a time from the end, so a caller who stops early reads little more than needed."""
     last = log.head().seq if upto is None else upto
     while last > after:
         low = max(after, last - PAGE)
@@ -71,8 +71,8 @@ def _filtered(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator
 
 
 def tool_of(log: Log, entry: Entry, tools: dict[str, str]) -> str:
-    """The tool an event is about. Outcomes name only the action: `tools` remembers which action is whose, and a request
-    that was not read is found as the outcome's cause."""
+    """The tool an event is about. Outcomes name only the action: `tools` remembers the tool of each action. If the
+    request was not read yet, it is looked up as the outcome's cause."""
     if not entry.kind.startswith("action."):
         return ""
     action = str(entry.body.get("action", ""))

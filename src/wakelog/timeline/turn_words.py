@@ -1,4 +1,4 @@
-"""The words that a turn began with: what somebody asked for, as they said it."""
+"""The words that started a turn: what somebody asked for."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from wakelog.timeline.messages import content_of
 from wakelog.timeline.points import attempts_of
 
 BACK_MAX = 50
-"""So many turns that only say to go on are followed."""
+"""How many turns to go back past words like "continue"."""
 _GO_ON = re.compile(
     r"(?:(?:please|yes|yep|yeah|ok|okay|sure|great|perfect|good|nice|thanks|thank you|alright|right|fine|and|now|just"
     r"|continue|go on|go ahead|carry on|keep going|proceed|resume|next|more|again|try again|retry|do it|do that|y|k"
     r"|/continue|/resume|with it|then)[\s.,!…]*)+",
     re.IGNORECASE,
 )
-NEAR = 50
-"""So many events from its beginning, a turn has its input or never."""
+INPUT_WITHIN = 50
+"""A turn's input is among its first events or missing; this many are read."""
 
 
 class TurnWords(msgspec.Struct, frozen=True):
-    """What a turn was asked for, where that stands, when it was said, and by whom: a person, or the agent that started
-    this session."""
+    """What a turn was asked to do, in which event, when, and by whom: a person, or the agent that started this
+    session."""
 
     turn: int
     seq: Seq
@@ -38,8 +38,8 @@ class TurnWords(msgspec.Struct, frozen=True):
 
 
 def asked_for(log: Log, turn: int) -> TurnWords | None:
-    """What a turn was to do. Where its own words only say to go on, that is what the nearest turn before it was asked
-    for: then `seq` and `text` are of those words, and `turn` is the turn that went on."""
+    """What a turn was asked to do. If its own words only say to continue, this is what the nearest earlier turn was
+    asked to do: then `seq` and `text` are those of the earlier words, and `turn` is still the given turn."""
     own = words = words_of_turn(log, turn)
     before = turn
     while words is not None and _GO_ON.fullmatch(words.text) and before > max(1, turn - BACK_MAX):
@@ -51,12 +51,12 @@ def asked_for(log: Log, turn: int) -> TurnWords | None:
 
 
 def words_of_turn(log: Log, turn: int) -> TurnWords | None:
-    """The first words of a turn; None where it has none, or they were removed."""
+    """The first words of a turn; None if it has none or they were removed."""
     try:
         first = attempts_of(log, turn)[0].first if turn else 0
     except NotFoundError:
         first = 0
-    for entry in log.entries(after=first - 1, upto=min(first + NEAR, log.head().seq)) if first else ():
+    for entry in log.entries(after=first - 1, upto=min(first + INPUT_WITHIN, log.head().seq)) if first else ():
         is_message = entry.kind == "message.added" and entry.body.get("role") == "user"
         field = "input" if entry.kind == "turn.started" else "content" if is_message else ""
         if entry.header.turn != turn or not field or entry.body.get(field) is None:
