@@ -275,7 +275,7 @@ def test_what_somebody_edited_since_is_kept(agent: Agent, repo: Path, shell: She
     assert report.operation == 0, "nothing was done, and nothing is recorded"
     assert "you edited it after @1" in _why(agent, "@0", "f")
     assert "you deleted it after @1" in _why(agent, "@0", "g")
-    assert "you made it anew after @1" in _why(agent, "@0", "h")
+    assert "you created it again after @1" in _why(agent, "@0", "h")
 
 
 def test_an_edit_between_two_turns_is_not_lost_either(agent: Agent, repo: Path, shell: Shell) -> None:
@@ -509,7 +509,7 @@ def test_what_an_erased_change_left_cannot_be_told_from_an_edit(agent: Agent, re
     [_, last] = agent.session.events(kind="file.changed")
     erase(agent.session.log, [last.seq], why="asked to")
     [step] = agent.session.files.restore("@0", dry_run=True).plan.steps
-    assert (step.do, "cannot be told" in step.why) == ("conflict", True)
+    assert (step.do, "is unknown" in step.why) == ("conflict", True)
 
 
 def test_a_closed_session_is_told_to_be_reopened_before_anything_is_touched(agent: Agent, repo: Path) -> None:

@@ -1,11 +1,11 @@
-"""What calls change on disk: pictures of named roots, changes between them, and the way back.
+"""What calls change on disk: pictures of named roots, the changes between them, and how to restore files.
 
-    manifest      a picture of the roots: every file with stat, mode and hash, without what git ignores
-    contents      what the files held, by hash, so that what a shell overwrites is known afterwards
-    capture       two pictures around a call become `file.changed` events
-    file_history  what a log says a file was at a point
-    restore_plan  what going back would do to each file, and why some cannot
-    restore       doing it: file by file, whole, never over what somebody edited since
+    manifest      a picture of the roots: every file that git does not ignore, with stat, mode and hash
+    contents      a cache of file contents by hash, so that overwritten content is still known
+    capture       compares the pictures before and after a call and makes `file.changed` events
+    file_history  what a file was at a point, according to the log
+    restore_plan  what a restore would do to each file, and why some files cannot be restored
+    restore       runs the plan, one file at a time; never overwrites what somebody edited since
 
 Git's own data is never written: no ref, no index, nothing below `.git`.
 """

@@ -4,9 +4,9 @@
     …                                   # a tool runs, or a shell
     events = capture.changes(picture, action="shell-1")
 
-What counts is what lies on disk, so it does not matter how a call changed it. What somebody else changed between two
-calls is in the picture before the second, and not counted as its work; what somebody changes while a call runs is. When
-calls overlap, a change belongs to the one that ended first, and is told once.
+Only the disk counts, so it does not matter how a call changed a file. What somebody else changed between two calls is
+in the picture before the second call and not attributed to it. What somebody changes while a call runs is attributed to
+the call. When calls overlap, a change belongs to the one that ended first and is reported once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _decode_picture = msgspec.msgpack.Decoder(tuple[int, dict[str, ManifestEntry]]).
 
 
 class Picture(msgspec.Struct, frozen=True, eq=False, weakref=True):
-    """The roots at one moment. Each entry goes by its path in the log."""
+    """The roots at one moment, by the paths that the log uses."""
 
     seen: dict[str, ManifestEntry]
     tick: int
@@ -48,9 +48,9 @@ class Picture(msgspec.Struct, frozen=True, eq=False, weakref=True):
 class Capture:
     """Watches named roots. One may be shared by threads.
 
-    Paths are recorded as they are from `folder` on, which is the project's (see `project_folder`); a root outside it is
-    recorded by its whole path. Files above `max_file_bytes` are named, not read. `cache` is a file to keep contents in
-    when the picture before a call and the one after it are taken by different processes.
+    Paths are recorded relative to `folder`, by default the project's (see `project_folder`); roots outside it are
+    recorded by absolute path. Files above `max_file_bytes` are listed but not read. `cache` is a file that keeps the
+    contents, for when the pictures before and after a call are taken by different processes.
     """
 
     def __init__(
@@ -67,25 +67,24 @@ class Capture:
         start = os.getcwd() if folder is None else self.folder
         found = _roots([os.path.join(start, os.fspath(root)) for root in roots], self.folder)
         self.roots = tuple(root.path for root in found)
-        left_out = [os.path.abspath(os.fspath(path)) for path in exclude]
-        if cache is not None:
-            left_out.append(os.path.abspath(os.fspath(cache)))
+        excluded = [os.path.abspath(path) for path in (*exclude, *([cache] if cache is not None else []))]
         self._contents = Contents(Path(cache) if cache is not None else None, max_bytes=max_total_bytes)
-        self._scanner = Scanner(found, self._contents, max_file_bytes=max_file_bytes, exclude=left_out)
+        self._scanner = Scanner(found, self._contents, max_file_bytes=max_file_bytes, exclude=excluded)
         self._lock = threading.RLock()
         self._last: dict[str, ManifestEntry] = {}
         self._tick = 0
         self._live: weakref.WeakSet[Picture] = weakref.WeakSet()
-        self._told: dict[str, tuple[int, ManifestEntry | None]] = {}
+        self._reported: dict[str, tuple[int, ManifestEntry | None]] = {}
+        """The last reported change of each path: at which scan, and what the file was then."""
         self._is_loaded = cache is None
 
     @property
     def size_bytes(self) -> int:
-        """How much is kept of what the files hold, compressed."""
+        """The size of the kept contents, compressed."""
         return self._contents.size_bytes
 
     def before(self) -> Picture:
-        """The roots as they are now, with all contents kept, to be compared with what a call leaves."""
+        """The roots as they are now, with all contents kept. Take it before a call and pass it to `changes` after."""
         with self._lock:
             began = time.time_ns()
             picture = Picture(self._scan(), self._tick, began)
@@ -93,25 +92,25 @@ class Capture:
             return picture
 
     def changes(self, picture: Picture, action: str = "") -> list[ev.FileChanged]:
-        """What has changed since a picture, and was not told yet."""
+        """What has changed since a picture and was not reported yet."""
         with self._lock:
             now = self._scan()
             out = []
             for path in self._candidates(picture, now):
-                old, new = self._uncovered(picture, path, self._known_before(picture, path), now)
+                old, new = self._both_sides(picture, path, self._known_before(picture, path), now)
                 if old is new or (old is not None and new is not None and not old.differs(new)):
                     continue
                 out.append(self._event(path, old, new, action))
-                self._told[path] = (self._tick, new)
+                self._reported[path] = (self._tick, new)
             return out
 
     def keep(self, key: str, picture: Picture) -> None:
-        """Keeps a picture in the cache, for the process that will ask for the changes."""
+        """Keeps a picture in the cache, for the process that will call `changes`."""
         with self._lock:
             self._contents.save(f"picture {key}", msgspec.msgpack.encode((picture.at_ns, picture.seen)))
 
     def kept(self, key: str) -> Picture | None:
-        """The picture another process kept under this key, once; None when there is none."""
+        """Takes the picture that another process kept under this key; None if there is none."""
         with self._lock:
             data = self._contents.load(f"picture {key}")
             if data is None:
@@ -139,12 +138,12 @@ class Capture:
         self._last = seen
         self._tick += 1
         if not self._live:
-            self._told.clear()
-        self._let_go()
+            self._reported.clear()
+        self._evict_contents()
         return seen
 
-    def _let_go(self) -> None:
-        """Drops contents that no picture needs, when half of what may be kept is used."""
+    def _evict_contents(self) -> None:
+        """Drops contents that no picture needs, once half of the limit is used."""
         if self._contents.size_bytes * 2 < self._contents.max_bytes:
             return
         pictures = [self._last, *(picture.seen for picture in self._live)]
@@ -157,25 +156,25 @@ class Capture:
         before = picture.seen
         paths = {path for path, seen in now.items() if before.get(path) is not seen}
         paths.update(path for path in before if path not in now)
-        paths.update(path for path, (tick, _) in self._told.items() if tick > picture.tick)
+        paths.update(path for path, (tick, _) in self._reported.items() if tick > picture.tick)
         return sorted(paths)
 
     def _known_before(self, picture: Picture, path: str) -> ManifestEntry | None:
-        """What the log says a file was: what a call that ended meanwhile told, else what the picture shows."""
-        told = self._told.get(path)
-        return told[1] if told is not None and told[0] > picture.tick else picture.seen.get(path)
+        """What the log says a file was: as reported by a call that ended meanwhile, else as in the picture."""
+        reported = self._reported.get(path)
+        return reported[1] if reported is not None and reported[0] > picture.tick else picture.seen.get(path)
 
-    def _uncovered(
+    def _both_sides(
         self, picture: Picture, path: str, old: ManifestEntry | None, now: dict[str, ManifestEntry]
     ) -> tuple[ManifestEntry | None, ManifestEntry | None]:
-        """Both sides of what may be a change. When ignore rules changed, files that were there all the time come into
-        sight, and others go out of it: they are neither made nor deleted."""
+        """The file before and after. When ignore rules change, existing files become visible and others hidden; these
+        were neither created nor deleted."""
         new = now.get(path)
         is_hidden, was_hidden = _is_hidden(now, path, new), _is_hidden(picture.seen, path, old)
         if was_hidden == is_hidden:
             return old, new
         if path.endswith("/") and any(other.startswith(path) for other in (now if was_hidden else picture.seen)):
-            return old, old  # the folder itself; what is in it speaks for itself
+            return old, old  # the folder itself; its files are compared one by one
         if was_hidden:
             if new is not None and is_settled(new.stamp, picture.at_ns):
                 return new, new
@@ -219,8 +218,8 @@ class Capture:
 
 
 def project_folder(start: str | os.PathLike[str] | None = None) -> str:
-    """The nearest folder from here upward that holds `.git` or `.wakelog`, else this one. Paths in the log begin there,
-    so that a command run in a folder below means the same files."""
+    """The nearest folder, from `start` upward, that contains `.git` or `.wakelog`, else `start`. Recorded paths are
+    relative to it, so a command run in a subfolder means the same files."""
     here = os.path.realpath(os.getcwd() if start is None else start)
     folder = here
     while True:
@@ -233,7 +232,7 @@ def project_folder(start: str | os.PathLike[str] | None = None) -> str:
 
 
 def as_value(content: bytes | None) -> Value:
-    """A content as events hold it: text as text, anything else as bytes."""
+    """A content as events store it: UTF-8 as text, anything else as bytes."""
     if content is None:
         return None
     try:
@@ -243,13 +242,13 @@ def as_value(content: bytes | None) -> Value:
 
 
 def line_counts(before: bytes | None, after: bytes | None) -> tuple[int, int]:
-    """Lines added and removed between two texts; nothing for what is not text."""
+    """Lines added and removed between two texts; (0, 0) if one is not text."""
     a, b = as_value(before or b""), as_value(after or b"")
     return counts(a, b) if isinstance(a, str) and isinstance(b, str) and "\0" not in a + b else (0, 0)
 
 
 def mode_text(mode: int) -> str:
-    """Type and permissions, as the log has them. A link has no permissions of its own."""
+    """Type and permissions in octal, as the log has them. A link has no permissions."""
     return f"{stat.S_IFMT(mode) | (0 if stat.S_ISLNK(mode) else stat.S_IMODE(mode)):o}"
 
 
@@ -263,7 +262,7 @@ def printable(path: str) -> tuple[str, bool]:
 
 
 def _is_hidden(picture: dict[str, ManifestEntry], path: str, seen: ManifestEntry | None) -> bool:
-    """Whether a picture cannot show a path: because of an ignore rule, or a folder that is closed."""
+    """Whether a picture does not show a path, because of an ignore rule or an unreadable folder."""
     return seen.kind == "ignored" if seen is not None else covered_by(picture, path) is not None
 
 
@@ -272,7 +271,7 @@ def _hash_of(seen: ManifestEntry | None) -> str:
 
 
 def _roots(paths: list[str], folder: str) -> list[Root]:
-    """The roots in order, without those that lie inside another."""
+    """The roots in order, without those inside another root."""
     real: list[str] = []
     for path in paths:
         if not os.path.lexists(path):

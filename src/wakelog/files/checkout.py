@@ -1,8 +1,8 @@
-"""Files as they were at a point, written to a folder of their own; also over a git worktree, as a whole project.
+"""Writes the files as they were at a point to a separate folder, or over a new git worktree to get the whole project.
 
-Only files that the session changed are in its log, so only those can be written, and of those only what was captured.
-What cannot be written is told with the reason. Nothing outside the folder is touched: a path that leads out of it, and
-a link, is not written.
+Only files that the session changed and whose content was captured are in the log, so only those can be written. The
+others are listed with the reason. Nothing outside the folder is touched: links, and paths that lead out of the folder,
+are not written.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from wakelog.model.ids import Seq
 
 
 class Checkout(msgspec.Struct, frozen=True):
-    """What was written, and what was not, as (path, why)."""
+    """What was written; `missing` is what was not, as (path, why)."""
 
     folder: str
     at: Seq
     written: tuple[str, ...]
     removed: tuple[str, ...]
-    """Files of the folder that were not there at the point, and are gone now."""
+    """Files that did not exist at the point and were removed from the folder."""
     missing: tuple[tuple[str, str], ...]
 
 
 def check_out(log: Log, at: Seq, folder: Path) -> Checkout:
-    """Writes every file that the session changed, as it was at a point, into a folder. Files that are there are
-    replaced; a file that was not there at the point is removed."""
+    """Writes every file that the session changed, as it was at a point, into a folder. Existing files are replaced;
+    files that did not exist at the point are removed."""
     past: dict[str, FilePast] = {}
     for change in recorded_changes(log):
         found = past.setdefault(change.path, FilePast(change.path, None, []))
@@ -42,9 +42,9 @@ def check_out(log: Log, at: Seq, folder: Path) -> Checkout:
         else:
             found.later.append(change)
     written, removed, missing = [], [], []
-    for path, each in sorted(past.items()):
-        why, content, mode = _content(log, each)
-        target = _inside(folder, path)
+    for path, file_past in sorted(past.items()):
+        why, content, mode = _read_content(log, file_past)
+        target = _target_inside(folder, path)
         if target is None:
             missing.append((path, "it lies outside the project"))
         elif why:
@@ -59,13 +59,13 @@ def check_out(log: Log, at: Seq, folder: Path) -> Checkout:
 
 
 class Worktree(msgspec.Struct, frozen=True):
-    """A folder of its own with the project as it was."""
+    """A new folder with the project as it was."""
 
     folder: str
     repository: str
     commit: str
     is_recorded: bool
-    """Whether the session says that it began at this commit; else it is what HEAD is now."""
+    """Whether the session recorded this commit as its start; otherwise it is the current HEAD."""
     files: Checkout
 
 
@@ -89,8 +89,8 @@ def make_worktree(log: Log, at: Seq, folder: Path, repository: str = "") -> Work
     return Worktree(str(folder), place, commit, is_recorded, files)
 
 
-def _content(log: Log, past: FilePast) -> tuple[str, bytes | None, str]:
-    """Why a file cannot be written, its content (None: it was not there), and its mode."""
+def _read_content(log: Log, past: FilePast) -> tuple[str, bytes | None, str]:
+    """Why a file cannot be written, its content (None if it did not exist), and its mode."""
     side = past.then
     if not side.exists:
         return "", None, ""
@@ -98,12 +98,13 @@ def _content(log: Log, past: FilePast) -> tuple[str, bytes | None, str]:
         return "it was a link", None, ""
     content, why = content_of(log, side)
     left = past.last.after if past.last is not None else None
-    # What the next change found may be told without its mode.
+    # The next change may have recorded this content without its mode.
     mode = side.mode or (left.mode if left is not None and left.hash == side.hash else "")
     return why, content, mode
 
 
-def _inside(folder: Path, path: str) -> Path | None:
+def _target_inside(folder: Path, path: str) -> Path | None:
+    """The path inside a folder; None if it leads out of it or must not be written."""
     pure = PurePosixPath(path)
     if pure.is_absolute() or ".." in pure.parts or "\0" in path or not pure.parts or pure.parts[0] == ".git":
         return None

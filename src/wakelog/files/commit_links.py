@@ -1,8 +1,8 @@
-"""Which commits in git have work of which turns in them.
+"""Which git commits contain the work of which turns.
 
-Three things show it, the best known first. A recorded call made the commit, and its output names it. Or the commit has
-a file just as a turn left it: the hashes are the same, whoever committed it, and when. Or the commit was made during a
-turn, and has a file that the turn had changed before; that is likely, and no more.
+There are three kinds of evidence, the strongest first. `recorded`: a recorded call made the commit, and its output
+names it. `matched`: the commit has a file exactly as a turn left it (same hash), whoever committed it. `derived`: the
+commit was made during a turn and has a file that the turn had changed before; that is likely, not certain.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from wakelog.model.json_fields import as_text
 from wakelog.model.values import Value
 
 LATER_S = 14 * 24 * 3600
-"""So long after the session's last event its work may be committed."""
+"""How long after the session's last event to look for commits of its work."""
 _COMMAND = re.compile(r"\bgit\b[^|;&\n]*\bcommit\b")
 _MADE = re.compile(r"^\[[^\]\n]*?\b(?P<hash>[0-9a-f]{7,40})\] ", re.MULTILINE)
 _ANSWERS = ("action.recorded", "action.succeeded")
 
 
 class CommitLink(msgspec.Struct, frozen=True):
-    """A commit and a turn whose work it has. `on` is the event that shows it."""
+    """A commit and a turn whose work it contains. `on` is the event that shows it."""
 
     commit: str
     subject: str
@@ -53,22 +53,22 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _Work:
-    """What a session did, as far as commits could show it."""
+    """What a session did that commits can show."""
 
     def __init__(self) -> None:
         self.spans: dict[int, tuple[int, int]] = {}
         self.changes: list[_Change] = []
         self.made: list[tuple[str, int, Seq]] = []
-        """Hashes of commits, as far as outputs have them, with turn and event."""
+        """Commit hashes, as abbreviated in outputs, with turn and event."""
 
 
 def repository_folder(labels: dict[str, Any], folder: str = "") -> str:
-    """The folder where git is asked about a session: the one given, else its repository, else its project."""
+    """The folder in which to run git for a session: the given one, else its repository, else its project."""
     wanted = [folder] if folder else [str(labels.get(name) or "") for name in ("repo", "project")]
-    for each in wanted:
-        if each and os.path.isdir(each) and (repository_of(each) is not None or os.path.isfile(f"{each}/HEAD")):
-            return each
-    named = next((each for each in wanted if each), "")
+    for path in filter(None, wanted):
+        if os.path.isdir(path) and (repository_of(path) is not None or os.path.isfile(f"{path}/HEAD")):
+            return path
+    named = next(filter(None, wanted), "")
     raise NotFoundError(
         f"there is no git repository at {named}" if named else "the session does not say which folder it worked in",
         kind="no-repository",
@@ -79,13 +79,13 @@ def repository_folder(labels: dict[str, Any], folder: str = "") -> str:
 def find_links(log: Log, folder: str) -> list[CommitLink]:
     """The links between the turns of a session and the commits of the repository at a folder, in order of time."""
     labels = log.part("labels")
-    work = _work(log, _roots(labels, folder))
+    work = _read_work(log, _roots(labels, folder))
     if not work.spans:
         return []
     since = min(began for began, _ in work.spans.values()) // 1_000_000
     until = max(ended for _, ended in work.spans.values()) // 1_000_000 + LATER_S
     commits = commits_between(folder, since, until)
-    matched = dict(_matched(folder, commits, work))
+    matched = dict(_match_contents(folder, commits, work))
     return [
         CommitLink(commit.hash, commit.subject, turn, on, known, commit.at_s)
         for commit in commits
@@ -111,8 +111,8 @@ def _turns_in(
     return found
 
 
-def _matched(folder: str, commits: list[GitCommit], work: _Work) -> Iterator[tuple[tuple[str, int], Seq]]:
-    """(commit, turn) where the first commit after a change has the file just as the change left it."""
+def _match_contents(folder: str, commits: list[GitCommit], work: _Work) -> Iterator[tuple[tuple[str, int], Seq]]:
+    """(commit, turn) where the first commit after a change has the file exactly as the change left it."""
     by_path: dict[str, list[_Change]] = {}
     for change in work.changes:
         if change.after:
@@ -129,14 +129,11 @@ def _matched(folder: str, commits: list[GitCommit], work: _Work) -> Iterator[tup
         hash = hashlib.sha256(content).hexdigest() if content is not None else ""
         same = [c for c in by_path[path] if c.after == hash and c.at_us // 1_000_000 <= commit.at_s]
         if same and same[-1].seq not in taken:
-            taken.update(each.seq for each in same)
+            taken.update(change.seq for change in same)
             yield (commit.hash, same[-1].turn), same[-1].seq
 
 
-# What the session did
-
-
-def _work(log: Log, roots: list[str]) -> _Work:
+def _read_work(log: Log, roots: list[str]) -> _Work:
     work, fork = _Work(), log.head().fork
     commands: set[str] = set()
     labels = log.part("labels")
@@ -156,42 +153,43 @@ def _work(log: Log, roots: list[str]) -> _Work:
         if any(_COMMAND.search(text) for text in _texts(log, entry, "input")):
             commands.add(action)
         if entry.kind in _ANSWERS and action in commands:
-            said = (text for text in _texts(log, entry, "output"))
-            work.made += [(m["hash"], turn, entry.seq) for text in said for m in _MADE.finditer(text)]
+            outputs = _texts(log, entry, "output")
+            work.made += [(m["hash"], turn, entry.seq) for text in outputs for m in _MADE.finditer(text)]
     return work
 
 
 def _texts(log: Log, entry: Entry, field: str) -> Iterator[str]:
-    """The texts in a value, without what was removed."""
+    """All texts inside a field's value; nothing if it was erased."""
     if entry.body.get(field) is None:
         return
     try:
-        waiting: list[Value] = [log.value(entry, entry.body[field])]
+        queue: list[Value] = [log.value(entry, entry.body[field])]
     except NotFoundError:
         return
-    while waiting:
-        value = waiting.pop()
+    while queue:
+        value = queue.pop()
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            waiting += value.values()
+            queue += value.values()
         elif isinstance(value, list):
-            waiting += value
+            queue += value
 
 
 def _roots(labels: dict[str, Any], folder: str) -> list[str]:
-    """Top folders that paths may begin with. A worktree may lie inside of the main one, so its own comes first; one
-    that is gone is known by the session's folder."""
+    """Folders that recorded paths may be relative to. A worktree may be inside the main one, so the session's own comes
+    first. The session's folder itself comes last, for a worktree that no longer exists."""
     project = str(labels.get("project") or "")
-    inner = repository_of(project) if project and os.path.isdir(project) else None
-    asked = repository_of(folder)
-    tops = [inner.top if inner else "", asked.top if asked else "", str(labels.get("repo") or ""), project]
+    own = repository_of(project) if project and os.path.isdir(project) else None
+    given = repository_of(folder)
+    tops = [own.top if own else "", given.top if given else "", str(labels.get("repo") or ""), project]
     return [os.path.realpath(top) for top in dict.fromkeys(tops) if top]
 
 
 def _from_top(path: str, roots: list[str]) -> str:
-    whole = os.path.realpath(path)
+    """A path relative to the first root that contains it."""
+    absolute = os.path.realpath(path)
     for root in roots:
-        if whole.startswith(root + os.sep):
-            return whole[len(root) + 1 :]
-    return whole
+        if absolute.startswith(root + os.sep):
+            return absolute[len(root) + 1 :]
+    return absolute

@@ -1,9 +1,9 @@
-"""What files held, by hash: kept while a call runs, so that what it overwrites is known afterwards.
+"""A cache of file contents by hash, kept while a call runs, so that what it overwrites is still known.
 
-A shell command does not say what it will change, so the contents of all captured files must be there before it starts.
-They are read once; later only what changed is read again. They live in memory, compressed, and are gone with the
-process: nothing that was redacted or erased from the log stays behind in them. Where each call is a process of its own,
-as with hooks, they live in a file that only its owner can read.
+A shell command does not say what it will change, so the contents of all captured files must be cached before it starts.
+Each file is read once, and again only when it changed. The cache is in memory, compressed, and ends with the process,
+so nothing that was redacted or erased from the log stays behind in it. With hooks, each call is a separate process;
+then the cache is a file that only its owner can read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Contents:
             for suffix in ("", "-wal", "-shm"):
                 with contextlib.suppress(OSError):
                     Path(f"{self.path}{suffix}").unlink()
-            self._db = _connect(self.path)  # a cache: what cannot be read is rebuilt
+            self._db = _connect(self.path)  # a damaged cache is deleted and rebuilt
         except apsw.Error as exc:
             raise UnavailableError(
                 f"the contents of files cannot be kept at {self.path}: {exc}",
@@ -66,7 +66,7 @@ class Contents:
         return digest in self._sizes
 
     def put(self, digest: str, content: bytes) -> bool:
-        """Keeps a content; False when that would be more than is to be kept."""
+        """Keeps a content; False if that would exceed `max_bytes`."""
         if digest in self._sizes:
             return True
         data = self._packer.compress(content)
@@ -80,7 +80,7 @@ class Contents:
         return True
 
     def get(self, digest: str) -> bytes | None:
-        """A content; None when it is not there, or not what it was."""
+        """A content; None if it is not there or damaged."""
         row = self._connection().execute("select size, data from content where hash = ?", (digest,)).fetchone()
         if row is None:
             return None
@@ -91,7 +91,6 @@ class Contents:
         return content if hashlib.sha256(content).hexdigest() == digest else None
 
     def drop_except(self, wanted: Collection[str]) -> None:
-        """Lets go of all that nobody needs."""
         gone = [(digest,) for digest in self._sizes if digest not in wanted]
         with self.at_once():
             self._connection().executemany("delete from content where hash = ?", gone)
@@ -99,7 +98,7 @@ class Contents:
             self.size_bytes -= self._sizes.pop(digest)
 
     def at_once(self) -> contextlib.AbstractContextManager[object]:
-        """Many changes as one."""
+        """Makes several changes in one transaction."""
         return self._connection()
 
     # Pictures, for another process
@@ -130,7 +129,7 @@ def _connect(path: Path | None) -> apsw.Connection:
     if path is None:
         db = apsw.Connection(":memory:")
     else:
-        # Made before SQLite does it, so that nobody else can read it even for a moment.
+        # Created here rather than by SQLite, so that nobody else can read it even for a moment.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         db = apsw.Connection(str(path))
         db.set_busy_timeout(60_000)  # another process may be reading a large tree for the first time

@@ -1,7 +1,7 @@
 """What changed in files between two points, as unified diffs of the contents in the log.
 
-The points may lie in one session or in two of the same fork tree. What is not in the log, or is not text, is told in
-place of a diff.
+The points may be in one session or in two of the same fork tree. If a content is not in the log or not text, a note
+says so instead of a diff.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from wakelog.diff.turn_diff import shared_event
-from wakelog.files.capture import line_counts
+from wakelog.files.capture import as_value, line_counts
 from wakelog.files.file_history import FileSide, content_of, pasts
 from wakelog.files.line_diff import unified
 from wakelog.files.manifest import MAX_FILE_BYTES
@@ -38,11 +38,9 @@ class FileDiff(msgspec.Struct, frozen=True):
     after_mode: str = ""
 
     def __str__(self) -> str:
-        names = (
-            (NULL if self.change == "created" else f"a/{self.path}"),
-            (NULL if self.change == "deleted" else f"b/{self.path}"),
-        )
-        lines = [f"--- {names[0]}", f"+++ {names[1]}"] if self.text else []
+        old = NULL if self.change == "created" else f"a/{self.path}"
+        new = NULL if self.change == "deleted" else f"b/{self.path}"
+        lines = [f"--- {old}", f"+++ {new}"] if self.text else []
         if self.before_mode != self.after_mode and self.before_mode and self.after_mode:
             lines.insert(0, f"mode of {self.path}: {self.before_mode} → {self.after_mode}")
         if self.note:
@@ -51,16 +49,16 @@ class FileDiff(msgspec.Struct, frozen=True):
 
 
 def file_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, paths: Iterable[str] = ()) -> list[FileDiff]:
-    """Every file that is not at `b` in `log_b` what it was at `a` in `log_a`, in order of their paths."""
+    """Every file that differs between `a` in `log_a` and `b` in `log_b`, in order of their paths."""
     only = tuple(paths)
     shared = shared_event(log_a, a, log_b, b)
     since_a, since_b = pasts(log_a, shared, upto=a, paths=only), pasts(log_b, shared, upto=b, paths=only)
     out = []
     for path in sorted({*since_a, *since_b}):
-        # What one history did not touch since they parted is there what the other one found.
-        found = (log_b, since_b[path].then) if path in since_b else (log_a, since_a[path].then)
-        old = (log_a, since_a[path].now) if path in since_a else found
-        new = (log_b, since_b[path].now) if path in since_b else found
+        # A file that one side did not change after the shared event is still what the other side found there.
+        at_shared = (log_b, since_b[path].then) if path in since_b else (log_a, since_a[path].then)
+        old = (log_a, since_a[path].now) if path in since_a else at_shared
+        new = (log_b, since_b[path].now) if path in since_b else at_shared
         diff = diff_sides(path, *old, *new)
         if diff is not None:
             out.append(diff)
@@ -68,7 +66,7 @@ def file_diff(log_a: Log, a: Seq, log_b: Log, b: Seq, *, paths: Iterable[str] = 
 
 
 def step_diff(log: Log, step: FileStep) -> FileDiff | None:
-    """What a step of a plan would change, from what is on disk now."""
+    """What a step of a plan would change on disk now."""
     if step.place is None or step.then is None or step.disk is None:
         return None
     before = b""
@@ -82,7 +80,7 @@ def step_diff(log: Log, step: FileStep) -> FileDiff | None:
 
 
 def diff_sides(path: str, log_a: Log, old: FileSide, log_b: Log, new: FileSide) -> FileDiff | None:
-    """The difference between two sides of a file; None when there is none."""
+    """The difference between two sides of a file; None if they are equal."""
     if not old.exists and not new.exists:
         return None
     change: Change = "created" if not old.exists else "deleted" if not new.exists else "modified"
@@ -108,10 +106,4 @@ def _text_diff(path: str, change: Change, before: bytes, after: bytes, old_mode:
 
 
 def _is_binary(content: bytes) -> bool:
-    if b"\0" in content:
-        return True
-    try:
-        content.decode()
-    except UnicodeDecodeError:
-        return True
-    return False
+    return b"\0" in content or isinstance(as_value(content), bytes)

@@ -1,10 +1,9 @@
-"""What a log says of files: every recorded change, and what a file was at a point.
+"""What a log says about files: every recorded change, and what a file was at a point.
 
-A change is known by its two sides. Of each side the log may hold the content, or only a hash, or only the reason why
-there is neither. What was redacted is not the file's content any more, and what was erased is gone; both are told as
-such, and never taken for the file.
+A change has two sides, before and after. For each side the log has the content, or only a hash, or only the reason why
+there is neither. A redacted or erased content is reported as such and never used as the file's content.
 
-At a point, a file was what the next change found: if somebody edited it by hand in between, that edit is part of it.
+At a point, a file was what the next change found. If somebody edited it by hand in between, that includes the edit.
 """
 
 from __future__ import annotations
@@ -39,18 +38,13 @@ class FileSide(msgspec.Struct, frozen=True):
     """SHA-256 of its bytes; empty when it is not known."""
     mode: str = ""
     missing: str = ""
-    """Why there is no content; empty when there is."""
+    """Why there is no content; empty if there is."""
     entry: Entry | None = None
     field: str = ""
 
     @property
     def is_link(self) -> bool:
         return self.mode.startswith("12") and len(self.mode) == 6
-
-    @property
-    def is_known(self) -> bool:
-        """Whether a file could be made from it, or is known not to be there."""
-        return not self.missing
 
 
 GONE = FileSide(False)
@@ -74,16 +68,16 @@ class RecordedChange(msgspec.Struct, frozen=True):
 
 
 def recorded_changes(log: Log, *, after: Seq = 0, upto: Seq | None = None) -> Iterator[RecordedChange]:
-    """The changes of files in a range, oldest first, whether in view or not. What was pruned is not among them."""
+    """The changes of files in a range, oldest first, whether in view or not. Pruned changes are left out."""
     for entry in log.entries(after=after, upto=upto):
         if entry.kind == "file.changed" and entry.body:
             yield recorded(entry)
 
 
 def find_project(log: Log, here: str) -> str:
-    """The folder that recorded paths begin in: this one if any recorded file is in it, else the one they were captured
-    in. NotFoundError, which names that one, when neither is there."""
-    # What a rewind took out of the view was captured all the same.
+    """The folder that recorded paths are relative to: `here` if a recorded file is in it, else the folder in which they
+    were captured. NotFoundError, which names that folder, if it does not exist."""
+    # Rewound changes count too, so this reads the log and not the state.
     newest = next((e for e in walk_back(log) if e.kind == "file.changed" and e.body.get("folder")), None)
     if newest is None:
         return here
@@ -103,7 +97,7 @@ def find_project(log: Log, here: str) -> str:
 
 
 def recorded(entry: Entry) -> RecordedChange:
-    """A `file.changed` event as read from a log, whoever wrote it."""
+    """Reads a `file.changed` event. Tolerates events that other programs wrote."""
     body = entry.body
     change = body.get("change", "modified")
     if change not in ("created", "modified", "deleted"):
@@ -122,7 +116,7 @@ def recorded(entry: Entry) -> RecordedChange:
 
 
 def _path_in_delta(entry: Entry) -> str:
-    """The path of an erased change: keys of the state are structure, and stay."""
+    """The path of an erased change. Erasing keeps the keys of the state."""
     for op in entry.delta:
         tokens = tokens_of(op["path"])
         if tokens[:1] == ["files_modified"] and len(tokens) == 2:
@@ -141,14 +135,14 @@ def _side(entry: Entry, field: str) -> FileSide:
         why = NOT_CAPTURED
     digest, mode = body.get(f"{field}_hash", ""), body.get(f"{field}_mode", "")
     if not why and not digest:
-        # A payload's own hash is that of its bytes; text in the body is hashed here.
+        # A payload's hash is the hash of its bytes; text in the body is hashed here.
         ref = as_ref(value)
         digest = ref.hash if ref is not None else hashlib.sha256(str(value).encode()).hexdigest()
     return FileSide(True, str(digest), str(mode), why, entry, field)
 
 
 def content_of(log: Log, side: FileSide) -> tuple[bytes, str]:
-    """What a side held, and why that is not known where it is not. Checked against the hash that was recorded."""
+    """The content of a side, or why it is not known. Checked against the recorded hash."""
     if side.missing or side.entry is None:
         return b"", side.missing or NOT_CAPTURED
     content = _bytes(log, side)
@@ -160,7 +154,7 @@ def content_of(log: Log, side: FileSide) -> tuple[bytes, str]:
 
 
 def text_as_recorded(log: Log, side: FileSide) -> bytes | None:
-    """What the log holds of a side even if that is not all of it; for comparing one redacted content with another."""
+    """The content of a side as stored, even if redacted; for comparing two redacted contents."""
     return _bytes(log, side) if side.entry is not None else None
 
 
@@ -190,20 +184,21 @@ class FilePast(msgspec.Struct):
         found = self.later[0].before
         left = self.last.after if self.last is not None else None
         if found.missing and left is not None and left.exists and not left.missing:
-            # The next change does not say what it found, or names it by a hash that the last one has the content of.
-            is_left = found.hash == left.hash if found.hash else found.missing == NOT_CAPTURED
-            return left if is_left else found
+            # The next change has no content. Use the content that the last one left, if the hash is the same or
+            # unknown.
+            is_same = found.hash == left.hash if found.hash else found.missing == NOT_CAPTURED
+            return left if is_same else found
         return found
 
     @property
     def now(self) -> FileSide:
-        """What the log says the file is by now."""
+        """What the file is now, according to the log."""
         return self.later[-1].after if self.later else self.then
 
 
 def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = ()) -> dict[str, FilePast]:
-    """Every file changed after a point, by its path, in the order of the first change. With `paths`, only these files
-    and what lies below these folders."""
+    """Every file changed after a point, by path, in the order of the first change. With `paths`, only these files and
+    files below these folders."""
     wanted_paths = [path.rstrip("/") for path in paths]
     out: dict[str, FilePast] = {}
     for change in recorded_changes(log, after=at, upto=upto):
@@ -211,7 +206,7 @@ def pasts(log: Log, at: Seq, *, upto: Seq | None = None, paths: Iterable[str] = 
             continue
         out.setdefault(change.path, FilePast(change.path, None, [])).later.append(change)
     if out and at:
-        # Only needed where a change does not say what it found, but one pass serves all of them.
+        # Needed for changes without the content before them; one pass serves all of them.
         wanted = {path for path, past in out.items() if past.later[0].before.missing}
         for change in recorded_changes(log, upto=at) if wanted else ():
             if change.path in wanted:

@@ -1,8 +1,8 @@
-"""When a file's stat says that it is unchanged, and when that cannot be believed yet.
+"""When a file's stat proves that it is unchanged.
 
-The kernel's clock for files ticks every few milliseconds, and on some file systems every second or two. A file that is
-read and then written again within one tick has the same times, and may have the same size. So a stat is believed only
-when the last change lies a tick before the moment of reading; until then the file is read again. Git does the same.
+The kernel's clock for files ticks every few milliseconds, on some file systems every second or two. A file that is read
+and then written again within one tick has the same times, and may have the same size. So a stat is trusted only if the
+last change was at least a tick before the reading; until then the file is read again. Git does the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 
 Stamp = tuple[int, int, int, int, int]
-"""Size, modification time, change time, inode, mode: what tells that a file may have changed."""
+"""Size, modification time, change time, inode, mode. If one differs, the file may have changed."""
 
 TICK_NS = 50_000_000
 COARSE_TICK_NS = 2_100_000_000

@@ -1,11 +1,11 @@
-"""Git, looked at from outside: the repository around a folder, and what it ignores. Nothing here ever writes to it.
+"""The git repository around a folder, and what it ignores. Nothing here writes to it.
 
-Most answers are read from its files. Two need git itself: which file holds the user's own ignore rules, and which
-tracked files match an ignore rule all the same. Where git is not installed these answers are the default, and nothing.
+Most answers are read from its files. Two need the git command: where the user's own ignore file is, and which tracked
+files match an ignore rule. If git is not installed, these are the default path and an empty set.
 
-Ignore rules are those of `.gitignore` files, `.git/info/exclude` and the user's own file. A tree is walked from the top
-down, and a folder that is ignored is not entered, as git does it. So a rule is only ever asked about an entry whose
-folders are all wanted. Of the rules that match, the last one of the nearest file decides.
+Ignore rules come from `.gitignore` files, `.git/info/exclude` and the user's own file. Like git, the scanner walks a
+tree from the top and does not enter ignored folders, so a rule is only applied to an entry whose folders are not
+ignored. Of the rules that match, the last one in the nearest file decides.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from wakelog.files.wildmatch import IgnoreRule, parse
 
 GIT_TIMEOUT_S = 20.0
 ALWAYS = frozenset({".git", ".wakelog"})
-"""Never looked into, at any depth: git's own data, and ours."""
+"""Never captured, at any depth: git's data, and ours."""
 _UNSETTLED: Stamp = (-1, 0, 0, 0, 0)
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """One ignore file: its rules, in order, about what lies below `base`, which ends with a slash."""
+    """One ignore file: its rules, in order. They apply below `base`, which ends with a slash."""
 
     base: str
     rules: tuple[IgnoreRule, ...]
 
     def judge(self, path: str, is_folder: bool) -> bool | None:
-        """Whether an entry is ignored; None when no rule speaks of it."""
+        """Whether an entry is ignored; None if no rule matches it."""
         below = os.fsencode(path[len(self.base) :]).decode("latin-1")
         name = below.rpartition("/")[2]
         for rule in reversed(self.rules):
@@ -43,11 +43,11 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 Chain = tuple[Rules, ...]
-"""The ignore files that count for a folder, the weakest first."""
+"""The ignore files that apply to a folder, the weakest first."""
 
 
 def is_ignored(chain: Chain, path: str, is_folder: bool) -> bool:
-    """Whether git would ignore an entry whose folders it does not."""
+    """Whether git ignores an entry, given that it does not ignore its folders."""
     for rules in reversed(chain):
         verdict = rules.judge(path, is_folder)
         if verdict is not None:
@@ -56,17 +56,17 @@ def is_ignored(chain: Chain, path: str, is_folder: bool) -> bool:
 
 
 class Reader:
-    """Reads ignore files, each once as long as it does not change."""
+    """Reads ignore files, and caches each as long as it does not change."""
 
     def __init__(self) -> None:
         self.generation = 0
-        """Counts the readings: as long as it stays, the rules are the same."""
+        """Increased whenever a rule changes."""
         self._known: dict[tuple[str, str], tuple[Stamp, Rules | None]] = {}
         self._joined: dict[tuple[int, int], tuple[Chain, Rules, Chain]] = {}
         self._excludes: dict[str, str] = {}
 
     def start(self, root: str) -> Chain:
-        """What counts at a root: the repository's and the user's rules, and `.gitignore` of the folders above it."""
+        """The rules that apply at a root: the repository's, the user's, and `.gitignore` files in the folders above."""
         repository = repository_of(root)
         if repository is None:
             return ()
@@ -79,7 +79,7 @@ class Reader:
         return chain
 
     def enter(self, chain: Chain, folder: str, *, has_git: bool = False) -> Chain:
-        """What counts inside a folder. One that is a repository of its own starts anew."""
+        """The rules that apply inside a folder. A nested repository does not inherit rules."""
         if has_git and repository_at(folder) is not None:
             chain = self._top(folder)
         return self._join(chain, os.path.join(folder, ".gitignore"), folder)
@@ -95,8 +95,8 @@ class Reader:
         rules = self._rules(path, base)
         if rules is None:
             return chain
-        # The same chain is the same object, so that what was judged by it need not be judged again. Both parts are
-        # kept alive with it, so that their ids stay theirs.
+        # Equal chains are the same object, so that the scanner can cache results by chain. Both parts are kept alive
+        # here, so their ids are not reused.
         key = (id(chain), id(rules))
         if key not in self._joined:
             self._joined[key] = (chain, rules, (*chain, rules))
@@ -154,7 +154,7 @@ class Repository(msgspec.Struct, frozen=True):
 
 
 def repository_of(folder: str) -> Repository | None:
-    """The repository a folder lies in; None when there is none."""
+    """The repository that contains a folder, or None."""
     top = top_of(folder)
     return repository_at(top) if top else None
 
@@ -166,27 +166,27 @@ def repository_at(top: str) -> Repository | None:
 
 
 def head_of(repository: Repository) -> str:
-    """The commit that HEAD stands for; empty when it has none yet, or keeps its refs in a way not known here."""
+    """The commit of HEAD; empty if there is none yet or the refs are stored in an unknown format."""
     return commit_of(repository.git_dir, repository.common_dir)
 
 
 def excludes_file(folder: str) -> str:
-    """The user's own ignore rules: `core.excludesFile`, or the place where git looks without it."""
-    told = _git(folder, "config", "--type=path", "-z", "--get", "core.excludesFile")
-    if told:
-        return os.path.join(folder, os.fsdecode(told.split(b"\0")[0]))
+    """The user's own ignore file: `core.excludesFile`, or git's default."""
+    output = _git(folder, "config", "--type=path", "-z", "--get", "core.excludesFile")
+    if output:
+        return os.path.join(folder, os.fsdecode(output.split(b"\0")[0]))
     home = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
     return os.path.join(home, "git", "ignore")
 
 
 def tracked_though_ignored(repository: Repository) -> frozenset[str]:
-    """Files that git tracks although a rule matches them, as paths below the top: git does not ignore these."""
-    told = _git(repository.top, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-    return frozenset(os.fsdecode(name) for name in told.split(b"\0") if name)
+    """Files that git tracks although a rule matches them, as paths below the top. Git does not ignore these."""
+    output = _git(repository.top, "ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
+    return frozenset(os.fsdecode(name) for name in output.split(b"\0") if name)
 
 
 def _git(folder: str, *args: str) -> bytes:
-    # No lock is taken, and no program that the repository's own settings name is started.
+    # Takes no lock, and starts no program that the repository's settings name.
     command = ["git", "--no-optional-locks", "-c", "core.fsmonitor=false", *args]
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, timeout=GIT_TIMEOUT_S, stdin=subprocess.DEVNULL)

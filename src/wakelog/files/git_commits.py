@@ -1,7 +1,7 @@
-"""Commits of a repository, asked of git: what there is, what is in it, which line is whose. And notes, on request.
+"""Runs git to read commits, their contents and blame, and to add notes on request.
 
 Only `add_note` and `keep_anchor_note` write, and only to `refs/notes/wakelog` and `refs/notes/wakelog-anchors`: no
-branch, no index, no HEAD, no message. Programs that the repository's own settings name are not started.
+branch, no index, no HEAD, no message. Programs that the repository's settings name are not started.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ TIMEOUT_S = 60.0
 NOTES = "refs/notes/wakelog"
 ANCHORS = "refs/notes/wakelog-anchors"
 _SIGNED = re.compile(r"(?:^[^\n—][^\n]*\n)+\n(?:^— [^\n]+\n)+", re.MULTILINE)
-_CALM = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "diff.external=")
-_NOTER = {
+_SAFE_SETTINGS = ("core.fsmonitor=false", "core.hooksPath=/dev/null", "log.showSignature=false", "diff.external=")
+_AUTHOR = {
     **{f"GIT_{who}_NAME": "wakelog" for who in ("AUTHOR", "COMMITTER")},
     **{f"GIT_{who}_EMAIL": "wakelog@localhost" for who in ("AUTHOR", "COMMITTER")},
 }
 
 
 class GitCommit(msgspec.Struct, frozen=True):
-    """A commit: its time in seconds, and the files that it changed, as paths from the top."""
+    """A commit: its time in seconds, and the files it changed, as paths from the top."""
 
     hash: str
     at_s: int
@@ -36,7 +36,7 @@ class GitCommit(msgspec.Struct, frozen=True):
 
 
 class BlamedLine(msgspec.Struct, frozen=True):
-    """The commit that brought a line, and where the line was in it."""
+    """The commit that added a line, and where the line was in it."""
 
     commit: str
     path: str
@@ -46,41 +46,41 @@ class BlamedLine(msgspec.Struct, frozen=True):
 
 def commits_between(folder: str, since_s: int, until_s: int) -> list[GitCommit]:
     """The commits of all branches and tags from one time to another, oldest first."""
-    told = run_git(
+    output = run_git(
         folder,
         *("log", "--branches", "--tags", "--remotes", "--no-renames", "--no-ext-diff", "--name-only", "-z"),
         *(f"--since={since_s}", f"--until={until_s}", "--format=%x01%H%x02%ct%x02%s%x02"),
     )
-    return sorted(_commits(told), key=lambda each: each.at_s)
+    return sorted(_parse_commits(output), key=lambda commit: commit.at_s)
 
 
-def _commits(told: bytes) -> Iterator[GitCommit]:
-    for part in told.split(b"\x01")[1:]:
+def _parse_commits(output: bytes) -> Iterator[GitCommit]:
+    for part in output.split(b"\x01")[1:]:
         hash, at, subject, files = part.split(b"\x02", 3)
         paths = [os.fsdecode(name.lstrip(b"\n")) for name in files.split(b"\0") if name.strip(b"\n")]
         yield GitCommit(hash.decode(), int(at), subject.decode(errors="replace"), tuple(paths))
 
 
 def contents_in(folder: str, wanted: Sequence[tuple[str, str]]) -> Iterator[bytes | None]:
-    """What files hold in commits, given as (commit, path); None where there is none."""
-    # A path with a line break cannot be asked for this way.
-    asked = [b"" if "\n" in path else f"{commit}:".encode() + os.fsencode(path) for commit, path in wanted]
-    told = run_git(folder, "cat-file", "--batch", stdin=b"".join(each + b"\n" for each in asked)) if asked else b""
+    """The contents of files in commits, given as (commit, path); None if there is no such file."""
+    # The batch format has no way to name a path with a line break.
+    names = [b"" if "\n" in path else f"{commit}:".encode() + os.fsencode(path) for commit, path in wanted]
+    output = run_git(folder, "cat-file", "--batch", stdin=b"".join(name + b"\n" for name in names)) if names else b""
     place = 0
-    for _ in asked:
-        end = told.index(b"\n", place)
-        words = told[place:end].split(b" ")
+    for _ in names:
+        end = output.index(b"\n", place)
+        words = output[place:end].split(b" ")
         place = end + 1
         if words[-1] in (b"missing", b"ambiguous") or len(words) < 3 or not words[-1].isdigit():
             yield None
             continue
         size = int(words[-1])
-        yield told[place : place + size] if words[-2] == b"blob" else None
+        yield output[place : place + size] if words[-2] == b"blob" else None
         place += size + 1
 
 
 def find_commit(folder: str, revision: str) -> GitCommit:
-    """The commit that a revision names. NotFoundError when there is none."""
+    """The commit that a revision names, or NotFoundError."""
     if revision.startswith("-"):
         raise NotFoundError(f"{revision!r} is not a revision", kind="git-commit-not-found")
     found = run_git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", check=False).strip().decode()
@@ -90,47 +90,46 @@ def find_commit(folder: str, revision: str) -> GitCommit:
             kind="git-commit-not-found",
             hint="git log --oneline",
         )
-    told = run_git(folder, "log", "-1", "--format=%x01%H%x02%ct%x02%s%x02", found)
-    return next(_commits(told))
+    return next(_parse_commits(run_git(folder, "log", "-1", "--format=%x01%H%x02%ct%x02%s%x02", found)))
 
 
 def blame_line(path: str, line: int) -> BlamedLine | None:
-    """The commit behind a line of a file in a work tree; None where it is not committed, or there is no telling."""
+    """The commit behind a line of a file in a work tree; None if it is not committed or git fails."""
     folder, name = os.path.split(os.path.abspath(path))
     try:
-        told = run_git(folder, "blame", "--porcelain", f"-L{line},{line}", "--", name, check=False)
+        output = run_git(folder, "blame", "--porcelain", f"-L{line},{line}", "--", name, check=False)
     except (UnsupportedError, UnavailableError):
         return None
-    lines = told.decode(errors="replace").splitlines()
+    lines = output.decode(errors="replace").splitlines()
     if not lines or set(commit := lines[0].split(" ")[0]) == {"0"}:
         return None
-    said = dict(each.split(" ", 1) for each in lines[1:] if " " in each and not each.startswith("\t"))
-    return BlamedLine(commit, said.get("filename", ""), int(lines[0].split(" ")[1]), said.get("summary", ""))
+    fields = dict(text.split(" ", 1) for text in lines[1:] if " " in text and not text.startswith("\t"))
+    return BlamedLine(commit, fields.get("filename", ""), int(lines[0].split(" ")[1]), fields.get("summary", ""))
 
 
 # Notes
 
 
 def notes_of(folder: str, commit: str) -> list[str]:
-    """The lines that we noted on a commit: `session@turn` each."""
-    told = run_git(folder, "notes", f"--ref={NOTES}", "show", commit, check=False)
-    return [line for line in told.decode(errors="replace").splitlines() if line]
+    """The lines of our note on a commit, each `session@turn`."""
+    output = run_git(folder, "notes", f"--ref={NOTES}", "show", commit, check=False)
+    return [line for line in output.decode(errors="replace").splitlines() if line]
 
 
 def add_note(folder: str, commit: str, lines: Iterable[str]) -> bool:
-    """Adds lines to our note on a commit, each once. Whether there was one to add."""
+    """Adds lines to our note on a commit, each once. Returns whether any were new."""
     known = notes_of(folder, commit)
     new = [line for line in dict.fromkeys(lines) if line not in known]
     if new:
         text = "\n".join([*known, *new]) + "\n"
-        run_git(folder, "notes", f"--ref={NOTES}", "add", "-f", "-F", "-", commit, stdin=text.encode(), env=_NOTER)
+        run_git(folder, "notes", f"--ref={NOTES}", "add", "-f", "-F", "-", commit, stdin=text.encode(), env=_AUTHOR)
     return bool(new)
 
 
 def keep_anchor_note(folder: str, note: str) -> str:
-    """Adds a signed note to those on HEAD; the commit."""
+    """Adds a signed note to those on HEAD. Returns the commit."""
     commit = find_commit(folder, "HEAD").hash
-    run_git(folder, "notes", f"--ref={ANCHORS}", "append", "-F", "-", commit, stdin=note.encode(), env=_NOTER)
+    run_git(folder, "notes", f"--ref={ANCHORS}", "append", "-F", "-", commit, stdin=note.encode(), env=_AUTHOR)
     return commit
 
 
@@ -144,8 +143,8 @@ def anchor_notes(folder: str) -> list[str]:
 def run_git(
     folder: str, *args: str, stdin: bytes = b"", check: bool = True, env: dict[str, str] | None = None
 ) -> bytes:
-    """What a git command says. Without `check`, nothing where it fails."""
-    settings = [word for setting in _CALM for word in ("-c", setting)]
+    """The output of a git command. Without `check`, empty if it fails."""
+    settings = [word for setting in _SAFE_SETTINGS for word in ("-c", setting)]
     command = ["git", "--no-optional-locks", *settings, *args]
     try:
         done = subprocess.run(
@@ -156,9 +155,9 @@ def run_git(
     except (OSError, subprocess.SubprocessError) as exc:
         raise UnavailableError(f"git could not be run in {folder}: {exc}", kind="git-failed") from exc
     if done.returncode and check:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
+        errors = done.stderr.decode(errors="replace").strip().splitlines()
         raise UnavailableError(
-            f"git {args[0]} failed in {folder}: {said[-1] if said else f'exit code {done.returncode}'}",
+            f"git {args[0]} failed in {folder}: {errors[-1] if errors else f'exit code {done.returncode}'}",
             kind="git-failed",
             hint="run it there by hand",
         )

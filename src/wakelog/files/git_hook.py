@@ -1,7 +1,7 @@
-"""A hook of git that names the turns behind a commit in its message, as trailers: `Wakelog-Turn: fix-bug@3`.
+"""A git hook that adds the turns behind a commit to its message, as trailers: `Wakelog-Turn: fix-bug@3`.
 
-It is put there and taken out on request only. A hook that somebody else wrote stays: our lines stand at its end between
-two marks, and are taken out exactly. The hook never stops a commit.
+It is installed and removed on request only. An existing hook is kept: our lines are added at its end between two
+markers, and only they are removed. The hook never stops a commit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHELLS = ("#!/bin/sh", "#!/bin/bash", "#!/usr/bin/env sh", "#!/usr/bin/env bash
 
 
 def install_hook(folder: str, command: str = "wakelog") -> tuple[Path, bool]:
-    """Puts the hook into the repository around a folder. Its file, and whether that changed."""
+    """Installs the hook in the repository around a folder. Returns its file, and whether that changed."""
     path = hook_file(folder)
     lines = f'{_BEGIN}\n{shlex.quote(command)} git trailer "$1" "$2" >/dev/null 2>&1 || :\n{_END}\n'
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
@@ -33,8 +33,7 @@ def install_hook(folder: str, command: str = "wakelog") -> tuple[Path, bool]:
             kind="foreign-git-hook",
             hint='let it run: wakelog git trailer "$1" "$2"',
         )
-    without = _without(before)
-    after = f"{without or '#!/bin/sh'}".rstrip("\n") + f"\n{lines}"
+    after = (_remove_our_lines(before) or "#!/bin/sh").rstrip("\n") + f"\n{lines}"
     if after == before:
         return path, False
     _write(path, after)
@@ -42,12 +41,12 @@ def install_hook(folder: str, command: str = "wakelog") -> tuple[Path, bool]:
 
 
 def remove_hook(folder: str) -> tuple[Path, bool]:
-    """Takes the hook out. Its file, and whether there was something to take out."""
+    """Removes the hook. Returns its file, and whether it was installed."""
     path = hook_file(folder)
     before = path.read_text(encoding="utf-8") if path.is_file() else ""
     if _BEGIN not in before:
         return path, False
-    after = _without(before)
+    after = _remove_our_lines(before)
     if after.strip() in ("", "#!/bin/sh"):
         path.unlink()
     else:
@@ -65,7 +64,7 @@ def hook_file(folder: str) -> Path:
             kind="no-repository",
             hint="run it inside a repository, or name one with --repo",
         )
-    # Settings of one file at a time: what is set for all repositories is not ours to change.
+    # Read each settings file separately: a hooks folder shared by all repositories is not ours to change.
     own = run_git(top, "config", "--file", os.path.join(found[1], "config"), "--get", "core.hooksPath", check=False)
     if own.strip():
         return Path(top, os.fsdecode(own.strip())).expanduser() / HOOK
@@ -79,37 +78,37 @@ def hook_file(folder: str) -> Path:
 
 
 def add_trailers(message: Path, turns: list[str]) -> None:
-    """Adds a trailer for each turn to a commit's message, unless it has it."""
-    wanted = [word for turn in turns for word in ("--trailer", f"{TRAILER}: {turn}")]
-    if wanted:
-        how = ("--in-place", "--if-exists", "addIfDifferent")
-        run_git(os.curdir, "interpret-trailers", *how, *wanted, str(message.resolve()))
+    """Adds a trailer for each turn to a commit's message, unless it is there already."""
+    trailers = [word for turn in turns for word in ("--trailer", f"{TRAILER}: {turn}")]
+    if trailers:
+        options = ("--in-place", "--if-exists", "addIfDifferent")
+        run_git(os.curdir, "interpret-trailers", *options, *trailers, str(message.resolve()))
 
 
 def trailers_of(folder: str, commit: str) -> list[str]:
     """The turns that a commit's message names."""
-    told = run_git(folder, "log", "-1", f"--format=%(trailers:key={TRAILER},valueonly)", commit, check=False)
-    return [line.strip() for line in told.decode(errors="replace").splitlines() if line.strip()]
+    output = run_git(folder, "log", "-1", f"--format=%(trailers:key={TRAILER},valueonly)", commit, check=False)
+    return [line.strip() for line in output.decode(errors="replace").splitlines() if line.strip()]
 
 
 def staged_files(folder: str) -> set[str]:
-    """Whole paths of what is about to be committed."""
+    """Absolute paths of the staged files."""
     top = top_of(os.path.abspath(folder))
-    told = run_git(top, "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "-z", check=False)
-    return {os.path.realpath(os.path.join(top, os.fsdecode(name))) for name in told.split(b"\0") if name}
+    output = run_git(top, "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff", "-z", check=False)
+    return {os.path.realpath(os.path.join(top, os.fsdecode(name))) for name in output.split(b"\0") if name}
 
 
 def committed_until(file: str) -> int:
-    """Up to when, in microseconds, changes of a file are in the commits that there are; 0 where none has it. What was
-    changed in the same second as the last commit was changed for it."""
+    """The time in microseconds up to which changes of a file are committed; 0 if no commit has the file. Changes in the
+    same second as the last commit count as committed."""
     folder, name = os.path.split(file)
-    told = (
-        run_git(folder, "log", "-1", "--format=%ct", "--", name, check=False).strip() if os.path.isdir(folder) else b""
-    )
-    return (int(told) + 1) * 1_000_000 if told.isdigit() else 0
+    if not os.path.isdir(folder):
+        return 0
+    seconds = run_git(folder, "log", "-1", "--format=%ct", "--", name, check=False).strip()
+    return (int(seconds) + 1) * 1_000_000 if seconds.isdigit() else 0
 
 
-def _without(text: str) -> str:
+def _remove_our_lines(text: str) -> str:
     begin, found, rest = text.partition(_BEGIN)
     if not found:
         return text

@@ -1,8 +1,8 @@
-"""Texts line by line: how many came and went, and a unified diff.
+"""Compares texts line by line: counts added and removed lines, and makes unified diffs.
 
-Finding the fewest changed lines takes time that grows with the square of what differs. What is equal at both ends is
-taken off first; where the rest is still too long, the lines are counted as a heap, and the diff shows the whole of
-it as replaced. That is true, only longer than it need be.
+Finding the smallest diff takes quadratic time. Equal lines at both ends are cut off first. If the rest is still too
+long, lines are counted regardless of order, and the diff shows the whole rest as replaced: correct, but longer than
+needed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_NEWLINE = "\\ No newline at end of file"
 
 
 def split(text: str) -> list[str]:
-    """The lines of a text as git counts them: only a line feed ends one. The last may lack its end."""
+    """The lines of a text as git counts them: only a line feed ends one. The last may have none."""
     lines = text.split("\n")
     return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
@@ -59,7 +59,7 @@ class _Lines(difflib.SequenceMatcher[str]):
         super().__init__(None, self.old, self.new, autojunk=False)
 
     def get_opcodes(self) -> list[Any]:
-        """What to do to the first list to get the second, in places of the whole lists."""
+        """The operations that turn the first list into the second, with positions in the whole lists."""
         start, end, (size_a, size_b) = self._start, self._end, self._sizes
         codes: list[Any] = [("equal", 0, start, 0, start)] if start else []
         if self.is_long:
@@ -82,7 +82,7 @@ def _span(start: int, end: int) -> str:
 
 
 def _same_ends(a: list[str], b: list[str]) -> tuple[int, int]:
-    """How many lines are the same at the beginning, and at the end."""
+    """How many lines are the same at the start and at the end."""
     most = min(len(a), len(b))
     start = 0
     while start < most and a[start] == b[start]:

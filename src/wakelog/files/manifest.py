@@ -1,9 +1,9 @@
 """A picture of named roots: every file that git does not ignore, with its stat, its mode and its hash.
 
-A file is read when it is new or its stat has changed; an unchanged tree costs a walk and one stat a file. Symbolic
-links are recorded as links and never followed. What cannot be captured is in the picture all the same, with the reason:
-a file that is too large or cannot be read, a socket, a folder that is closed to us. What git ignores is watched from
-outside: its stat, and of a folder the stat of what lies in it up to a limit, tell that something changed, never what.
+A file is read if it is new or its stat has changed; an unchanged tree costs a walk and one stat per file. Symbolic
+links are recorded as links and never followed. What cannot be captured is still listed, with the reason: a file that is
+too large or unreadable, a socket, an unreadable folder. Ignored entries are not read: their stat, and for a folder the
+stat of its entries up to a limit, shows that something changed, but not what.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from wakelog.files.git import ALWAYS, Chain, Reader, Repository, is_ignored, rep
 
 MAX_FILE_BYTES = 5_000_000
 HASHED_TIMES = 10
-"""Files up to so many times the limit are still hashed, so that it can be told whether somebody edited them."""
+"""Files up to this many times the limit are still hashed, so that edits to them are noticed."""
 IGNORED_LOOK = 1000
-"""How many entries of an ignored folder are looked at to tell whether it changed."""
+"""How many entries of an ignored folder to stat to find out whether it changed."""
 UNNAMED = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"})
-"""Caches that almost every call touches. Where git ignores them, they are not even named."""
+"""Caches that almost every call touches. If git ignores them, they are not reported at all."""
 PART_PREFIX = ".wakelog-part-"
-"""Files that a restore is just writing (tree_writer.py)."""
+"""The temporary files of a running restore (tree_writer.py)."""
 
 IGNORED = "ignored by git"
 UNSTABLE = "written to while it was read"
@@ -45,7 +45,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class ManifestEntry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of a picture. `hash` is that of its content; for what is ignored, of what can be seen from outside."""
+    """One entry of a picture. `hash` is the hash of its content; for an ignored entry, of its stats."""
 
     kind: Literal["file", "link", "other", "ignored"]
     stamp: Stamp
@@ -59,7 +59,7 @@ class ManifestEntry(msgspec.Struct, frozen=True, gc=False):
         return self.stamp[4]
 
     def differs(self, other: ManifestEntry) -> bool:
-        """Whether something a person would call a change lies between the two."""
+        """Whether a person would say that the file changed."""
         if self.kind != other.kind or stat.S_IMODE(self.mode) != stat.S_IMODE(other.mode):
             return True
         if self.hash and other.hash:
@@ -68,11 +68,11 @@ class ManifestEntry(msgspec.Struct, frozen=True, gc=False):
 
 
 _UNNAMED = ManifestEntry("ignored", (0, 0, 0, 0, 0), "unnamed", IGNORED)
-"""Stands for a cache: always the same."""
+"""The entry of every ignored cache, so that it never counts as changed."""
 
 
 def covered_by(seen: Mapping[str, ManifestEntry], path: str) -> ManifestEntry | None:
-    """The entry that stands for a path without showing it: ignored, or inside a folder that is ignored or closed."""
+    """The entry that hides a path: its own if it is ignored, or that of an ignored or unreadable folder above it."""
     own = seen.get(path)
     if own is not None:
         return own if own.kind == "ignored" else None
@@ -86,14 +86,14 @@ def covered_by(seen: Mapping[str, ManifestEntry], path: str) -> ManifestEntry | 
 
 
 class Root(msgspec.Struct, frozen=True):
-    """A place to look at, and how paths below it begin in the log: `src/`, or nothing for the folder itself."""
+    """A folder or file to capture, and the prefix of its paths in the log: `src/`, or empty for the project folder."""
 
     path: str
     prefix: str
 
 
 class Scanner:
-    """Takes pictures. Remembers what the ignore rules said, as long as they stay the same."""
+    """Takes pictures. Caches the results of ignore rules as long as the rules do not change."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Scanner:
         self._tracked: dict[str, tuple[object, frozenset[str]]] = {}
 
     def scan(self, known: Mapping[str, ManifestEntry]) -> dict[str, ManifestEntry]:
-        """The roots as they are now. What is in `known` with the same stat is not read again."""
+        """The roots as they are now. Files in `known` with the same stat are not read again."""
         out: dict[str, ManifestEntry] = {}
         with self._contents.at_once():
             for root in self.roots:
@@ -121,7 +121,7 @@ class Scanner:
         return out
 
     def stamp(self, path: str) -> Stamp | None:
-        """What the stat of a recorded path says now; None when nothing is there."""
+        """The current stamp of a recorded path; None if nothing is there."""
         for root in self.roots:
             if path.startswith(root.prefix):
                 try:
@@ -151,20 +151,20 @@ class Scanner:
             if folder in self._exclude_in:
                 entries = [entry for entry in entries if not entry.path.startswith(self._exclude)]
             judged = self._judgements(folder, chain)
-            for entry in self._unlike(entries, judged, prefix, known, out):
+            for entry in self._add_unchanged(entries, judged, prefix, known, out):
                 name, is_folder = entry.name, entry.is_dir(follow_symlinks=False)
                 key = name + "/" if is_folder else name
                 if key not in judged:
                     judged[key] = is_ignored(chain, entry.path, is_folder)
                 if judged[key] and entry.path not in tracked:
-                    out[prefix + key] = _from_outside(entry) if name not in UNNAMED else _UNNAMED
+                    out[prefix + key] = _summarize_ignored(entry) if name not in UNNAMED else _UNNAMED
                 elif is_folder:
                     stack.append((entry.path, prefix + key, chain))
                 else:
                     self._add_path(entry.path, prefix + name, known, out)
         self._add_tracked(root, tracked, known, out)
 
-    def _unlike(
+    def _add_unchanged(
         self,
         entries: list[os.DirEntry[str]],
         judged: dict[str, bool],
@@ -172,8 +172,8 @@ class Scanner:
         known: Mapping[str, ManifestEntry],
         out: dict[str, ManifestEntry],
     ) -> Iterator[os.DirEntry[str]]:
-        """Puts files that are as they were into the picture, and gives what is left. Nearly all the time of a picture
-        goes by here, so it makes no calls that it need not make."""
+        """Adds unchanged files to the picture and yields the other entries. A scan spends nearly all its time here, so
+        the code avoids function calls."""
         is_shared = self._contents.path is not None
         for entry in entries:
             path = prefix + entry.name
@@ -191,15 +191,14 @@ class Scanner:
             yield entry
 
     def _judgements(self, folder: str, chain: Chain) -> dict[str, bool]:
-        """What the rules said of the entries of a folder, whose names end with a slash when they are folders."""
+        """The cached results of the rules for a folder's entries. Names of folders end with a slash."""
         known = self._judged.get(folder)
         if known is None or known[0] is not chain:
             known = self._judged[folder] = (chain, {})
         return known[1]
 
-    # What git tracks although a rule matches it
-
     def _tracked_in(self, repository: Repository) -> frozenset[str]:
+        """Files that git tracks although an ignore rule matches them."""
         try:
             now: object = (stamp_of(os.stat(repository.index)), self._rules.generation)
         except OSError:
@@ -214,7 +213,7 @@ class Scanner:
     def _add_tracked(
         self, root: Root, tracked: frozenset[str], known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]
     ) -> None:
-        """Tracked files inside ignored folders, which the walk did not enter."""
+        """Adds tracked files inside ignored folders, which the walk did not enter."""
         for path in sorted(tracked):
             name = root.prefix + path[len(root.path) + 1 :]
             if path.startswith(root.path + "/") and name not in out and _is_direct(path):
@@ -223,7 +222,7 @@ class Scanner:
     def _add_path(
         self, path: str, name: str, known: Mapping[str, ManifestEntry], out: dict[str, ManifestEntry]
     ) -> None:
-        """One file, if it is there."""
+        """Adds one file, if it exists."""
         try:
             found = os.lstat(path)
         except OSError:
@@ -243,7 +242,7 @@ class Scanner:
             out[name] = ManifestEntry("other", stamp, missing=what)
 
     def _read(self, path: str, stamp: Stamp) -> ManifestEntry | None:
-        """A file with its content, which is kept; None when it is gone again."""
+        """Reads a file and keeps its content; None if the file is gone again."""
         for _ in range(3):
             is_large = stamp[0] > self._max_file_bytes
             too_large = f"too large, {megabytes(stamp[0])}" if is_large else ""
@@ -277,7 +276,8 @@ def _is_ours(name: str) -> bool:
 
 
 def read_whole(path: str, *, dir_fd: int | None = None) -> tuple[bytes, Stamp, Stamp]:
-    """The content of a regular file, with its stamp before and after: equal unless somebody wrote to it meanwhile."""
+    """The content of a regular file, with its stamps before and after reading. They differ if somebody wrote to it
+    meanwhile."""
     handle = os.open(path, _FLAGS, dir_fd=dir_fd)
     with os.fdopen(handle, "rb", buffering=0) as file:
         before = os.fstat(handle)
@@ -298,23 +298,23 @@ def _unreadable(exc: OSError) -> ManifestEntry:
 
 
 def _is_direct(path: str) -> bool:
-    """Whether no folder on the way is a symbolic link."""
+    """Whether no folder in the path is a symbolic link."""
     folder = os.path.dirname(path)
     return os.path.realpath(folder) == folder
 
 
-def _from_outside(entry: os.DirEntry[str]) -> ManifestEntry:
-    """What can be told of an ignored entry without reading it."""
+def _summarize_ignored(entry: os.DirEntry[str]) -> ManifestEntry:
+    """An ignored entry, with a hash of its stats instead of its content."""
     stamps = hashlib.sha256()
     first: Stamp = (0, 0, 0, 0, 0)
-    for name, stamp in _look_around(entry):
+    for name, stamp in _stat_ignored(entry):
         first = first if any(first) else stamp
         stamps.update(f"{stamp}{name!r}".encode())
     return ManifestEntry("ignored", (0, 0, 0, 0, first[4]), stamps.hexdigest(), IGNORED, settled=False)
 
 
-def _look_around(entry: os.DirEntry[str]) -> Iterator[tuple[str, Stamp]]:
-    """The entry and, of a folder, what is nearest to its top, each with its stamp."""
+def _stat_ignored(entry: os.DirEntry[str]) -> Iterator[tuple[str, Stamp]]:
+    """The stamps of the entry and, for a folder, of its entries, breadth first, up to a limit."""
     try:
         yield "", stamp_of(entry.stat(follow_symlinks=False))
     except OSError:

@@ -1,13 +1,13 @@
-"""Bringing files back to what they were at a point, and recording that it was done.
+"""Restores files to what they were at a point, and records that.
 
-Each file is written whole, and only over what the plan saw there; what changed meanwhile is left as it is, and told. If
-the process dies, every file is the old one or the new one, and doing it again finishes the rest. What the log
-cannot hold (somebody's own edits, a secret, a file too large) is copied to `rescue` beside the store before it is
-replaced.
+Each file is replaced atomically, and only if it is still what the plan saw; a file that changed meanwhile is left alone
+and reported. If the process dies, every file is the old one or the new one, and running the restore again finishes it.
+What the log does not have (somebody's own edits, a secret, a file that is too large) is copied to `rescue` beside the
+store before it is replaced.
 
-What was done is appended as changes by the user, in one commit with the rewind that goes with it, so that the log stays
-true and the rewind can be undone, files included. Without a rewind of the state there is one all the same, which goes
-back to where the session stands: it marks the operation.
+The changes are appended as changes by the user, in one commit with the rewind that belongs to them. So the log stays
+true, and the rewind can be undone, files included. A restore without a rewind of the state appends a rewind to the
+current head, which marks the operation.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from wakelog.model.records import EventDraft, Head
 
 
 class FileResult(msgspec.Struct, frozen=True):
-    """What became of one file."""
+    """What was done to one file."""
 
     path: str
     did: Literal["restored", "deleted", "already", "kept"]
     why: str = ""
     saved: str = ""
-    """Where a copy of what was there is kept."""
+    """Where a copy of the replaced file is kept."""
 
 
 class RestoredFiles(msgspec.Struct, frozen=True):
-    """What a restore did. `operation` is the rewind that marks it; 0 when nothing was done."""
+    """What a restore did. `operation` is the rewind event that marks it; 0 if nothing was done."""
 
     plan: RestorePlan
     results: tuple[FileResult, ...]
@@ -56,7 +56,7 @@ class RestoredFiles(msgspec.Struct, frozen=True):
 
     @property
     def is_partial(self) -> bool:
-        """Whether something that was asked for could not be done."""
+        """Whether a requested change could not be made."""
         kept = {result.path for result in self.results if result.did == "kept"}
         return bool(self.plan.unseen) or any(s.path in kept and s.do != "ignored" for s in self.plan.steps)
 
@@ -70,19 +70,19 @@ def restore(
     why: str = "",
     guard: int | None = None,
 ) -> RestoredFiles:
-    """Does what a plan says. With `rewind_to` the view is moved there in the same commit."""
+    """Carries out a plan. With `rewind_to` the view is moved there in the same commit."""
     refuse_if_not_writable(log)
-    done = _Doing(log, plan)
-    with done.locked():
-        results = tuple(done.do(step) for step in done.in_order())
-        if not done.drafts and rewind_to is None and mode == "rewind":
+    run = _RestoreRun(log, plan)
+    with run.locked():
+        results = tuple(run.do(step) for step in run.in_order())
+        if not run.drafts and rewind_to is None and mode == "rewind":
             return RestoredFiles(plan, results, 0, log.head().seq)
-        head = _commit(log, plan.at, done.drafts, rewind_to, mode, why, guard)
+        head = _commit(log, plan.at, run.drafts, rewind_to, mode, why, guard)
     return RestoredFiles(plan, results, head.seq, head.seq)
 
 
 def refuse_if_not_writable(log: Log) -> None:
-    """NotAllowedError when what was done could not be recorded; asked before anything is touched."""
+    """NotAllowedError if the restore could not be recorded; checked before anything is touched."""
     head = log.head()
     if not machines.allowed_in(head.status, "history.rewound"):
         raise NotAllowedError(
@@ -108,11 +108,11 @@ def _commit(
     except UnavailableError as exc:
         if exc.kind != "too-busy":
             raise
-        return log.append(*drafts, guard=guard)  # the operation is not marked; the changes are told
+        return log.append(*drafts, guard=guard)  # the changes are recorded, without a rewind that marks them
 
 
-class _Doing:
-    """One restore under way."""
+class _RestoreRun:
+    """One running restore."""
 
     def __init__(self, log: Log, plan: RestorePlan) -> None:
         self._log = log
@@ -135,13 +135,12 @@ class _Doing:
             yield
 
     def in_order(self) -> list[FileStep]:
-        """What goes before what comes: a new folder may stand where an old file was. The deepest go first."""
-        gone = [step for step in self._plan.steps if step.do == "delete"]
-        gone.sort(key=lambda step: -step.path.count("/"))
-        return gone + [step for step in self._plan.steps if step.do != "delete"]
+        """Deletes come first, the deepest paths before the others: a restored folder may replace a file."""
+        deletes = [step for step in self._plan.steps if step.do == "delete"]
+        deletes.sort(key=lambda step: -step.path.count("/"))
+        return deletes + [step for step in self._plan.steps if step.do != "delete"]
 
     def do(self, step: FileStep) -> FileResult:
-        """One file."""
         if step.do in ("conflict", "unknown", "ignored"):
             return FileResult(step.path, "kept", step.why)
         assert step.place is not None
@@ -153,14 +152,14 @@ class _Doing:
         if missing:
             return FileResult(step.path, "kept", missing)
         if step.do == "already":
-            self._note_already(step, content)
+            self._record_already(step, content)
             return FileResult(step.path, "already", step.why)
         try:
             saved = self._save(step, tree, parts, before)
             self._write(tree, parts, step.then, content, step.disk)
         except ChangedError as exc:
             return FileResult(step.path, "kept", str(exc))
-        self._note(step.path, *self._replaced(step.disk, before, saved), step.then, content)
+        self._record(step.path, *self._replaced(step.disk, before, saved), step.then, content)
         return FileResult(step.path, "restored" if step.then.exists else "deleted", step.why, saved)
 
     def _write(self, tree: OpenRoot, parts: Parts, then: FileSide, content: bytes, disk: DiskEntry) -> None:
@@ -172,21 +171,21 @@ class _Doing:
             tree.write(parts, content, _mode(then, disk), disk)
 
     def _save(self, step: FileStep, tree: OpenRoot, parts: Parts, before: bytes | None) -> str:
-        """Copies aside what the log will not be able to give back."""
+        """Copies the file to the rescue folder if the log cannot give it back. Returns the copy's path."""
         if not step.disk or not step.disk.exists:
             return ""
         if not step.rescue and before is not None and not self._is_secret(before):
             return ""
         try:
-            rescue, folder = self._rescue_into()
+            rescue, folder = self._open_rescue()
         except OSError as exc:
             raise ChangedError(f"no copy could be kept: {exc.strerror or exc}") from exc
         name = (*folder, *(part for part in step.path.split("/") if part))
         tree.save(parts, rescue, name)
         return os.path.join(rescue.root, *name)
 
-    def _rescue_into(self) -> tuple[OpenRoot, Parts]:
-        """The folder for the copies of this restore, made when the first one is due."""
+    def _open_rescue(self) -> tuple[OpenRoot, Parts]:
+        """The folder for the copies of this restore, created for the first copy."""
         if self._rescue is None:
             home = self._plan.rescue
             os.makedirs(home, mode=0o700, exist_ok=True)
@@ -195,7 +194,7 @@ class _Doing:
             taken = os.listdir(home)
             name = next(name for n in range(1, 10_000) if (name := f"{when}-{n}" if n > 1 else when) not in taken)
             if ".gitignore" not in taken:
-                # The folder itself tells git to leave it alone; git's own files are not touched.
+                # The folder tells git to ignore it, so git's own files are not touched.
                 tree.write((".gitignore",), b"*\n", 0o600, DiskEntry("none"))
             self._rescue = tree, (name,)
         return self._rescue
@@ -206,7 +205,7 @@ class _Doing:
         return bool(self._log.redact(ev.FileChanged(path="x", before=as_value(content)))[1])
 
     def _replaced(self, disk: DiskEntry, before: bytes | None, saved: str) -> tuple[FileSide, bytes | None]:
-        """What was there, as the log is to have it. A secret is not even offered to it: the copy has it whole."""
+        """The replaced file as it is to be recorded. A secret is not passed to the log; the rescue copy has it."""
         mode = mode_text(disk.mode) if disk.exists else ""
         if not disk.exists or (before is not None and not self._is_secret(before)):
             return FileSide(disk.exists, disk.hash, mode), before
@@ -214,17 +213,16 @@ class _Doing:
         place = os.path.relpath(saved, self._plan.folder) if is_below(saved, self._plan.folder) else saved
         return FileSide(True, disk.hash if before is None else "", mode, f"{why}; a copy is kept in {place}"), None
 
-    def _note_already(self, step: FileStep, content: bytes) -> None:
-        """A file that is so already, perhaps because a restore died before it could tell."""
+    def _record_already(self, step: FileStep, content: bytes) -> None:
+        """Records a file that is restored already but not in the log: perhaps a restore died before its commit."""
         now, then = step.now, step.then
         assert now is not None
         assert then is not None
         if (now.exists, now.hash, now.mode) != (then.exists, then.hash, then.mode):
             before, missing = content_of(self._log, now) if now.exists else (b"", "")
-            self._note(step.path, now, None if missing or not now.exists else before, then, content)
+            self._record(step.path, now, None if missing or not now.exists else before, then, content)
 
-    def _note(self, path: str, was: FileSide, before: bytes | None, then: FileSide, content: bytes) -> None:
-        """The change as the log is to have it."""
+    def _record(self, path: str, was: FileSide, before: bytes | None, then: FileSide, content: bytes) -> None:
         after = content if then.exists else None
         added, removed = line_counts(before, after)
         change: Literal["created", "modified", "deleted"] = (
@@ -249,7 +247,7 @@ class _Doing:
 
 
 def _mode(then: FileSide, disk: DiskEntry) -> int:
-    """The permissions a restored file gets: what was recorded, else those of the file it replaces."""
+    """The permissions of a restored file: as recorded, else those of the file it replaces, else the default."""
     with contextlib.suppress(ValueError):
         return int(then.mode, 8) & 0o777
     if disk.kind == "file":

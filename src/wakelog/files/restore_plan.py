@@ -1,9 +1,9 @@
-"""What going back to a point would do to each file on disk, told before it is done.
+"""Plans what restoring a point would do to each file on disk, before anything is done.
 
-For every file that was changed after the point, whether in view or not: what it was then, what the log says it is by
-now, and what it really is. Only where the last two agree is it replaced. If somebody edited it since, it is a conflict
-and stays as it is; if the log does not hold what it was, it is unknown, with the reason. Nothing is left out: calls
-whose changes nobody captured are named too.
+Every file that was changed after the point counts, whether the change is in view or not. The plan compares what the
+file was then, what it is now according to the log, and what it really is. It is replaced only if the last two agree. If
+somebody edited it since, it is a conflict and stays as it is. If the log does not have the old content, it is unknown,
+with the reason. Calls whose changes were not captured are listed too.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _COMMAND_MAX = 200
 class FileStep(msgspec.Struct, frozen=True):
     """What would be done to one file.
 
-    `restore` and `delete` bring it back, `already` means that it is so; `conflict` leaves what somebody edited,
-    `unknown` what the log cannot tell; `ignored` is what git ignores, so that it was not captured.
+    `restore` and `delete` change it. `already` means that it is already right. The others leave it alone: `conflict`,
+    somebody edited it; `unknown`, the log does not have its content; `ignored`, git ignores it, so it was not captured.
     """
 
     path: str
@@ -47,15 +47,15 @@ class FileStep(msgspec.Struct, frozen=True):
     added: int = 0
     removed: int = 0
     turn: int = 0
-    """The turn of the first change after the point; of a conflict, of the last change the log knows."""
+    """The turn of the first change after the point; for a conflict, of the last recorded change."""
     by: str = ""
-    """The call that made the first change, as far as it is known."""
+    """The call that made this change, if known."""
     rescue: bool = False
-    """What is there now is copied aside first: the log does not hold it."""
+    """Whether the file on disk is copied to the rescue folder first, because the log does not have its content."""
     place: FilePlace | None = None
     then: FileSide | None = None
     now: FileSide | None = None
-    """What the log says it is by now."""
+    """What it is now, according to the log."""
     disk: DiskEntry | None = None
 
     @property
@@ -73,20 +73,20 @@ class RestorePlan(msgspec.Struct, frozen=True):
     roots: tuple[str, ...]
     steps: tuple[FileStep, ...]
     unseen: tuple[Beyond, ...]
-    """Calls with effects after the point whose changes of files were not captured."""
+    """Calls with effects after the point whose file changes were not captured."""
     commands: dict[str, str]
-    """Each such call in words, by its action."""
+    """A description of each such call, by its action."""
     rescue: str
-    """Where copies are kept of what the log does not hold."""
+    """The folder for copies of what the log does not have."""
     git: str
-    """The commit that HEAD stands for, and goes on standing for; empty outside a repository."""
+    """The commit of HEAD, which a restore does not change; empty outside a repository."""
 
     def of(self, *what: Do) -> tuple[FileStep, ...]:
         return tuple(step for step in self.steps if step.do in what)
 
     @property
     def is_partial(self) -> bool:
-        """Whether something that was asked for cannot be done."""
+        """Whether a requested change cannot be made."""
         return bool(self.of("conflict", "unknown") or self.unseen)
 
 
@@ -99,8 +99,8 @@ def plan_restore(
     paths: Iterable[str] = (),
     force: bool = False,
 ) -> RestorePlan:
-    """What restoring files to a point would do. With `paths`, only for these files and what lies below these folders;
-    with `force`, what somebody edited is replaced as well, and a copy of it kept."""
+    """What restoring files to a point would do. With `paths`, only for these files and files below these folders; with
+    `force`, files that somebody edited are replaced as well, after a copy is made."""
     folder = os.path.realpath(folder)
     if not os.path.isdir(folder):
         raise NotFoundError(f"there is no folder {folder}", kind="folder-not-found", hint="name the project's folder")
@@ -119,21 +119,21 @@ def plan_restore(
         roots=real,
         steps=tuple(steps),
         unseen=unseen,
-        commands={call.action: calls.words(call.action) for call in unseen},
+        commands={call.action: calls.describe(call.action) for call in unseen},
         rescue=rescue_home(log, folder),
         git=head_of(repository) if repository is not None else "",
     )
 
 
 def rescue_home(log: Log, folder: str) -> str:
-    """Where copies are kept: beside the store where it is a folder on this disk, else below the project's."""
+    """The folder for rescue copies: beside a store on this disk, else below the project folder."""
     path = log.engine.abilities.path
     home = os.path.dirname(os.path.abspath(path)) if path is not None else os.path.join(folder, ".wakelog")
     return os.path.join(home, "rescue")
 
 
 class _Planner:
-    """Judges files one by one."""
+    """Decides for each file what to do."""
 
     def __init__(self, log: Log, folder: str, roots: tuple[str, ...], force: bool, calls: _Calls) -> None:
         self._log = log
@@ -144,25 +144,26 @@ class _Planner:
 
     def plan(self, found: list[FilePast]) -> list[FileStep]:
         steps = [self._step(past) for past in found]
-        # A symbolic link that came after the point may stand where a folder was; it goes first.
-        freed = {step.place for step in steps if step.do == "delete"}
-        steps = [self._unblocked(step, past, freed) for step, past in zip(steps, found, strict=True)]
-        return [self._with_room(step, freed) for step in steps]
+        # A symbolic link created after the point may have replaced a folder; it is deleted first.
+        deleted = {step.place for step in steps if step.do == "delete"}
+        steps = [self._retry_blocked(step, past, deleted) for step, past in zip(steps, found, strict=True)]
+        return [self._check_room(step, deleted) for step in steps]
 
-    def _unblocked(self, step: FileStep, past: FilePast, freed: set[FilePlace | None]) -> FileStep:
+    def _retry_blocked(self, step: FileStep, past: FilePast, deleted: set[FilePlace | None]) -> FileStep:
+        """Decides again about a file below a symbolic link that will be deleted."""
         if step.disk is None or not step.disk.blocked or step.place is None:
             return step
-        if FilePlace(step.place.root, step.disk.blocked) not in freed:
+        if FilePlace(step.place.root, step.disk.blocked) not in deleted:
             return step
-        return self._judge(past, step.place, DiskEntry("none"))
+        return self._decide(past, step.place, DiskEntry("none"))
 
-    def _with_room(self, step: FileStep, freed: set[FilePlace | None]) -> FileStep:
-        """A folder may stand where a file was. It makes room when all that is in it goes."""
+    def _check_room(self, step: FileStep, deleted: set[FilePlace | None]) -> FileStep:
+        """A folder may be where a file was. It can be replaced only if everything in it is deleted."""
         if step.do != "restore" or step.place is None or (step.disk is not None and step.disk.exists):
             return step
         root = step.place.root
         with OpenRoot(root) as tree:
-            other = next((p for p in tree.below(step.place.parts) if FilePlace(root, p) not in freed), None)
+            other = next((p for p in tree.below(step.place.parts) if FilePlace(root, p) not in deleted), None)
         if other is None:
             return step
         why = f"a folder is there now, and {'/'.join(other)} in it would be lost"
@@ -177,14 +178,14 @@ class _Planner:
         with OpenRoot(place.root) as tree:
             disk = tree.look(place.parts)
         if disk.blocked and not past.then.exists:
-            disk = DiskEntry("none")  # it is to be gone, and what a link leads to is another file
+            disk = DiskEntry("none")  # it should not exist, and the file behind a link is another file
         if disk.blocked:
             step = self._unknown(past, "a folder in its path is a symbolic link")
             return msgspec.structs.replace(step, place=place, disk=disk)
-        return self._judge(past, place, disk)
+        return self._decide(past, place, disk)
 
-    def _judge(self, past: FilePast, place: FilePlace, disk: DiskEntry) -> FileStep:
-        """The heart of it: restore only what the log knows, over only what the log knows."""
+    def _decide(self, past: FilePast, place: FilePlace, disk: DiskEntry) -> FileStep:
+        """The central rule: restore only content that the log has, and replace only content that the log has."""
         then = past.then
         content, missing = content_of(self._log, then) if then.exists else (b"", "")
         if then.missing or missing:
@@ -192,43 +193,43 @@ class _Planner:
         if then.is_link and not _stays_inside(place, os.fsdecode(content)):
             return self._unknown(past, "it was a symbolic link that points outside")
         if _is_at(disk, then):
-            return self._made(past, "already", place, disk, "it is so already")
-        conflict, is_vague = self._conflict(past, disk, place)
+            return self._make_step(past, "already", place, disk, "it is so already")
+        conflict, is_uncertain = self._find_conflict(past, disk, place)
         if conflict and not self._force:
-            return self._made(past, "conflict", place, disk, conflict)
+            return self._make_step(past, "conflict", place, disk, conflict)
         if disk.kind == "other":
-            return self._made(past, "conflict", place, disk, disk.missing)
+            return self._make_step(past, "conflict", place, disk, disk.missing)
         now = content_of(self._log, past.now)[0] if disk.exists and past.now.exists else None
         added, removed = line_counts(now, content if then.exists else None) if not conflict else (0, 0)
         why = conflict or (f"created {_point(past.later[0])}" if not past.later[0].before.exists else "")
-        step = self._made(past, "restore" if then.exists else "delete", place, disk, why)
-        rescue = disk.exists and bool(conflict or is_vague or past.now.missing)
+        step = self._make_step(past, "restore" if then.exists else "delete", place, disk, why)
+        rescue = disk.exists and bool(conflict or is_uncertain or past.now.missing)
         return msgspec.structs.replace(step, added=added, removed=removed, rescue=rescue)
 
-    def _conflict(self, past: FilePast, disk: DiskEntry, place: FilePlace) -> tuple[str, bool]:
-        """Why a file may hold somebody's own edits; and whether that could not be told for certain."""
+    def _find_conflict(self, past: FilePast, disk: DiskEntry, place: FilePlace) -> tuple[str, bool]:
+        """Why a file may have somebody's own edits (empty if not), and whether that is uncertain."""
         last = past.later[-1]
         now = last.after
         where = _point(last)
         if now.missing == REDACTED and disk.kind == "file":
             with OpenRoot(place.root) as tree:
                 content = tree.read(place.parts, 1 << 30)
-            # The log holds it without its secrets, and no hash of it. Without theirs the two must be the same.
-            if _redacted(self._log.redact, content) != text_as_recorded(self._log, now):
+            # The log has the redacted content and no hash of the original, so compare the redacted forms.
+            if _redact_content(self._log.redact, content) != text_as_recorded(self._log, now):
                 return f"you edited it after {where}", True
-            return self._break_in(past), True
+            return self._find_edit_between(past), True
         if now.exists and now.missing and not now.hash:
-            return f"whether you edited it after {where} cannot be told: {now.missing}", True
+            return f"whether you edited it after {where} is unknown: {now.missing}", True
         if disk.exists and not now.exists:
-            return f"you made it anew after {where}", False
+            return f"you created it again after {where}", False
         if now.exists and not disk.exists:
             return f"you deleted it after {where}", False
         if now.exists and not _is_at(disk, now, only_executable=True):
             return f"you edited it after {where}", False
-        return self._break_in(past), False
+        return self._find_edit_between(past), False
 
-    def _break_in(self, past: FilePast) -> str:
-        """Whether somebody changed the file between two recorded changes: what one left is not what the next found."""
+    def _find_edit_between(self, past: FilePast) -> str:
+        """Finds an edit between two recorded changes: the second did not find what the first left."""
         for one, two in zip(past.later, past.later[1:], strict=False):
             left, found = one.after, two.before
             if left.missing == REDACTED == found.missing:
@@ -243,13 +244,14 @@ class _Planner:
 
     def _unknown(self, past: FilePast, why: str, do: Do = "unknown") -> FileStep:
         first = past.later[0]
-        return FileStep(past.path, do, why, turn=first.turn, by=self._calls.words(first.action))
+        return FileStep(past.path, do, why, turn=first.turn, by=self._calls.describe(first.action))
 
-    def _made(self, past: FilePast, do: Do, place: FilePlace, disk: DiskEntry, why: str) -> FileStep:
+    def _make_step(self, past: FilePast, do: Do, place: FilePlace, disk: DiskEntry, why: str) -> FileStep:
         change = past.later[-1] if do == "conflict" else past.later[0]
-        by = self._calls.words(change.action)
-        step = FileStep(past.path, do, why, turn=change.turn, by=by, place=place, disk=disk)
-        return msgspec.structs.replace(step, then=past.then, now=past.now)
+        by = self._calls.describe(change.action)
+        return FileStep(
+            past.path, do, why, turn=change.turn, by=by, place=place, then=past.then, now=past.now, disk=disk
+        )
 
 
 def _point(change: RecordedChange) -> str:
@@ -257,8 +259,8 @@ def _point(change: RecordedChange) -> str:
 
 
 def _is_at(disk: DiskEntry, side: FileSide, *, only_executable: bool = False) -> bool:
-    """Whether what is on disk is what a side says; of the permissions, on request, only whether it can be run: the rest
-    changes with whoever copies a file."""
+    """Whether the file on disk equals a side. With `only_executable`, the executable bit is the only permission that
+    counts: the others change when somebody copies a file."""
     if not side.exists or not disk.exists:
         return disk.exists == side.exists
     if disk.hash != side.hash or (disk.kind == "link") != side.is_link:
@@ -268,7 +270,7 @@ def _is_at(disk: DiskEntry, side: FileSide, *, only_executable: bool = False) ->
 
 
 def _permissions(mode: int | str) -> int:
-    """Read, write and execute, of a number or of octal text; what is no mode has none."""
+    """The permission bits of a mode, as a number or octal text; 0 for invalid text."""
     try:
         return (int(mode, 8) if isinstance(mode, str) else mode) & 0o777
     except ValueError:
@@ -276,15 +278,15 @@ def _permissions(mode: int | str) -> int:
 
 
 def _stays_inside(place: FilePlace, target: str) -> bool:
-    """Whether a symbolic link, put at a place, points to something below the same root."""
+    """Whether a symbolic link at a place would point to something below the same root."""
     if not target or target.startswith("/"):
         return False
     end = os.path.normpath("/".join([*place.parts[:-1], target]))
     return end != ".." and not end.startswith("../")
 
 
-def _redacted(redact: Redact | None, content: bytes | None) -> bytes | None:
-    """A content as the log would have taken it in."""
+def _redact_content(redact: Redact | None, content: bytes | None) -> bytes | None:
+    """A content as the log would store it."""
     value = as_value(content)
     if redact is not None and value is not None:
         event = redact(ev.FileChanged(path="x", after=value))[0]
@@ -293,15 +295,15 @@ def _redacted(redact: Redact | None, content: bytes | None) -> bytes | None:
     return value.encode() if isinstance(value, str) else value
 
 
-class _Watch:
-    """Whether the runtime, which looked before each try of a call, looked after it too. A try that was cut off or given
-    up may have changed files since, whatever somebody says of the call later."""
+class _CaptureCheck:
+    """Whether files were captured after each try of a call, not only before it. A try that was interrupted or abandoned
+    may have changed files later, whatever outcome was recorded afterwards."""
 
     def __init__(self) -> None:
         self._is_open = self._missed = False
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         return not (self._is_open or self._missed)
 
     def take(self, entry: Entry) -> None:
@@ -310,26 +312,26 @@ class _Watch:
             self._is_open = True
         elif self._is_open and (entry.kind in SETTLES or entry.kind == "action.uncertain"):
             self._is_open = False
-            self._missed |= not _is_told_at_its_end(entry)
+            self._missed |= not _has_returned(entry)
 
 
-def _is_told_at_its_end(entry: Entry) -> bool:
-    """Whether an event was recorded when the tool had returned. After a timeout it may still be at work."""
+def _has_returned(entry: Entry) -> bool:
+    """Whether the tool had returned when the event was recorded. After a timeout it may still be running."""
     if entry.header.actor != "tool":
         return False
     if entry.kind == "action.uncertain":
-        return bool(entry.body.get("error"))  # it returned with a doubt; without an error it was stopped
+        return bool(entry.body.get("error"))  # with an error the tool returned; without one it was stopped
     return entry.kind in ("action.succeeded", "action.failed")
 
 
 class _Calls:
-    """The calls after a point: which tool, with what, and whether files were captured around it."""
+    """The calls after a point: tool, input, and whether their file changes were captured."""
 
     def __init__(self, log: Log, after: Seq) -> None:
         self._log = log
         self._calls = Calls(Call)
         self._captured: set[Seq] = set()
-        watches: dict[Seq, _Watch] = {}
+        checks: dict[Seq, _CaptureCheck] = {}
         for entry in log.entries(after=after):
             call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
             if call is None:
@@ -337,15 +339,15 @@ class _Calls:
             if entry.kind in ASKS:
                 policy = entry.body.get("policy")
                 if isinstance(policy, dict) and policy.get("captures"):
-                    watches[call.request] = _Watch()
-            elif call.request in watches:
-                watches[call.request].take(entry)
+                    checks[call.request] = _CaptureCheck()
+            elif call.request in checks:
+                checks[call.request].take(entry)
             elif entry.kind == "file.changed":
                 self._captured.add(call.request)
-        self._captured.update(request for request, watch in watches.items() if watch.is_whole)
+        self._captured.update(request for request, check in checks.items() if check.is_complete)
 
-    def words(self, action: str) -> str:
-        """A call in words: the tool, and the command where it was given one."""
+    def describe(self, action: str) -> str:
+        """The tool of a call and its command, if it has one."""
         call = self._calls.by_action.get(action)
         if call is None:
             return ""
@@ -354,15 +356,15 @@ class _Calls:
         return f"{call.tool} `{command}`" if command else call.tool
 
     def unseen(self, after: Seq, upto: Seq) -> tuple[Beyond, ...]:
-        """Calls that may have changed files, and around which nobody looked."""
+        """Calls that may have changed files without being captured."""
         effects = effects_between(self._log, after, upto, with_file_changes=True)
         return tuple(call for call in effects if call.seq not in self._captured)
 
 
-def _command(given: Value) -> str:
-    """The command in a call's input, on one line; empty when it has none."""
-    if isinstance(given, dict):
-        given = next((given[name] for name in _COMMAND_FIELDS if given.get(name)), "")
-    if isinstance(given, list) and all(isinstance(word, str) for word in given):
-        given = " ".join(given)
-    return " ".join(given.split())[:_COMMAND_MAX] if isinstance(given, str) else ""
+def _command(value: Value) -> str:
+    """The command in a call's input, on one line; empty if it has none."""
+    if isinstance(value, dict):
+        value = next((value[name] for name in _COMMAND_FIELDS if value.get(name)), "")
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        value = " ".join(value)
+    return " ".join(value.split())[:_COMMAND_MAX] if isinstance(value, str) else ""

@@ -1,9 +1,9 @@
-"""Writing below a root and nowhere else, each file whole.
+"""Writes files atomically below a root, and nowhere else.
 
-Recorded paths are not to be trusted: a log can come from anywhere. Every folder on the way is opened from the one
-before it, never through a symbolic link, so that nothing outside the root can be reached even if somebody swaps
-folders meanwhile. A file is written beside its place, synced, and then put there in one step; a process that dies
-leaves the old content or the new one. Right before that step the disk is looked at again.
+Recorded paths are not trusted: a log can come from anywhere. Each folder in a path is opened relative to its parent and
+never through a symbolic link, so nothing outside the root can be reached, even if somebody swaps folders meanwhile. A
+file is written to a temporary name, synced, and renamed in one step; a process that dies leaves the old content or the
+new one. Right before that step the disk is checked again.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from wakelog.redaction.plausible import MARKER
 Parts = tuple[str, ...]
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Characters that some file systems leave out of names, so that `.g‌it` would be `.git` to them.
+# Characters that some file systems drop from names, so that `.g‌it` would be `.git` to them.
 _UNSEEN = dict.fromkeys([*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070), 0xFEFF])
 
 
 class ChangedError(Exception):
-    """The disk is not what it was a moment ago, or does not let itself be written."""
+    """The disk changed since it was checked, or cannot be written."""
 
 
 class FilePlace(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class FilePlace(msgspec.Struct, frozen=True):
 
 
 class DiskEntry(msgspec.Struct, frozen=True):
-    """What is at a place. A folder counts as no file; `blocked` names the symbolic link that is in the way."""
+    """What is at a place. A folder counts as `none`; `blocked` is the path of a symbolic link in the way."""
 
     kind: Literal["file", "link", "other", "none"]
     hash: str = ""
@@ -61,7 +61,7 @@ NOTHING = DiskEntry("none")
 
 
 def locate(path: str, folder: str, roots: Iterable[str]) -> FilePlace | str:
-    """The place a recorded path means, or why it means none."""
+    """The place that a recorded path means, or why it cannot be used."""
     if not path or "\0" in path:
         return "it is not a path"
     if MARKER in path:
@@ -75,7 +75,7 @@ def locate(path: str, folder: str, roots: Iterable[str]) -> FilePlace | str:
     root = next((root for root in roots if whole == root or whole.startswith(root.rstrip("/") + "/")), None)
     if root is None:
         return f"it is outside {', '.join(roots)}"
-    # From the folder on where it can be: a root below it may be gone by now, and is made again.
+    # Start at the project folder if possible: a root below it may have been deleted and is created again.
     start = folder if whole.startswith(folder.rstrip("/") + "/") else root
     if not os.path.isdir(start) or start == whole:
         return f"there is no folder {start}"
@@ -102,7 +102,6 @@ class OpenRoot:
     # Looking
 
     def look(self, parts: Parts) -> DiskEntry:
-        """What is there now."""
         try:
             with self._parent(parts) as parent:
                 return _look(parent, parts[-1])
@@ -114,7 +113,7 @@ class OpenRoot:
             return DiskEntry("other", missing=exc.strerror or str(exc))
 
     def read(self, parts: Parts, limit: int) -> bytes | None:
-        """The content there, or where a link points to; None when it is too large or cannot be read."""
+        """The content of a file or the target of a link; None if it is too large or cannot be read."""
         try:
             with self._parent(parts) as parent:
                 found = os.stat(parts[-1], dir_fd=parent, follow_symlinks=False)
@@ -127,7 +126,7 @@ class OpenRoot:
     # Writing
 
     def write(self, parts: Parts, content: bytes, mode: int, expect: DiskEntry) -> None:
-        """Puts a file there, in place of exactly what is expected to be there."""
+        """Writes a file, if what is there now equals `expect`."""
 
         def make(parent: int, part: str) -> None:
             handle = os.open(part, _NEW, 0o600, dir_fd=parent)
@@ -140,12 +139,11 @@ class OpenRoot:
         self._put(parts, expect, make)
 
     def link(self, parts: Parts, target: str, expect: DiskEntry) -> None:
-        """Puts a symbolic link there."""
         self._put(parts, expect, lambda parent, part: os.symlink(target, part, dir_fd=parent))
 
     def delete(self, parts: Parts, expect: DiskEntry) -> None:
-        """Takes a file away, and the folders that are empty without it, as git does."""
-        with self._translated(), self._parent(parts) as parent:
+        """Deletes a file, and the folders that are empty without it, as git does."""
+        with self._translate_errors(), self._parent(parts) as parent:
             _check(parent, parts[-1], expect)
             os.unlink(parts[-1], dir_fd=parent)
             os.fsync(parent)
@@ -157,8 +155,8 @@ class OpenRoot:
                 return
 
     def save(self, parts: Parts, into: OpenRoot, name: Parts) -> None:
-        """Keeps what is at a place under another name, also in another tree. Never over something."""
-        with self._translated(), self._parent(parts) as parent, into._parent(name, make=0o700) as other:
+        """Links or copies a file to another name, also in another tree. Never replaces anything."""
+        with self._translate_errors(), self._parent(parts) as parent, into._parent(name, make=0o700) as other:
             try:
                 os.link(parts[-1], name[-1], src_dir_fd=parent, dst_dir_fd=other, follow_symlinks=False)
                 return
@@ -174,35 +172,27 @@ class OpenRoot:
                 os.fsync(target)
 
     def below(self, parts: Parts) -> Iterator[Parts]:
-        """Every file and link below a folder; nothing where there is none."""
+        """Every file and link below a folder; nothing if there is no such folder."""
         with contextlib.suppress(OSError, _LinkError), self._parent(parts) as parent:
             for place, folders, names, fd in os.fwalk(parts[-1], dir_fd=parent):
                 inner = (*parts[:-1], *place.split("/"))
                 yield from ((*inner, name) for name in [*names, *(f for f in folders if _is_link(f, fd))])
 
-    def names(self, parts: Parts) -> list[str]:
-        """What is in a folder; nothing where there is none."""
-        try:
-            with self._parent((*parts, "")) as folder:
-                return os.listdir(folder)
-        except (OSError, _LinkError):
-            return []
-
     def clean(self, parts: Parts) -> None:
-        """Removes what a writer that died left in the folder of a place."""
+        """Removes temporary files that a killed process left in the folder of a place."""
         with contextlib.suppress(OSError, _LinkError), self._parent(parts) as parent:
             for name in os.listdir(parent):
                 if name.startswith(PART_PREFIX):
                     os.unlink(name, dir_fd=parent)
 
     def _put(self, parts: Parts, expect: DiskEntry, make: Callable[[int, str], None]) -> None:
-        with self._translated(), self._parent(parts, make=0o777) as parent:
+        with self._translate_errors(), self._parent(parts, make=0o777) as parent:
             part = f"{PART_PREFIX}{secrets.token_hex(6)}"
             try:
                 make(parent, part)
                 _check(parent, parts[-1], expect)
                 if not expect.exists:
-                    _clear(parent, parts[-1])
+                    _remove_empty_folder(parent, parts[-1])
                 _swap(parent, part, parts[-1], is_new=not expect.exists)
                 os.fsync(parent)
             finally:
@@ -210,7 +200,7 @@ class OpenRoot:
                     os.unlink(part, dir_fd=parent)
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except _LinkError as exc:
@@ -220,7 +210,7 @@ class OpenRoot:
 
     @contextlib.contextmanager
     def _parent(self, parts: Parts, *, make: int = 0) -> Iterator[int]:
-        """The folder of a place, opened name by name; with `make` it is made, with that mode."""
+        """Opens the folder of a place, name by name. With `make`, missing folders are created with that mode."""
         fd = os.dup(self._fd)
         try:
             for depth, name in enumerate(parts[:-1], start=1):
@@ -241,7 +231,7 @@ class OpenRoot:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One restore at a time in a folder. The lock is on the folder itself: there is no file to leave behind."""
+        """Allows one restore at a time. The lock is on the folder itself, so no lock file is left behind."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
@@ -294,8 +284,8 @@ def _check(parent: int, name: str, expect: DiskEntry) -> None:
         raise ChangedError("it changed at the same moment")
 
 
-def _clear(parent: int, name: str) -> None:
-    """Takes away a folder with nothing but folders in it, as git does: it is no file, and so was never recorded."""
+def _remove_empty_folder(parent: int, name: str) -> None:
+    """Removes a folder that contains only folders, as git does. It was never recorded, because it has no file."""
     with contextlib.suppress(OSError):
         if not stat.S_ISDIR(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode):
             return
@@ -309,7 +299,7 @@ def _clear(parent: int, name: str) -> None:
 
 
 def _swap(parent: int, part: str, name: str, *, is_new: bool) -> None:
-    """Gives the written file its name. Where nothing was, nothing is replaced, even if it came a moment ago."""
+    """Gives the written file its name. A new file never replaces one, even if that appeared a moment ago."""
     if is_new:
         try:
             os.link(part, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)

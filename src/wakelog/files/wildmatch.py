@@ -1,15 +1,15 @@
-"""One line of an ignore file as an expression, exactly as git reads it.
+"""Translates one line of an ignore file into a regular expression, exactly as git reads it.
 
-Git matches bytes. Here each byte is one character of Latin-1, so that an expression over text does the same:
+Git matches bytes. Here each byte is one Latin-1 character, so that an expression over text does the same:
 
     ?  *       one character, any number of them; never a slash
     **         between slashes, or at an end: any number of folders
     [a-z!]     one of these, also [!…], [^…], [[:digit:]]; never a slash
     \\x         x itself
 
-A line without a slash, but for one at its end, speaks of names at any depth; any other of paths from its file's folder
-on. A slash at the end speaks of folders only. What git can never match (a bracket left open, a backslash at the end)
-is no rule.
+A line without a slash (except at its end) matches names at any depth; any other line matches paths relative to the
+ignore file's folder. A slash at the end restricts it to folders. A line that git can never match (an open bracket, a
+backslash at the end) is not a rule.
 """
 
 from __future__ import annotations
@@ -38,24 +38,22 @@ _CLASSES = {
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
-    """What one line says."""
-
     regex: re.Pattern[str]
     ignores: bool
-    """False for a line with `!`, which takes back what lines before it said."""
+    """False for a line with `!`, which cancels earlier lines."""
     only_folders: bool
     only_names: bool
 
     def matches(self, path: str, name: str, is_folder: bool) -> bool:
-        """Whether the line speaks of this entry, whose path starts below the line's file."""
+        """Whether the line matches an entry. `path` is relative to the ignore file's folder."""
         if self.only_folders and not is_folder:
             return False
         return self.regex.fullmatch(name if self.only_names else path) is not None
 
 
 def parse(line: str) -> IgnoreRule | None:
-    """The rule on a line; None where there is none."""
-    text = _trimmed(line)
+    """The rule on a line; None if there is none."""
+    text = _trim(line)
     if not text or text.startswith("#"):
         return None
     negated = text.startswith("!")
@@ -64,24 +62,24 @@ def parse(line: str) -> IgnoreRule | None:
     text = text[: len(text) - only_folders]
     only_names = "/" not in text
     try:
-        regex = _translated(text if only_names else text.removeprefix("/"))
+        regex = _translate(text if only_names else text.removeprefix("/"))
     except _NoMatchError:
         return None
     return IgnoreRule(re.compile(regex, re.DOTALL), not negated, only_folders, only_names) if text else None
 
 
-def _trimmed(text: str) -> str:
-    """Without the spaces at its end, unless a backslash keeps one."""
+def _trim(text: str) -> str:
+    """Removes trailing spaces, except one behind a backslash."""
     cut = text.rstrip(" ")
     slashes = len(cut) - len(cut.rstrip("\\"))
     return cut + " " if slashes % 2 and len(cut) < len(text) else cut
 
 
 class _NoMatchError(Exception):
-    """The pattern can match nothing."""
+    """The pattern can never match."""
 
 
-def _translated(pattern: str) -> str:
+def _translate(pattern: str) -> str:
     out: list[str] = []
     start = next((i for i, char in enumerate(pattern) if char in _SPECIAL), len(pattern))
     out.append(re.escape(pattern[:start]))
@@ -109,11 +107,11 @@ def _translated(pattern: str) -> str:
 
 
 def _stars(pattern: str, stars: re.Match[str], start: int) -> tuple[str, int]:
-    """A run of stars as an expression, and where to go on."""
+    """A run of stars as an expression, and the position after it."""
     first, end = stars.span()
     after = pattern[end : end + 2]
-    # Git takes what stands before the first special character off and matches the rest by itself, so that two stars
-    # there count as standing at the beginning: `a**/b` is `a` and then `**/b`.
+    # Git matches the part before the first special character separately, so two stars right after it count as being
+    # at the start: `a**/b` is `a` and then `**/b`.
     is_bound = (first == start or pattern[first - 1] == "/") and (after[:1] in ("", "/") or after == "\\/")
     if end - first == 1 or not is_bound:
         return "[^/]*", end
@@ -121,8 +119,8 @@ def _stars(pattern: str, stars: re.Match[str], start: int) -> tuple[str, int]:
 
 
 def _bracket(pattern: str, i: int) -> tuple[str, int]:
-    """A bracket as an expression, and where to go on. `i` is behind its opening."""
-    negated = pattern[i : i + 1] in ("!", "^") and pattern[i : i + 1] != ""
+    """A bracket as an expression, and the position after it. `i` is the position after `[`."""
+    negated = pattern[i : i + 1] in ("!", "^")
     i += negated
     chosen: set[int] = set()
     last = -1  # the character a range may start from
@@ -152,7 +150,7 @@ def _bracket(pattern: str, i: int) -> tuple[str, int]:
 
 
 def _member(pattern: str, i: int) -> tuple[int, int]:
-    """One character of a bracket, perhaps behind a backslash, and where to go on."""
+    """One character of a bracket, perhaps after a backslash, and the position after it."""
     i += pattern[i] == "\\"
     if i >= len(pattern):
         raise _NoMatchError
@@ -160,7 +158,7 @@ def _member(pattern: str, i: int) -> tuple[int, int]:
 
 
 def _class_at(pattern: str, i: int) -> str | None:
-    """The name in `[:name:]`; None when it is not one, so that the bracket is a member like any other."""
+    """The name in `[:name:]`; None if it is not a class, so that the bracket is an ordinary member."""
     end = pattern.find("]", i + 2)
     if end < 0:
         raise _NoMatchError
