@@ -5,7 +5,7 @@ import pytest
 
 from tests.every import every
 from wakelog.cli.app import app
-from wakelog.cli.command_table import ALIASES, SECTIONS, SHORT
+from wakelog.cli.command_table import ALIASES, FIRST_COMMANDS, SECTIONS
 from wakelog.session import Session
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
@@ -208,7 +208,7 @@ def test_the_lists_name_only_what_there_is() -> None:
     gone = (set(DONE_BY) | set(NOT_DONE)) - _verbs()
     assert not gone, f"no longer verbs: {sorted(gone)}"
     assert set(DONE_BY.values()) <= set(COMMANDS)
-    assert set(SHORT) | set(ALIASES.values()) <= set(COMMANDS)
+    assert set(FIRST_COMMANDS) | set(ALIASES.values()) <= set(COMMANDS)
 
 
 @every("name", COMMANDS)

@@ -8,8 +8,8 @@ import sys
 
 
 def main() -> None:
-    # A command makes many objects that live until its end. Looking for garbage among them took a fifth of its time:
-    # now it is done seldom while the command runs, and not at all when it ends.
+    # Most objects of a command live until it ends, and collecting garbage among them took a fifth of the run time.
+    # So collect rarely while the command runs, and not at all at exit.
     gc.set_threshold(50_000, 20, 20)
     try:
         _run()
@@ -19,20 +19,20 @@ def main() -> None:
 
 def _run() -> None:
     if sys.argv[1:2] == ["hook"] and sys.argv[2:3] and not sys.argv[2].startswith("-"):
-        # Agents run this around every call they make: it comes before everything that takes time to load.
+        # Agents run this around every call they make, so it runs before anything slow is imported.
         from wakelog.hooks.spool import run_hook
 
         run_hook(sys.argv[2:])
         raise SystemExit(0)
-    if "_WAKELOG_COMPLETE" in os.environ and _told_shell():
+    if "_WAKELOG_COMPLETE" in os.environ and _complete_quickly():
         return
     from wakelog.cli.app import run
 
     raise SystemExit(run())
 
 
-def _told_shell() -> bool:
-    """Whether a shell that completes a word has its answer; what is not simple is told by click."""
+def _complete_quickly() -> bool:
+    """Answers a shell that completes a word. False if the case is not simple: then click answers."""
     from wakelog.cli.quick_completion import quick_answer
 
     try:

@@ -1,5 +1,5 @@
-"""How a session goes on in a coding agent: with the agent's own command where the session is the agent's, else with a
-prompt that tells it where the session stands."""
+"""The command that continues a session in a coding agent: the agent's own resume command if the session is the
+agent's, else a prompt with the session's brief."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BRIEF_TOKENS = 3000
 
 
 class Agent(msgspec.Struct, frozen=True):
-    """A program: its command, how it takes up a session of its own, and how it begins with a prompt."""
+    """A coding agent: its program, and its options to resume one of its sessions and to start with a prompt."""
 
     name: str
     program: str
@@ -33,30 +33,30 @@ NATIVE = "native"
 
 
 class Continuation(msgspec.Struct, frozen=True):
-    """The command that goes on with a session."""
+    """The command that continues a session."""
 
     agent: str
     command: list[str]
     folder: str
-    """Where it is to be run; empty when that is not known."""
+    """The folder to run it in; empty if unknown."""
     is_own: bool
-    """Whether the agent has the session itself; else it is told where the session stands."""
+    """True if the agent has the session itself; False if it starts with the session's brief."""
 
     @property
     def line(self) -> str:
-        """As one types it."""
+        """As one line for a shell."""
         command = shlex.join(self.command)
         return f"cd {shlex.quote(self.folder)} && {command}" if self.folder else command
 
 
 def own_agent(session: Session[Any]) -> str:
-    """The agent whose session it is; empty when it is nobody's that is known."""
+    """The agent that wrote the session; empty if unknown."""
     labels = session.log.part("labels")
     return next((key for key, agent in AGENTS.items() if labels.get("agent") == agent.name), "")
 
 
 def continuation(session: Session[Any], wanted: str) -> Continuation:
-    """How to go on with a session in an agent."""
+    """The command that continues a session in the agent `wanted`."""
     agent, labels = AGENTS[wanted], session.log.part("labels")
     folder = str(labels.get("project") or "")
     origin = str(labels.get("origin") or "")
@@ -67,7 +67,7 @@ def continuation(session: Session[Any], wanted: str) -> Continuation:
 
 
 def run(found: Continuation) -> None:
-    """Becomes the agent: this process is replaced by it."""
+    """Replaces this process by the agent."""
     if found.folder and os.path.isdir(found.folder):
         os.chdir(found.folder)
     try:

@@ -1,4 +1,4 @@
-"""Taking in what hooks write while a long command runs, so that whoever looks at a live session sees it."""
+"""Imports what hooks record while a long command runs, so that live sessions are up to date."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EVERY_S = 5.0
 
 @contextlib.contextmanager
 def background_intake(every_s: float = EVERY_S) -> Iterator[None]:
-    """Looks every few seconds, until the end. What cannot be taken in stays in the spool; the next command tells."""
+    """Looks every few seconds until the block ends. What cannot be imported stays in the spool for the next command."""
     stop = threading.Event()
 
     def work() -> None:
@@ -22,7 +22,7 @@ def background_intake(every_s: float = EVERY_S) -> Iterator[None]:
             if is_waiting():
                 from wakelog.hooks.intake import take_in
 
-                with contextlib.suppress(Exception):  # the command is about something else
+                with contextlib.suppress(Exception):  # must not end the command; the next one reports it
                     take_in(open_store)
 
     thread = threading.Thread(target=work, name="wakelog intake", daemon=True)

@@ -1,4 +1,4 @@
-"""Which commands there are, where each lives and what it does. Plain data, which costs nothing to load."""
+"""All commands: the module of each, and its short help. Plain data, so that completion loads fast."""
 
 from __future__ import annotations
 
@@ -106,35 +106,24 @@ SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
         "help": ("help", "Show help on wakelog, or on one command; -a lists all."),
     },
 }
-SHORT = (
+FIRST_COMMANDS = (
     *("status", "ls", "log", "show", "diff", "why", "search", "rewind", "undo", "resume", "verify"),
     *("import", "enable", "ui", "demo"),
 )
 """What `wakelog --help` shows: enough for the first day."""
 ALIASES = {"st": "status", "branch": "fork", "fsck": "verify", "reset": "rewind"}
-PLACES = frozenset(
+
+# quick_completion.py completes the first argument of these commands; they are the ones typed most.
+TAKES_PLACE = frozenset(
     (
-        "status",
-        "log",
-        "show",
-        "calls",
-        "diff",
-        "files",
-        "why",
-        "insight",
-        "context",
-        "brief",
-        "rewind",
-        "fork",
-        "export",
+        *("status", "log", "show", "calls", "diff", "files", "why", "insight", "context", "brief"),
+        *("rewind", "fork", "export"),
     )
 )
-NAMES = frozenset(("tail", "resume", "pause", "close", "cancel", "reopen", "archive", "delete", "verify"))
-"""Commands whose first word is a place in a session, or a session, as quick_completion.py offers it. Not all: those
-that are typed most."""
+TAKES_SESSION = frozenset(("tail", "resume", "pause", "close", "cancel", "reopen", "archive", "delete", "verify"))
 
 
-def offered(begin: str) -> list[tuple[str, str]]:
-    """The commands whose name begins so, each with its short help."""
+def matching_commands(prefix: str) -> list[tuple[str, str]]:
+    """The commands whose name starts with `prefix`, each with its short help."""
     rows = [(name, text) for section in SECTIONS.values() for name, (_, text) in section.items()]
-    return [(name, text) for name, text in rows if name.startswith(begin)]
+    return [(name, text) for name, text in rows if name.startswith(prefix)]

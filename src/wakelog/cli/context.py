@@ -1,7 +1,7 @@
-"""What every command shares: the store, the session a selector names, and how to answer.
+"""What all commands share: the store, the session that a selector names, and the forms of an answer.
 
-Answers go to stdout and nothing else does; messages and suggestions go to stderr. `--json` gives one document with a
-schema name, `--ndjson` one record a line. Field names are frozen per schema version.
+Only answers go to stdout; messages and suggestions go to stderr. `--json` prints one document with a schema name,
+`--ndjson` one record a line. Field names are frozen per schema version.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ import msgspec
 
 from wakelog import errors
 from wakelog.cli.errors import NO
-from wakelog.cli.options import complete_names
+from wakelog.cli.options import complete_names, store_option
 from wakelog.cli.render.results import plain, show
 from wakelog.cli.text import inert_json, inert_line
 
 if TYPE_CHECKING:
-    # What reads a store is loaded by the command that reads one: help, completion and the first answer of a server
-    # come without it.
+    # Only commands that read a store import these: help, completion and a server's first answer do without.
     from wakelog.cli.places import Place
     from wakelog.model.ids import SessionId
     from wakelog.session import Session
@@ -38,38 +37,38 @@ def open_store(url: str, **how: Any) -> Store:
     from wakelog.store import open
 
     store = open(url, **how)
-    store.folder = ""  # a session that a command opens is about somewhere else
+    store.folder = ""  # sessions that a command opens have nothing to do with the current folder
     return store
 
 
 class CommandContext:
     """One run of one command."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
-        """`given` are the options of `common`."""
-        self._url: str = given["store_url"] or click.get_current_context().meta.get("wakelog.store") or ""
-        self.json: bool = given["as_json"]
-        self.ndjson: bool = given["as_ndjson"]
-        self.quiet: bool = given["quiet"]
-        self.utc: bool = given["utc"]
-        self.no_input: bool = given["no_input"] or bool(os.environ.get("CI"))
-        self.color = _wants_color(given["color"])
-        self.use_pager: bool = given["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
-        self._session: str = given["session_name"] or ""
+    def __init__(self, options: dict[str, Any]) -> None:
+        """`options` are those of `common`."""
+        self._url: str = options["store_url"] or click.get_current_context().meta.get("wakelog.store") or ""
+        self.json: bool = options["as_json"]
+        self.ndjson: bool = options["as_ndjson"]
+        self.quiet: bool = options["quiet"]
+        self.utc: bool = options["utc"]
+        self.no_input: bool = options["no_input"] or bool(os.environ.get("CI"))
+        self.color = _wants_color(options["color"])
+        self.use_pager: bool = options["pager"] and sys.stdout.isatty() and not self.json and not self.ndjson
+        self._session: str = options["session_name"] or ""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            # A terminal that cannot show a character shows its number; that is no reason to fail.
+            # A character that the terminal cannot show is printed as an escape instead of failing.
             sys.stdout.reconfigure(errors="backslashreplace")
         self._store: Store | None = None
         self._lines: list[str] = []
         self.even_damaged = False
-        """Whether this command reads what is left of a damaged session."""
+        """True if this command reads what is left of a damaged session."""
 
     # The store and its sessions
 
     @functools.cached_property
     def url(self) -> str:
-        """Where the store is: found when it is asked for, so that a bad setting does not stop the command that mends
-        it. Where nobody chose one, it is the user's own, if there is one. `user` names that."""
+        """The store's URL: the one given (`user` means the user's own), the one configured, the user's own if it
+        exists, or the default. Resolved on demand, so that a bad setting does not stop the command that fixes it."""
         from wakelog.store.url import chosen_url, default_url, user_store
 
         if self._url == "user":
@@ -78,7 +77,7 @@ class CommandContext:
 
     @functools.cached_property
     def store(self) -> Store:
-        """The store, which must exist: looking at nothing is an error, not an empty answer."""
+        """The store. It must exist: reading a missing store is an error, not an empty answer."""
         self.take_in_hooks()
         try:
             self._store = open_store(self.url, create=False)
@@ -93,7 +92,7 @@ class CommandContext:
         return self._store
 
     def take_in_hooks(self) -> None:
-        """Takes in what hooks of coding agents have written since the last command; what cannot be is told."""
+        """Imports what hooks of coding agents recorded since the last command; warns about what fails."""
         from wakelog.hooks.spool import is_waiting
 
         if not is_waiting():
@@ -104,12 +103,12 @@ class CommandContext:
             self.warn(f"what hooks recorded is safe, but could not be imported yet: {inert_line(trouble)}")
 
     def new_store(self) -> Store:
-        """The store, made if there is none: for commands that bring something in."""
+        """The store, created if it is missing: for commands that import."""
         self._store = open_store(self.url)
         return self._store
 
     def shared_store(self, *, create: bool = True) -> Store:
-        """The store for what belongs to no project: the one that is named or chosen, else the user's own."""
+        """The store for what belongs to no project: the one given or configured, else the user's own."""
         from wakelog.store.url import chosen_url, user_store
 
         self.__dict__["url"] = user_store() if self._url == "user" else self._url or chosen_url() or user_store()
@@ -118,27 +117,27 @@ class CommandContext:
         return self._store
 
     def identity(self, store: Store) -> str:
-        """What tells a store from others on this machine."""
+        """A string that differs for each store on this machine."""
         able = store.engine.abilities
         return str(able.path.resolve()) if able.path is not None else able.identity or self.url
 
     @property
     def given_url(self) -> str:
-        """The store as the command line names it; empty when it does not."""
+        """The store given on the command line; empty if none is."""
         return self._url
 
     @property
     def names_session(self) -> bool:
-        """Whether `-s` named a session, as opposed to the newest being meant."""
+        """True if `-s` named a session."""
         return bool(self._session)
 
-    def stand_in(self, session: Session[Any]) -> None:
-        """From here on, what names no session means this one."""
+    def use_session(self, session: Session[Any]) -> None:
+        """From here on, selectors that name no session mean this one."""
         self._session = session.id
 
     def session(self, name: str = "", *, in_full: bool = False) -> Session[Any]:
-        """The session of that name, id, or the beginning of either; nothing is the one of `-s`, or the newest. What
-        destroys something wants a name `in_full`."""
+        """The session with that name or id, or a unique prefix of one; empty means the one of `-s`, or the newest. A
+        command that destroys something accepts no prefix (`in_full`)."""
         from wakelog.cli.places import find_session
 
         name = name or self._session or "."
@@ -146,13 +145,13 @@ class CommandContext:
         return self.store.resume(found, even_damaged=self.even_damaged)
 
     def place(self, text: str = "", at: str = "") -> Place:
-        """What a selector stands for."""
+        """The place that a selector names."""
         from wakelog.cli.places import find_place
 
         return find_place(self, text, at)
 
     def name_of(self, session: SessionId) -> str:
-        """What a session is called; a damaged one may not tell."""
+        """The session's name, or its id if it has none or is damaged."""
         try:
             return self.store.engine.head(session).name or session
         except (errors.CorruptLogError, errors.NotFoundError):
@@ -173,9 +172,9 @@ class CommandContext:
         records: Iterable[Any] | None = None,
         next_cursor: Any = None,
     ) -> None:
-        """Answers in the form asked for: one document, one record a line, or lines for people. What people see is
-        `human`, or comes from the type of the data; `records` are what programs get one by one, where that is not the
-        data itself."""
+        """Answers in the form that the user chose: one JSON document, one record a line, or lines for people. `human`
+        makes the lines; without it, the type of the data decides (render/results.py). `records` are the records of
+        `--ndjson`, if they are not the data itself."""
         if self.json:
             document = {
                 "schema": f"wakelog.{schema}/1",
@@ -200,8 +199,8 @@ class CommandContext:
     def answer_found(
         self, schema: str, data: Any, found: Sequence[Any], lines: Callable[[], Iterable[str] | None], none: str
     ) -> int:
-        """Answers with what was found, or says that there is none; returns the exit code that says which. `lines` is
-        called where there is something to show."""
+        """Answers with what was found, or with the sentence `none`; returns the exit code. `lines` is called only if
+        something was found."""
 
         def human() -> None:
             self.say_all(lines() or ()) if found else self.say(inert_line(none))
@@ -214,16 +213,16 @@ class CommandContext:
         self.answer(schema, {"session": session.id, "name": session.name, **data}, said)
 
     def print_json(self, value: Any) -> None:
-        """A document of its own, readable and inert."""
+        """Prints a document, indented, with hostile characters escaped."""
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
     def record(self, schema: str, record: Any) -> None:
-        """One line of NDJSON, flushed, so that followers see it at once."""
+        """Prints one line of NDJSON and flushes it, so that a reader sees it at once."""
         click.echo(inert_json(msgspec.json.encode({"schema": f"wakelog.{schema}/1", **plain(record)}).decode()))
         sys.stdout.flush()
 
     def tell(self, schema: str, record: Any, line: str) -> None:
-        """One thing of an answer that comes bit by bit, seen at once."""
+        """Prints one item of a streamed answer at once."""
         if self.is_for_people:
             self.say(line)
             self.flush()
@@ -231,7 +230,7 @@ class CommandContext:
             self.record(schema, record)
 
     def say(self, line: str = "") -> None:
-        """A line of the answer, for people."""
+        """Adds a line to the answer for people."""
         self._lines.append(line if self.color else click.unstyle(line))
         if not self.use_pager and len(self._lines) >= 500:
             self._flush()
@@ -241,15 +240,15 @@ class CommandContext:
             self.say(line)
 
     def remark(self, line: str) -> None:
-        """Says something beside the answer."""
+        """Adds a dimmed line."""
         self.say(self.style(line, dim=True))
 
     def row(self, title: str, text: str) -> None:
-        """Says a line with a title in front of it."""
+        """Adds a line that starts with a title."""
         self.say(f"  {self.style(f'{title:<14}', dim=True)}{text}")
 
     def rows(self, title: str, lines: Sequence[str], most: int = 0, *, rest: str = "") -> None:
-        """Says lines under one title. Of more than `most`, the others are counted; `rest` is said of them."""
+        """Adds lines under one title: at most `most`, then how many more there are, followed by `rest`."""
         for line in lines[: most or None]:
             self.row(title, line)
             title = ""
@@ -257,7 +256,7 @@ class CommandContext:
             self.row("", f"and {len(lines) - most} more{rest}")
 
     def suggest(self, *commands: str) -> None:
-        """What one might do next; only to people, and not on stdout."""
+        """Suggests next commands; only to people, on stderr."""
         if not self.quiet and self.is_for_people and sys.stderr.isatty():
             self._flush()
             click.echo(click.style(inert_line("next: " + " · ".join(commands)), dim=True), err=True)
@@ -269,7 +268,7 @@ class CommandContext:
         return click.style(text, **how) if self.color and text else text
 
     def flush(self) -> None:
-        """Writes what was said so far, for answers that come bit by bit."""
+        """Writes the lines so far, for streamed answers."""
         self._flush()
         sys.stdout.flush()
 
@@ -285,8 +284,8 @@ class CommandContext:
     def confirm(
         self, question: str, *, yes: bool, show: Callable[[], None] | None = None, default: bool = False
     ) -> None:
-        """Asks before something that matters; without a terminal it needs `--yes`. With `show` one can look at the
-        difference first."""
+        """Asks before something that matters. Without a terminal `--yes` is required. `show` prints the difference when
+        the user asks for it."""
         if yes:
             return
         self._flush()
@@ -302,7 +301,7 @@ class CommandContext:
         is_yes = answer in ("y", "yes") if show is not None else click.confirm(question, default=default, err=True)
         if not is_yes:
             click.echo("Nothing was done.", err=True)
-            raise click.exceptions.Exit(NO)  # an answer, and no interruption
+            raise click.exceptions.Exit(NO)  # "no" is an answer, not an interruption
 
     def close(self) -> None:
         self._flush()
@@ -311,7 +310,7 @@ class CommandContext:
 
     @property
     def is_piped(self) -> bool:
-        """Whether the answer goes to a program or a file, which nobody gave a width."""
+        """True if the output goes to a program or a file and no width is set."""
         return not sys.stdout.isatty() and not os.environ.get("COLUMNS")
 
     @property
@@ -320,7 +319,7 @@ class CommandContext:
 
 
 def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:
-    """As shutil has it: what COLUMNS and LINES say, else the terminal, else this."""
+    """Like shutil.get_terminal_size, which takes longer to import than most commands take to answer."""
     try:
         shown = os.get_terminal_size(sys.__stdout__.fileno()) if sys.__stdout__ is not None else (0, 0)
     except (AttributeError, ValueError, OSError):  # closed, or no terminal
@@ -333,12 +332,12 @@ def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:
 
 
 def hide_password(url: str) -> str:
-    """A URL as it may be shown."""
+    """The URL with its password masked."""
     return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
 
 
 def common(function: F) -> F:
-    """The options every command has; the command gets a Context as its first argument."""
+    """Adds the options that every command has, and passes a CommandContext as first argument."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -349,7 +348,7 @@ def common(function: F) -> F:
             finally:
                 context.close()
         except BrokenPipeError:
-            # The reader went away (head, less): nothing is wrong. Told here, because click would make it exit code 1.
+            # The reader went away (head, less), which is fine. Caught here because click would exit with 1.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
 
@@ -360,12 +359,7 @@ def common(function: F) -> F:
 
 _NAMES = ("store_url", "session_name", "as_json", "as_ndjson", "color", "pager", "quiet", "utc", "no_input")
 _OPTIONS = (
-    click.option(
-        "--store",
-        "store_url",
-        metavar="PATH",
-        help="Use this store (default: WAKELOG_STORE, the nearest .wakelog, or your own).",
-    ),
+    store_option,
     click.option(
         "-s",
         "--session",

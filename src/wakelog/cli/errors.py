@@ -1,7 +1,7 @@
-"""How the command line fails: one table from error kinds to exit codes, one shape for messages.
+"""How the command line fails: the exit code of each error, and the form of messages.
 
-0 success · 1 the answer is "no", also somebody's when asked · 2 usage · 3 not found or ambiguous · 4 integrity
-5 busy or conflict · 6 refused by a rule · 7 done in part · 70 a fault of our own · 130 interrupted
+0 success · 1 the answer is "no" · 2 usage · 3 not found or ambiguous · 4 integrity · 5 busy or conflict
+6 refused by a rule · 7 done in part · 70 internal error · 130 interrupted
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CODES: dict[type[Exception], int] = {
 RETRYABLE = (errors.ConflictError, errors.UnavailableError)
 FAULT = 70
 NO, INTEGRITY, PARTIAL = 1, 4, 7
-"""Exit codes of answers that are not errors: "no", "something does not hold", and "done, but not all of it"."""
+"""Exit codes of answers that are not errors: "no", "something is damaged", and "done, but not all of it"."""
 
 
 def exit_code(exc: BaseException) -> int:
@@ -35,7 +35,7 @@ def exit_code(exc: BaseException) -> int:
 
 
 def show_error(exc: errors.WakelogError | click.ClickException, args: list[str]) -> None:
-    """What happened, and what to do next, on stderr; as JSON when JSON was asked for."""
+    """Prints the message and the hint on stderr; as JSON if the command line asks for JSON."""
     kind = exc.kind if isinstance(exc, errors.WakelogError) else "usage"
     message = exc.message if isinstance(exc, errors.WakelogError) else exc.format_message()
     hint = exc.hint if isinstance(exc, errors.WakelogError) else ""
@@ -55,7 +55,7 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
 
 
 def show_fault(exc: Exception) -> None:
-    """A fault of our own: one line for the person, and a file with what whoever mends it needs."""
+    """Reports a bug of wakelog: one line for the user, and a file with the traceback for the report."""
     import tempfile
     import traceback
 

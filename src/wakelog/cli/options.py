@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share: the same name and the same words everywhere."""
+"""Arguments and options that several commands share, with the same name and help everywhere."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def place_argument(name: str = "selector", metavar: str = "[SEL]") -> Callable[[
     return click.argument(name, metavar=metavar, required=False, default="", shell_complete=complete_places)
 
 
-def json_or_text(given: str) -> Any:
-    """What an option holds: JSON, or else a text as it is."""
+def json_or_text(text: str) -> Any:
+    """The value of an option: parsed if it is JSON, else the text itself."""
     import msgspec
 
     try:
-        return msgspec.json.decode(given)
+        return msgspec.json.decode(text)
     except msgspec.DecodeError:
-        return given
+        return text
 
 
 def limit_option(
@@ -48,6 +48,12 @@ def limit_option(
     return click.option("-n", name, type=allowed, default=default, show_default=True, metavar="N", help=help)
 
 
+store_option = click.option(
+    "--store",
+    "store_url",
+    metavar="PATH",
+    help="Use this store (default: WAKELOG_STORE, the nearest .wakelog, or your own).",
+)
 session_argument = click.argument("session", required=False, default="", shell_complete=complete_names)
 named_session = click.argument("session", shell_complete=complete_names)
 at_option = click.option(

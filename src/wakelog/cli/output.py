@@ -1,4 +1,4 @@
-"""What commands write besides their answer: files, whole or not at all, and how far a long piece of work has come."""
+"""What commands write besides their answer: files (complete or not at all), and progress of long work."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["STDOUT", "Progress", "is_url", "reading_from", "refuse_existing", "w
 
 STDOUT = "-"
 SPOOL_MAX = 8 << 20
-PATIENCE_S = 0.5
-EVERY_S = 0.1
+FIRST_SHOWN_S = 0.5
+SHOWN_EVERY_S = 0.1
 
 
 def refuse_existing(path: Path, *, force: bool) -> None:
-    """NotAllowedError when the file is there and may not be replaced."""
+    """Raises NotAllowedError if the path is a folder, or an existing file that may not be replaced."""
     if path.is_dir():
         raise NotAllowedError(f"{path} is a folder", kind="is-a-folder", hint="name a file in it")
     if path.exists() and not force:
@@ -37,8 +37,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 
 @contextlib.contextmanager
 def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterator[IO[bytes]]:
-    """A file to write to. It gets its name when everything is written and synced: a process that dies before leaves
-    nothing under that name."""
+    """A file to write to. It gets its name once everything is written and synced, so a crash leaves no partial file."""
     refuse_existing(path, force=force)
     try:
         with (
@@ -56,8 +55,8 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
 
 @contextlib.contextmanager
 def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Iterator[IO[bytes]]:
-    """The same; or an object for a URL such as s3://bucket/name, which is never replaced; or stdout for `-`. Compressed
-    bytes are not thrown at a terminal."""
+    """Opens a target: a file as `writing` does; an object for a URL such as s3://bucket/name, which is never replaced;
+    or stdout for `-`, unless compressed bytes would go to a terminal."""
     if is_url(target):
         with _putting(target, force=force, zipped=zipped) as out:
             yield out
@@ -76,7 +75,7 @@ def writing_to(target: str, *, force: bool = False, zipped: bool = False) -> Ite
 
 @contextlib.contextmanager
 def _putting(url: str, *, force: bool, zipped: bool) -> Iterator[IO[bytes]]:
-    """Gathers an object and puts it when it is whole, if nothing is there by then."""
+    """Collects an object and stores it when it is complete, unless the name is taken by then."""
     if force:
         raise click.UsageError("an object in a blob store is never replaced: choose another name")
     place, key = split_url(url)
@@ -92,13 +91,13 @@ def _putting(url: str, *, force: bool, zipped: bool) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _zipped(raw: IO[bytes]) -> Iterator[IO[bytes]]:
-    # Without a time in it, so that the same content gives the same file.
+    # No time in the header, so that equal content gives equal files.
     with gzip.GzipFile(fileobj=raw, mode="wb", mtime=0, filename="") as out:
         yield cast(IO[bytes], out)
 
 
 def reading_from(source: str) -> IO[bytes]:
-    """A file, an object for a URL, or stdin for `-`."""
+    """Opens a file, an object for a URL, or stdin for `-`."""
     if source == STDOUT:
         return sys.stdin.buffer
     if is_url(source):
@@ -123,19 +122,19 @@ def _fetched(url: str) -> IO[bytes]:
 
 
 class Progress:
-    """Counts steps. Nothing is shown for work that is over in half a second, or where nobody is looking."""
+    """Shows a counter on stderr. Nothing is shown in the first half second, or if stderr is no terminal."""
 
     def __init__(self, ctx: CommandContext, what: str, total: int = 0) -> None:
         self._what, self._total = what, total
         self._is_shown = sys.stderr.isatty() and not ctx.quiet and ctx.is_for_people
         self._count = 0
-        self._next = time.monotonic() + PATIENCE_S
+        self._next = time.monotonic() + FIRST_SHOWN_S
         self._width = 0
 
     def __call__(self, steps: int = 1) -> None:
         self._count += steps
         if self._is_shown and time.monotonic() >= self._next:
-            self._next = time.monotonic() + EVERY_S
+            self._next = time.monotonic() + SHOWN_EVERY_S
             self._show(self._line())
 
     @property
@@ -143,7 +142,7 @@ class Progress:
         return self._count
 
     def reach(self, done: int, total: int) -> None:
-        """Says how much is done, for work that only tells the sum."""
+        """Sets the count, for work that reports a running total."""
         self._total = total
         self(done - self._count)
 

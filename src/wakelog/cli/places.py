@@ -1,7 +1,6 @@
-"""Where words of the command line point: the one file that turns them into sessions, events and keys.
+"""Selectors of the command line: the one file that turns words into sessions, events and keys.
 
-Commands ask their context for a `Place` and get things, not text. When a word points nowhere, the error names what is
-near it.
+Commands get a `Place` from their context. When a word names nothing, the error suggests what is close to it.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ if TYPE_CHECKING:
     from wakelog.store.line_writer import LineWriter
 
 T = TypeVar("T")
-SHOWN = 8
-MOST = 10
+MAX_NAMES = 8
+PICK_FROM = 10
 RECENT = 1000
-"""Of so many sessions, the last active ones, the newest of this folder is looked for."""
+"""The newest session of this folder is looked for among this many recently active sessions."""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A session, and a point or range in it as text; without text it is the session as it is now."""
+    """A session, and a point or range in it as text. Without text it means the session as it is now."""
 
     session: Session[Any]
     text: str = ""
     named: str = ""
-    """The session as the words name it; empty when the one of `-s` or the newest is meant."""
+    """The session as the selector names it; empty if `-s` or the newest is meant."""
     at: Seq | None = None
     """The event that `--at` names; None is now."""
     line: LineWriter | None = None
-    """What led here, for a line of a file where no session was named."""
+    """Who wrote the line, for `FILE:LINE` without a session."""
 
     @property
     def is_range(self) -> bool:
@@ -57,61 +56,53 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def span(self) -> Range:
-        """The events it covers, which may be none: @0 lies before the first."""
-        return span_of(self.session, self.text)
+        """The events it covers. May be empty: @0 is before the first event."""
+        return find_span(self.session, self.text)
 
     @property
     def events(self) -> Range:
-        """The events it covers; an error where nothing had happened yet."""
-        return something(self.session, self.text)
+        """The events it covers; an error if there are none yet."""
+        return find_events(self.session, self.text)
 
     @property
     def change(self) -> tuple[Seq, Seq]:
-        """The points before and after what it changed; without text, what the last turn changed."""
-        return _or_near(self.session, self.text, lambda log: resolve_change(log, self.text or None))
+        """The points before and after the change it names; without text, those of the last turn."""
+        return _resolve(self.session, self.text, lambda log: resolve_change(log, self.text or None))
 
     @property
     def seq(self) -> Seq | None:
-        """The event it stands for; None is now."""
+        """The event it ends at; None is now."""
         return self.events.last if self.text else None
 
 
 def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
-    """What a selector stands for, looked at from `at`, which may itself name the session: `--at fix-auth@5`."""
+    """The place that a selector names, as seen from `at`, which may also name the session: `--at fix-auth@5`."""
     selector = parse_selector(text) if text else Selector("", "", "")
     session = ctx.session(selector.session)
-    spot = selector.first + (f"..{selector.last}" if selector.last else "")
-    seq = None
-    if at:
-        looked = parse_selector(at)
-        if looked.session and not selector.session:
-            session = ctx.session(looked.session)
-        elif looked.session and ctx.session(looked.session).id != session.id:
-            raise InvalidInputError(
-                f"--at {at} names another session than {text}", kind="bad-selector", hint="name it once"
-            )
-        seq = something(session, looked.first or "@").last
-    return Place(session, spot, selector.session, seq)
+    text_in_session = selector.first + (f"..{selector.last}" if selector.last else "")
+    if at and not selector.session and (name := parse_selector(at).session):
+        session = ctx.session(name)
+    return Place(session, text_in_session, selector.session, _find_at(ctx, session, at))
 
 
 def find_session(ctx: CommandContext, name: str) -> SessionId:
-    """The session with that name or id, or the only one whose name begins so; `.` is the newest of this folder,
-    or of all, and `-` the one before."""
+    """The session with that name or id, or the only one whose name starts with it. `.` is the newest session of this
+    folder, or of the store; `-` is the one before."""
     if name in (".", "-"):
-        return _newest(ctx, 0 if name == "." else 1)
+        return _find_newest(ctx, 0 if name == "." else 1)
     try:
         return ctx.store.find(name)
     except NotFoundError as exc:
         if exc.kind != "session-not-found":
             raise
         names = {head.name: head.session for head in ctx.store.sessions() if head.name}
-    begun = sorted(each for each in names if each.startswith(name))
-    if len(begun) == 1:
-        return names[begun[0]]
-    if begun:
-        more = f" and {len(begun) - SHOWN} more" if len(begun) > SHOWN else ""
+    matches = sorted(known for known in names if known.startswith(name))
+    if len(matches) == 1:
+        return names[matches[0]]
+    if matches:
+        more = f" and {len(matches) - MAX_NAMES} more" if len(matches) > MAX_NAMES else ""
         raise NotFoundError(
-            f"{name!r} begins the names of {len(begun)} sessions: {', '.join(begun[:SHOWN])}{more}",
+            f"{len(matches)} sessions have names that start with {name!r}: {', '.join(matches[:MAX_NAMES])}{more}",
             kind="ambiguous-session",
             hint="give more of the name",
         )
@@ -125,9 +116,9 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
     )
 
 
-def _newest(ctx: CommandContext, place: int) -> SessionId:
-    """The session that was last active; of this folder, where there are some that worked here. When an imported one was
-    active its program says; where the index does not know that yet, the last write counts."""
+def _find_newest(ctx: CommandContext, rank: int) -> SessionId:
+    """The session that was active last (rank 0), or the one before (rank 1); sessions of this folder first. For
+    imported sessions the index knows when they were active; while it is behind, the last write counts."""
     if ctx.store.is_index_behind:
         heads = [head for head in ctx.store.sessions() if not is_of_store(head.name)]
         newest = [h.session for h in sorted(heads, key=lambda h: h.at, reverse=True)]
@@ -135,33 +126,35 @@ def _newest(ctx: CommandContext, place: int) -> SessionId:
         recent = ctx.store.index.sessions(limit=RECENT)
         found = [info for info in recent if not info.spawner and not is_of_store(info.name)]
         here = _this_folder()
-        newest = [i.id for i in [i for i in found if f"{i.labels.get('project', '')}/".startswith(here)] or found]
-    if len(newest) <= place:
+        in_folder = [info for info in found if f"{info.labels.get('project', '')}/".startswith(here)]
+        newest = [info.id for info in in_folder or found]
+    if len(newest) <= rank:
         raise NotFoundError(
-            "this store has no session yet" if place == 0 else "there is no other session",
+            "this store has no session yet" if rank == 0 else "there is no other session",
             kind="session-not-found",
             hint="wakelog demo makes some",
         )
-    return newest[place]
+    return newest[rank]
 
 
 def _this_folder() -> str:
-    """The working copy that this folder is in, else the folder itself; with its slash."""
+    """The root of the working copy around this folder, else the folder itself; ends with a slash."""
     folder = Path.cwd()
     return f"{next((str(up) for up in (folder, *folder.parents) if (up / '.git').exists()), str(folder))}/"
 
 
 def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> int:
-    """The time that words such as 2h, today or 2026-11-15T18:00 name; 0 for none."""
+    """The time that 2h, today or 2026-11-15T18:00 means; 0 for no text."""
     return parse_time(text, ctx.store.clock() if now is None else now) if text else 0
 
 
-def span_of(session: Session[Any], text: str) -> Range:
-    """The events a point or range covers; when there is none, the error names the session and the nearest places."""
-    return _or_near(session, text, lambda log: resolve_range(log, text))
+def find_span(session: Session[Any], text: str) -> Range:
+    """The events that a point or range covers."""
+    return _resolve(session, text, lambda log: resolve_range(log, text))
 
 
-def _or_near(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T:
+def _resolve(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T:
+    """Resolves a position. The error for a missing one names the session and suggests one that exists."""
     from wakelog.cli.render.sessions import handle
 
     try:
@@ -177,11 +170,11 @@ def _or_near(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T
         raise NotFoundError(message, kind=exc.kind, hint=hint) from exc
 
 
-def something(session: Session[Any], text: str) -> Range:
-    """The same, unless it lies before the session's first event: nothing is there to look at."""
+def find_events(session: Session[Any], text: str) -> Range:
+    """Like find_span, but a point before the first event is an error."""
     from wakelog.cli.render.sessions import handle
 
-    found = span_of(session, text)
+    found = find_span(session, text)
     if found.last:
         return found
     raise NotFoundError(
@@ -191,26 +184,26 @@ def something(session: Session[Any], text: str) -> Range:
     )
 
 
-def within(session: Session[Any], span: Range, since: int, until: int) -> Range:
-    """The part of a span that was written from one time to another; 0 is no limit."""
+def clip_to_time(session: Session[Any], span: Range, since: int, until: int) -> Range:
+    """The part of a span that was written between two times; 0 is no limit."""
     first = max(span.first, seq_at_time(session.log, since - 1) + 1) if since else span.first
     return Range(first, min(span.last, seq_at_time(session.log, until)) if until else span.last)
 
 
 def start_of(session: Session[Any], turn: int) -> Seq:
-    """Where a turn, or the first one after it, begins."""
+    """The first event of a turn, or of the next turn that exists."""
     commit = first_commit(session.log, lambda c: c.turn >= turn)
     return commit.first if commit else 1
 
 
 def turn_at(session: Session[Any], seq: Seq) -> int:
-    """The newest turn begun at or before an event."""
+    """The newest turn that started at or before an event."""
     commit = first_commit(session.log, lambda c: c.last >= seq)
     return commit.turn if commit else session.head.turn
 
 
 def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
-    """What somebody agreed to must still be what is there."""
+    """Raises ConflictError if the session has changed since the user saw the preview."""
     if (head := session.head.seq) != seen:
         raise ConflictError(
             f"{session} has new events since the preview: it is now at e{head}",
@@ -220,11 +213,11 @@ def refuse_if_moved(session: Session[Any], seen: Seq) -> None:
         )
 
 
-# What `why` and its like are asked about
+# Subjects of `why`, `taint` and the like
 
 
 def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
-    """What is asked about: `fix-auth@e12` names a session and an event of it; a key, a file or a source is itself."""
+    """The subject of a question: an event or turn such as `fix-auth@e12`, or a key, a file or a source."""
     if text and not is_key(text):
         try:
             selector = parse_selector(text)
@@ -232,108 +225,109 @@ def find_subject(ctx: CommandContext, text: str, at: str = "") -> Place:
             selector = Selector("", "", "")
         if selector.first:
             found = find_place(ctx, text)
-            _ = found.events  # for its error
-            return msgspec.structs.replace(found, at=_as_of(ctx, found.session, at))
+            _ = found.events  # raises if there are none
+            return msgspec.structs.replace(found, at=_find_at(ctx, found.session, at))
         if selector.session and ctx.store.engine.find(text) is not None:
             raise InvalidInputError(
                 f"{text} is a session: name an event, a turn or a key of it",
                 kind="no-target",
                 hint=f"{text}@3, or -s {text} e12",
             )
-    writer = _writer(ctx, text) if not at else None
+    writer = _find_line_writer(ctx, text) if not at else None
     if writer is not None:
         return Place(writer.session, writer.what, at=writer.at, line=writer)
-    here = _that_changed(ctx, text) or ctx.session()
-    return Place(here, text, at=_as_of(ctx, here, at))
+    session = _find_changer(ctx, text) or ctx.session()
+    return Place(session, text, at=_find_at(ctx, session, at))
 
 
-def _writer(ctx: CommandContext, text: str) -> LineWriter | None:
-    """Who wrote a line of a file, where no session is named."""
+def _find_line_writer(ctx: CommandContext, text: str) -> LineWriter | None:
+    """Who wrote `FILE:LINE`, if no session is named."""
     match = re.fullmatch(r"(?P<path>.+):(?P<line>\d+)", text)
     if match is None or ctx.names_session or is_key(text):
         return None
     return ctx.store.line_writer(match["path"], int(match["line"]))
 
 
-def _that_changed(ctx: CommandContext, text: str) -> Session[Any] | None:
-    """The session that last changed a file, where no session is named."""
+def _find_changer(ctx: CommandContext, text: str) -> Session[Any] | None:
+    """The session that last changed a file, if no session is named."""
     path = re.sub(r":\d+$", "", text)
     if ctx.names_session or not path or is_key(path) or not re.search(r"[./]", path):
         return None
-    return next((each.session for each in ctx.store.changers(path)), None)
+    return next((changer.session for changer in ctx.store.changers(path)), None)
 
 
 def find_subject_in(ctx: CommandContext, front: str, text: str, at: str = "") -> Place:
-    """The same where the session stands in front, perhaps with the point from which it is looked at."""
+    """Like find_subject, with the session in front, and perhaps the point it is seen from."""
     place = find_place(ctx, front)
     if place.is_range or (place.text and at):
         raise InvalidInputError(
             f"{front} is more than a session and a point", kind="bad-selector", hint=f"{place.named or '@5'} {text}"
         )
-    ctx.stand_in(place.session)
+    ctx.use_session(place.session)
     found = find_subject(ctx, text, at or place.text)
     if found.session.id != place.session.id:
         raise InvalidInputError(f"{text} names another session than {front}", kind="bad-selector", hint="name it once")
     return found
 
 
-def _as_of(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
+def _find_at(ctx: CommandContext, session: Session[Any], at: str) -> Seq | None:
+    """The event that `--at` names; None without it."""
     if not at:
         return None
     selector = parse_selector(at)
     if selector.session and ctx.session(selector.session).id != session.id:
         raise InvalidInputError(f"--at {at} names another session", kind="bad-selector", hint="name it once")
-    return something(session, selector.first or "@").last
+    return find_events(session, selector.first or "@").last
 
 
 def find_subjects(ctx: CommandContext, words: Sequence[str]) -> tuple[Session[Any], list[str]]:
-    """The session that all the words are about, and what of it. A session named once is meant for the rest."""
+    """The session that all the words are about, and what they name in it. Naming the session once is enough."""
     found = [find_subject(ctx, word) for word in words]
-    if any(each.named and each.session.id != found[0].session.id for each in found):
+    if any(place.named and place.session.id != found[0].session.id for place in found):
         raise InvalidInputError(
             "these events belong to different sessions",
             kind="across-sessions",
             hint="run the command once for each session",
         )
-    return found[0].session, [each.text for each in found]
+    return found[0].session, [place.text for place in found]
 
 
 # Keys of the state
 
 
 def find_key(document: Value, key: str) -> tuple[str, Value]:
-    """The value at a JSON Pointer; when it is not one or nothing is there, the error says what is near."""
+    """The pointer and its value in the document. If there is none, the error names keys that are close."""
     if key and not key.startswith("/"):
         guess = "/" + key.replace(".", "/")
         raise InvalidInputError(
             f"{key!r} is not a key: keys are JSON Pointers and start with /",
             kind="bad-key",
-            hint=f"try {_existing(document, guess) or guess}",
+            hint=f"try {_find_existing(document, guess) or guess}",
         )
     node, known = document, ""
     tokens = tokens_of(key)
-    for place, token in enumerate(tokens):
-        rest = "/".join(tokens[place:])
+    for position, token in enumerate(tokens):
+        rest = "/".join(tokens[position:])
         if isinstance(node, dict) and token in node:
             node = node[token]
         elif isinstance(node, dict) and rest in node:
-            # As `plain_key` shows it.
+            # A path with slashes, typed as `plain_key` shows it.
             return f"{known}/{escape(rest)}", node[rest]
         elif isinstance(node, list) and token.isdigit() and int(token) < len(node):
             node = node[int(token)]
         else:
-            raise _no_key(document, node, key, known, token)
+            raise _key_not_found(document, node, key, known, token)
         known += "/" + escape(token)
     return key, node
 
 
 def plain_key(pointer: str) -> str:
-    """A key as people read it: a path in it is a path, without the escapes of a JSON Pointer."""
+    """A JSON Pointer without its escapes, as people read it."""
     return "".join(f"/{token}" for token in tokens_of(pointer))
 
 
-def _existing(document: Value, guess: str) -> str:
-    """The guess, or the same below /data, if something is there."""
+def _find_existing(document: Value, guess: str) -> str:
+    """The pointer, or the same below /data, if the document has it; else empty."""
     for candidate in (guess, f"/data{guess}"):
         try:
             return find_key(document, candidate)[0]
@@ -342,7 +336,7 @@ def _existing(document: Value, guess: str) -> str:
     return ""
 
 
-def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> NotFoundError:
+def _key_not_found(document: Value, node: Value, key: str, known: str, token: str) -> NotFoundError:
     if not known and isinstance(document, dict) and token in document.get("data", {}):
         return NotFoundError(f"there is no {key} in the state", kind="key-not-found", hint=f"try /data{key}")
     if isinstance(node, dict):
@@ -357,12 +351,12 @@ def _no_key(document: Value, node: Value, key: str, known: str, token: str) -> N
     return NotFoundError(f"there is no {key} in the state (near it: {there})", kind="key-not-found")
 
 
-def picked_session(ctx: CommandContext) -> Session[Any]:
-    """The session that a person chooses; the newest where there is nobody to ask, or nothing to choose from."""
+def pick_session(ctx: CommandContext) -> Session[Any]:
+    """The session that the user picks from a list; the newest if nobody can be asked or there is no choice."""
     if ctx.names_session or not _can_ask(ctx):
         return ctx.session()
-    with ctx.store.newest_index(MOST * 3) as index:
-        rows = list(itertools.islice((i for i in index.every_session() if i.status != "archived"), MOST))
+    with ctx.store.newest_index(PICK_FROM * 3) as index:
+        rows = list(itertools.islice((i for i in index.every_session() if i.status != "archived"), PICK_FROM))
     if len(rows) < 2:
         return ctx.session()
     names = [fit(str(info), ctx.columns // 3) for info in rows]

@@ -1,43 +1,41 @@
-"""What the shell offers after Tab: sessions, places in them, keys of the state, checkpoints.
+"""Shell completion by click: sessions, places in them, keys of the state, checkpoints.
 
-Completion must never fail and never wait: whatever goes wrong, nothing is offered.
+Completion must never fail: on any error it offers nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from wakelog.cli.quick_completion import CHECKPOINT, MANY, MARKS, about
-
-if TYPE_CHECKING:
-    from wakelog.model.records import Head
+from wakelog.cli.quick_completion import CHECKPOINT, MARKS, MAX_ITEMS, describe_session
 
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
-def _quietly(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]]) -> Complete:
-    """A completion over the store of this command line; the store is opened for reading and closed again."""
+def _from_store(offer: Callable[[Any, click.Context, str], Iterator[CompletionItem]]) -> Complete:
+    """A completion that reads the store of this command line."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from wakelog.store import open as open_store
         from wakelog.store.url import chosen_url, default_url, user_store
 
         with contextlib.suppress(Exception):
-            named = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _store_at(ctx)
+            named = ctx.params.get("store_url") or ctx.meta.get("wakelog.store") or _store_option(ctx)
             url = named or chosen_url() or user_store(must_exist=True) or default_url()
             with open_store(url, create=False) as store:
-                return list(offer(store, ctx, incomplete))[:MANY]
+                return list(offer(store, ctx, incomplete))[:MAX_ITEMS]
         return []
 
     return complete
 
 
-def _store_at(ctx: click.Context) -> str | None:
+def _store_option(ctx: click.Context) -> str | None:
+    """The value of `--store`, here or in a command above."""
     at: click.Context | None = ctx
     while at is not None:
         if at.params.get("store_url"):
@@ -47,19 +45,13 @@ def _store_at(ctx: click.Context) -> str | None:
 
 
 def _sessions(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
-    heads = sorted(store.sessions(), key=lambda h: h.at, reverse=True)
-    for head in heads:
-        label = str(head)
-        if label.startswith(incomplete):
-            yield CompletionItem(label, help=_about(head))
-
-
-def _about(head: Head) -> str:
-    return about(head.status, head.turn, head.at)
+    for head in sorted(store.sessions(), key=lambda h: h.at, reverse=True):
+        if str(head).startswith(incomplete):
+            yield CompletionItem(str(head), help=describe_session(head.status, head.turn, head.at))
 
 
 def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
-    """Sessions first; once there is an @, the turns of that session."""
+    """Sessions and places; after an @, the turns of that session."""
     name, at, typed = incomplete.partition("@")
     if not at:
         yield from _sessions(store, ctx, incomplete)
@@ -68,12 +60,12 @@ def _selectors(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Comp
     session = _session(store, ctx, name)
     for turn in range(session.head.turn, 0, -1):
         if str(turn).startswith(typed):
-            yield CompletionItem(f"{name}@{turn}", help=_said(session, turn))
+            yield CompletionItem(f"{name}@{turn}", help=_turn_input(session, turn))
         if turn < session.head.turn - 20 and not typed:
             return
 
 
-def _said(session: Any, turn: int) -> str:
+def _turn_input(session: Any, turn: int) -> str:
     from wakelog.cli.text import fit
     from wakelog.timeline.points import attempts_of
 
@@ -83,7 +75,7 @@ def _said(session: Any, turn: int) -> str:
 
 def _places(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     session = _session(store, ctx, "")
-    if CHECKPOINT.startswith(incomplete[:3]):  # else the state, which may be large, is not needed
+    if CHECKPOINT.startswith(incomplete[:3]):  # reading the state can be slow
         for name, seq in session.log.state()["checkpoints"].items():
             if f"{CHECKPOINT}{name}".startswith(incomplete):
                 yield CompletionItem(f"{CHECKPOINT}{name}", help=f"e{seq}")
@@ -99,7 +91,7 @@ def _checkpoints(store: Any, ctx: click.Context, incomplete: str) -> Iterator[Co
 
 
 def _keys(store: Any, ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
-    """One level of the state at a time, as a shell does with folders."""
+    """One level of the state at a time, like folders."""
     from wakelog.state.patch import escape, get
 
     above = incomplete.rpartition("/")[0]
@@ -131,9 +123,9 @@ def _demos(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
     return [i for i in (*items, CompletionItem("all")) if i.value.startswith(incomplete)]
 
 
-complete_session: Complete = _quietly(_sessions)
-complete_selector: Complete = _quietly(_selectors)
-complete_key: Complete = _quietly(_keys)
-complete_checkpoint: Complete = _quietly(_checkpoints)
+complete_session: Complete = _from_store(_sessions)
+complete_selector: Complete = _from_store(_selectors)
+complete_key: Complete = _from_store(_keys)
+complete_checkpoint: Complete = _from_store(_checkpoints)
 complete_setting: Complete = _settings
 complete_demo: Complete = _demos

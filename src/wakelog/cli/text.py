@@ -54,12 +54,12 @@ def _is_plain() -> bool:
 
 
 def inert(text: str) -> str:
-    """Text that does nothing to a terminal but be read."""
+    """The text with hostile characters made visible, so that it cannot control the terminal."""
     return _HOSTILE.sub(_visible, text)
 
 
 def inert_line(text: str) -> str:
-    """The same, on one line."""
+    """Like inert, on one line."""
     return _BREAKS.sub(" ", inert(text))
 
 
@@ -73,7 +73,7 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def inert_json(text: str) -> str:
-    """JSON that says the same with hostile characters, and those stdout cannot write, as escapes."""
+    """The same JSON with hostile characters, and those that stdout cannot write, as escapes."""
     unsafe = _HOSTILE if "utf" in (sys.stdout.encoding or "").lower() else _BEYOND_ASCII
     return unsafe.sub(_escaped, text)
 
@@ -102,19 +102,19 @@ def fit(text: str, columns: int) -> str:
     line = inert_line(text)
     if width(line) <= columns:
         return line
-    return _first(line, columns - 1) + glyph("more")[:1]
+    return take_columns(line, columns - 1) + glyph("more")[:1]
 
 
 def fit_path(text: str, columns: int) -> str:
-    """The same, cut in the middle: of paths and keys the end tells most."""
+    """Like fit, but cut in the middle: the end of a path or key says most."""
     line = inert_line(text)
     if width(line) <= columns:
         return line
-    end = _first(line[::-1], max(0, columns - 1 - columns // 3))[::-1]
-    return _first(line, columns - 1 - width(end)) + glyph("more")[:1] + end
+    end = take_columns(line[::-1], max(0, columns - 1 - columns // 3))[::-1]
+    return take_columns(line, columns - 1 - width(end)) + glyph("more")[:1] + end
 
 
-def _first(line: str, columns: int) -> str:
+def take_columns(line: str, columns: int) -> str:
     used = 0
     for place, char in enumerate(line):
         used += width(char)
@@ -140,14 +140,14 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def day(at_us: int, now_us: int, *, utc: bool = False) -> str:
-    """A day as people say it: 3 Nov, and with its year where that is another one."""
+    """A day as people write it: 3 Nov, with the year if it is not this year."""
     then, now = (clock(each, utc=utc, long=True) for each in (at_us, now_us))
     month = _MONTHS[int(then[5:7]) - 1]
     return f"{int(then[8:10])} {month}" + (f" {then[:4]}" if then[:4] != now[:4] else "")
 
 
 def other_time(happened_us: int, stored_us: int) -> str:
-    """The mark beside a time that is not the one of storing."""
+    """A star if the time of the event differs from the time it was stored."""
     return "*" if abs(happened_us - stored_us) >= 1_000_000 else ""
 
 

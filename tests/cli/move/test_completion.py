@@ -9,7 +9,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from wakelog.cli.app import app
-from wakelog.cli.command_table import NAMES, PLACES
+from wakelog.cli.command_table import TAKES_PLACE, TAKES_SESSION
 from wakelog.cli.options import complete_names, complete_places
 from wakelog.cli.quick_completion import quick_answer
 from wakelog.cli.shell_completion import complete_key, complete_selector
@@ -146,11 +146,11 @@ def _both(monkeypatch: pytest.MonkeyPatch, shell: str, words: list[str]) -> tupl
 
 
 def test_commands_that_are_answered_quickly_take_a_place_and_a_session() -> None:
-    for name in PLACES | NAMES:
+    for name in TAKES_PLACE | TAKES_SESSION:
         command = app.get_command(click.Context(app), name)
         assert command is not None
         first = next(p for p in command.params if isinstance(p, click.Argument))
-        wanted = (complete_places, complete_selector) if name in PLACES else (complete_names,)
+        wanted = (complete_places, complete_selector) if name in TAKES_PLACE else (complete_names,)
         assert first._custom_shell_complete in wanted, name
         assert [p._custom_shell_complete for p in command.params if "-s" in p.opts] == [complete_names], name
 

@@ -1,7 +1,7 @@
-"""`wakelog anchor` and `anchor-key`: heads to keep elsewhere, signed or not.
+"""`wakelog anchor` and `anchor-key`: export heads for later tamper checks.
 
-Without a key, an anchor is the head of one session. With a key it is signed. With `--to`, the heads of all sessions go
-into a log of anchors, and one receipt covers them all.
+Without a key, an anchor is the head of one session; with a key it is signed. With `--to`, the heads of all sessions are
+added to a log of anchors, and one receipt covers them all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import force_option, session_argument
 from wakelog.cli.output import writing
-from wakelog.cli.text import inert_line
+from wakelog.cli.text import counted, inert_line
 from wakelog.config.amounts import parse_interval
 from wakelog.errors import WakelogError
 from wakelog.evidence.anchor_log import AnchorLog, AnchorRound
@@ -32,7 +32,7 @@ from wakelog.evidence.signed_note import PrivateKey
     "-o", "--out", type=click.Path(path_type=Path), help="Write the anchor, or with --to the receipt, to this file."
 )
 @click.option("--git", default="", metavar="FOLDER", help="With --to: keep the receipt as a git note here.")
-@click.option("--every", default="", metavar="TIME", help="With --to: go on, and anchor again every 30s, 5m, 1h …")
+@click.option("--every", default="", metavar="TIME", help="With --to: keep running, and anchor every 30s, 5m, 1h …")
 @force_option
 @common
 def anchor_command(
@@ -49,19 +49,19 @@ def anchor_command(
       wakelog anchor fix-bug --key anchor.key --out fix-bug.anchor
       wakelog anchor --key anchor.key --to s3://audit/anchors --every 10m
     """
-    for name, given in (("--to", place), ("--git", git), ("--every", every)):
-        if given and not key:
+    for name, value in (("--to", place), ("--git", git), ("--every", every)):
+        if value and not key:
             raise click.UsageError(f"{name} needs a key that signs: --key (wakelog anchor-key makes one)")
-        if given and not place:
+        if value and not place:
             raise click.UsageError(f"{name} needs a log of anchors: --to PLACE")
     every_s = parse_interval(every) if every else 0.0
     if place:
-        _add(ctx, read_key(key), place, session, out, git, every_s, force)
+        _anchor_to_log(ctx, read_key(key), place, session, out, git, every_s, force)
     else:
-        _one(ctx, session, read_key(key) if key else None, out, force)
+        _anchor_session(ctx, session, read_key(key) if key else None, out, force)
 
 
-def _one(ctx: CommandContext, session: str, key: PrivateKey | None, out: Path | None, force: bool) -> None:
+def _anchor_session(ctx: CommandContext, session: str, key: PrivateKey | None, out: Path | None, force: bool) -> None:
     found = ctx.session(session)
     anchor = found.anchor()
     text = ctx.store.anchors.sign(found, key) if key else msgspec.json.encode(anchor).decode() + "\n"
@@ -71,14 +71,14 @@ def _one(ctx: CommandContext, session: str, key: PrivateKey | None, out: Path | 
     data = {**msgspec.to_builtins(anchor), "name": found.name, "file": str(out) if out else None}
     if key:
         data |= {"signer": str(key.public), "signed": text}
-    said = f"Anchored e{anchor.seq} of {found.name or found.id} in {out}" if out else text.removesuffix("\n")
-    ctx.answer("anchor", data, said)
+    line = f"Anchored e{anchor.seq} of {found.name or found.id} in {out}" if out else text.removesuffix("\n")
+    ctx.answer("anchor", data, line)
     if out is not None:
         signer = f" --signer {key.public}" if key else ""
         ctx.suggest(f"keep {out} elsewhere", f"wakelog verify --against {out}{signer}")
 
 
-def _add(
+def _anchor_to_log(
     ctx: CommandContext,
     key: PrivateKey,
     place: str,
@@ -92,23 +92,23 @@ def _add(
     named = [ctx.session(session).id] if session or ctx.names_session else []
     if not every_s:
         done = ctx.store.anchors.add(log, key, named)
-        _keep(ctx, log, out, git, force=force)
-        ctx.answer("anchored", _data(log, done, key), _said(log, done))
+        _keep_receipt(ctx, log, out, git, force=force)
+        ctx.answer("anchored", _data(log, done, key), _summary(log, done))
         ctx.suggest("keep a receipt elsewhere with --out or --git", f"wakelog verify --all --against {place}")
         return
     if named:
         raise click.UsageError("--every anchors all sessions: leave the name out")
     with contextlib.suppress(KeyboardInterrupt):
-        for each in ctx.store.anchors.follow(log, key, every_s, threading.Event().wait):
-            if isinstance(each, WakelogError):
-                ctx.warn(inert_line(each.message))
+        for result in ctx.store.anchors.follow(log, key, every_s, threading.Event().wait):
+            if isinstance(result, WakelogError):
+                ctx.warn(inert_line(result.message))
                 continue
-            _keep(ctx, log, out, git, force=True)
-            ctx.answer("anchored", _data(log, each, key), [_said(log, each)])
+            _keep_receipt(ctx, log, out, git, force=True)
+            ctx.answer("anchored", _data(log, result, key), _summary(log, result))
             ctx.flush()
 
 
-def _keep(ctx: CommandContext, log: AnchorLog, out: Path | None, git: str, *, force: bool) -> None:
+def _keep_receipt(ctx: CommandContext, log: AnchorLog, out: Path | None, git: str, *, force: bool) -> None:
     if not log.rounds:
         return
     note = log.rounds[-1].note
@@ -131,11 +131,10 @@ def _data(log: AnchorLog, done: AnchorRound | None, key: PrivateKey) -> dict[str
     }
 
 
-def _said(log: AnchorLog, done: AnchorRound | None) -> str:
+def _summary(log: AnchorLog, done: AnchorRound | None) -> str:
     if done is None:
         return f"Nothing new: {log.place} has every head" if log.rounds else "There is nothing to anchor yet"
-    count = len(done.heads)
-    return f"Anchored {count} head{'s' * (count != 1)} in round {done.number} of {log.place} ({done.size} in all)"
+    return f"Anchored {counted(len(done.heads), 'head')} in round {done.number} of {log.place} ({done.size} in all)"
 
 
 @click.command("anchor-key")

@@ -1,4 +1,4 @@
-"""`wakelog archive`: a closed session's status, or an archive of sessions in Parquet."""
+"""`wakelog archive`: archives a closed session, or writes sessions to an archive in Parquet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wakelog.maintenance.parquet_archive import archive_parquet
 from wakelog.maintenance.parquet_restore import check_parquet
 
 QUIET_US = 3600 * 1_000_000
-"""A session without an event for so long gets its bundle; so does one that has ended."""
+"""With --bundles, a session without an event for this long gets its bundle; so does one that has ended."""
 
 
 @click.command("archive")
@@ -34,7 +34,7 @@ QUIET_US = 3600 * 1_000_000
 @click.option(
     "--bundles", is_flag=True, help="With --to: also put a bundle of each session that ended or is quiet for an hour."
 )
-@click.option("--every", metavar="TIME", help="With --to: go on, and add what is new every 10m or 1h.")
+@click.option("--every", metavar="TIME", help="With --to: keep running, and add what is new every 10m or 1h.")
 @click.option("--check", is_flag=True, help="With --to: read the archive back and verify it; write nothing.")
 @click.option("--decrypt", is_flag=True, help="With --to: archive an encrypted store, in the clear.")
 @why_option
@@ -53,9 +53,9 @@ def archive_command(
     """Archive a closed session. Nothing is removed; `wakelog reopen` brings it back.
 
     With --to, no session changes: the events of a session, or of all, are added to an archive in Parquet, a row each,
-    in folders by day and project. A second run adds what is new. What was written is read back and compared before it
-    counts. `wakelog query --archive` queries it, and `wakelog store restore` restores sessions from it, verified. With
-    --every it goes on until Ctrl-C; run one such process for a place.
+    in folders by day and project. A second run adds what is new. Everything written is read back and compared before
+    it counts. `wakelog query --archive` queries the archive, and `wakelog store restore` restores sessions from it,
+    verified. With --every the command runs until Ctrl-C; run one such process for each archive.
 
     Examples:
       wakelog archive fix-bug
@@ -65,8 +65,8 @@ def archive_command(
       wakelog archive --to /mnt/archive --check
     """
     if not place:
-        for name, given in (("--check", check), ("--bundles", bundles), ("--every", every is not None)):
-            if given:
+        for name, value in (("--check", check), ("--bundles", bundles), ("--every", every is not None)):
+            if value:
                 raise click.UsageError(f"{name} is about an archive: name it with --to")
         move_session(ctx, session, lambda s: s.life.archive(why=why), "wakelog reopen {}")
         return 0
@@ -79,18 +79,18 @@ def archive_command(
     if every is not None:
         if session:
             raise click.UsageError("--every is for all sessions: leave SESSION out")
-        return _go_on(ctx, ContinuousArchive(store, place, quiet_us=quiet_us, decrypt=decrypt), place, every)
+        return _archive_repeatedly(
+            ctx, ContinuousArchive(store, place, quiet_us=quiet_us, decrypt=decrypt), place, every
+        )
     wanted = [ctx.session(session).id] if session else []
-    with Progress(
-        ctx, "archived events", sum(h.seq for h in store.sessions() if not wanted or h.session in wanted)
-    ) as told:
-        done = archive_parquet(store, place, wanted, told, decrypt=decrypt, quiet_us=quiet_us)
+    total = sum(head.seq for head in store.sessions() if not wanted or head.session in wanted)
+    with Progress(ctx, "archived events", total) as progress:
+        done = archive_parquet(store, place, wanted, progress, decrypt=decrypt, quiet_us=quiet_us)
     return show_archive(ctx, done, place, "archived")
 
 
-def _go_on(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
-    """Until Ctrl-C. What is away for a while is told, and tried again with the next round; so is a round that another
-    process was quicker with."""
+def _archive_repeatedly(ctx: CommandContext, archive: ContinuousArchive, place: str, every: str) -> int:
+    """Runs until Ctrl-C. Reports an outage, or a round lost to another process, and retries in the next round."""
     every_s = parse_interval(every)
     ctx.use_pager = False
     while True:
@@ -120,9 +120,9 @@ def _check(ctx: CommandContext, place: str) -> int:
     def human() -> None:
         where = inert_line(hide_password(place))
         sound = found.sessions - len(found.problems)
-        beside = f", and {counted(found.bundles, 'bundle')}" if found.bundles else ""
-        told = f"{sound} of {counted(found.sessions, 'session')} in {where} verify, {counted(found.events, 'event')}"
-        ctx.say(told + beside)
+        bundles = f", and {counted(found.bundles, 'bundle')}" if found.bundles else ""
+        sessions = f"{sound} of {counted(found.sessions, 'session')} in {where} verify"
+        ctx.say(f"{sessions}, {counted(found.events, 'event')}{bundles}")
         for name, why in found.problems.items():
             ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {inert_line(name)}: {inert_line(why)}")
 

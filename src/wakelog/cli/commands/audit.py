@@ -1,4 +1,4 @@
-"""`wakelog audit`: evidence about a session or a case, for somebody who was not there."""
+"""`wakelog audit`: a report with evidence about a session or a case, for people who were not there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wakelog.cli.options import force_option
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.render.results import plain
 from wakelog.cli.shell_completion import complete_session
-from wakelog.cli.text import inert_json
+from wakelog.cli.text import counted, inert_json
 from wakelog.evidence.key_source import read_public_key
 from wakelog.exporters.audit_page import audit_html, audit_markdown
 from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_report, read_case, write_bundles
@@ -65,18 +65,19 @@ def audit_command(
         raise click.UsageError("--against LOG, --signer KEY and --kept FILE go together")
     ctx.even_damaged = True
     if case is None:
-        asked = AuditCase(tuple(ctx.session(each).id for each in sessions), title=f"Audit of {', '.join(sessions)}")
+        ids = tuple(ctx.session(name).id for name in sessions)
+        asked = AuditCase(ids, title=f"Audit of {', '.join(sessions)}")
     else:
         asked = read_case(case)
-    notes = [note for each in kept for note in kept_notes(ctx, each)]
-    log = ctx.store.anchors.log(against, [read_public_key(each) for each in signers]) if against else None
+    notes = [note for source in kept for note in kept_notes(ctx, source)]
+    log = ctx.store.anchors.log(against, [read_public_key(signer) for signer in signers]) if against else None
     report = audit_report(ctx.store, asked, log=log, kept=notes)
     if bundle is not None:
         report = write_bundles(ctx.store, report, bundle)
         _write(report, form, str(bundle / f"report.{form}"), force=False)
-    if out or (bundle is None and not ctx.json and not ctx.ndjson):
+    if out or (bundle is None and ctx.is_for_people):
         _write(report, form, out or STDOUT, force=force)
-    if ctx.json or ctx.ndjson:
+    if not ctx.is_for_people:
         ctx.answer("audit", _data(report))
     elif out or bundle is not None:
         ctx.answer("audit", _data(report), f"Wrote {out or bundle}: {_verdict(report)}")
@@ -84,8 +85,7 @@ def audit_command(
 
 
 def _verdict(report: AuditReport) -> str:
-    count = len(report.sessions)
-    about = f"{count} session{'s' * (count != 1)}"
+    about = counted(len(report.sessions), "session")
     return f"{about}, every check that could be made holds" if report.ok else f"{about}, a check failed"
 
 

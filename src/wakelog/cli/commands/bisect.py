@@ -65,7 +65,7 @@ def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
             "a search is under way in this store", kind="bisect-open", hint="wakelog bisect reset ends it"
         )
     where = ctx.place(bad)
-    ctx.stand_in(where.session)
+    ctx.use_session(where.session)
     other = ctx.place(good)
     if where.is_range or other.is_range:
         raise click.UsageError("BAD and GOOD are points, not ranges")

@@ -9,15 +9,15 @@ import msgspec
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
-from wakelog.cli.places import span_of
+from wakelog.cli.places import find_span
 from wakelog.cli.render.comparison import (
     divergence_lines,
     end_lines,
     letter,
     step_lines,
+    step_text,
     sum_lines,
     title_line,
-    words_of,
 )
 from wakelog.cli.render.results import plain
 from wakelog.cli.render.sessions import handle, harmless, identity, title
@@ -82,7 +82,7 @@ def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) 
     place = ctx.place(sides[0] if sides else "")
     session, spot = place.session, place.text.partition("..")[0]
     if spot:
-        span_of(session, spot)  # for its error, which names what is near
+        find_span(session, spot)  # for its error, which names what is near
         return _of_turn(ctx, session, spot, f"{sides[0]} has one attempt: there is nothing to compare it with")
     fork = session.head.fork
     if fork is None:
@@ -98,7 +98,7 @@ def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session
     if store is not None:
         found = store.resume(store.find(place.named or str(found)))
     if place.text:
-        span_of(found, place.text)  # for its error, which names what is near
+        find_span(found, place.text)  # for its error, which names what is near
     return found, place.text
 
 
@@ -188,7 +188,7 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
         found = session.history.attempts(turn, forks=True)
     except NotFoundError:
         if turn is not None:
-            span_of(session, f"@{turn}")  # its error names what is near
+            find_span(session, f"@{turn}")  # its error names what is near
         raise
     turn = found[0].turn
     if verbs != ["diff"]:
@@ -204,7 +204,7 @@ def _turn(session: Session[Any], spot: str) -> int | None:
         return None
     if spot.startswith("@") and spot[1:].isdigit():
         return int(spot[1:])  # also one that only forks have
-    return session.log.entry(span_of(session, spot).last).header.turn
+    return session.log.entry(find_span(session, spot).last).header.turn
 
 
 # The list
@@ -278,7 +278,7 @@ def _difference(log: Log, course: Course, pair: Pair) -> str:
     if found.b is None:
         return f"ended after {found.same_before} same steps"
     what = "" if found.what == ("step",) else f" ({', '.join(found.what)})"
-    return f"differs from step {found.b + 1} on{what}: {words_of(log, course.steps[found.b])}"
+    return f"differs from step {found.b + 1} on{what}: {step_text(log, course.steps[found.b])}"
 
 
 # Choosing
@@ -291,7 +291,7 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     turn, _, number = spot.removeprefix("@").partition(".")
     if not spot.startswith("@") or not turn.isdigit() or not number.isdigit():
         raise click.UsageError(f"pick names one attempt: wakelog attempts pick {name}@6.1")
-    span_of(session, spot)
+    find_span(session, spot)
     span = next(each for each in session.history.attempts(int(turn)) if each.attempt == int(number))
     preview = session.history.preview_rewind(span.last)
     if ctx.is_for_people:

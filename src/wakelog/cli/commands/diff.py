@@ -10,9 +10,9 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import place_argument
-from wakelog.cli.places import span_of
+from wakelog.cli.places import find_span
 from wakelog.cli.render.changes import FileLines, change_lines, count_by_sign
-from wakelog.cli.render.insight import WHY, derived, insight_lines
+from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
@@ -134,7 +134,7 @@ def diff_command(
         click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
     else:
         turns = _turns(pair) if not key else -1
-        insight = derived(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
+        insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
         ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
         if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
             few = f"ask for fewer, or wakelog insight {handle(a.session)}@N"
@@ -178,7 +178,7 @@ def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
                 hint="compare the ends: wakelog diff @3 @7",
             )
         other = b.session if b.named else a.session
-        first, last = span_of(a.session, a.text or "@").last, span_of(other, b.text or "@").last
+        first, last = find_span(a.session, a.text or "@").last, find_span(other, b.text or "@").last
         return _Pair(_Point.at(a.session, first), _Point.at(other, last))
     where = ctx.place(spots[0] if spots else "")
     first, last = where.change

@@ -7,7 +7,7 @@ import sys
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-from wakelog.cli.command_table import offered
+from wakelog.cli.command_table import matching_commands
 from wakelog.cli.context import CommandContext, common
 
 SHELLS = ("bash", "zsh", "fish")
@@ -19,7 +19,7 @@ _HOW = {
 
 
 def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(name, help=text) for name, text in offered(incomplete)]
+    return [CompletionItem(name, help=text) for name, text in matching_commands(incomplete)]
 
 
 @click.command("help")

@@ -13,7 +13,7 @@ import msgspec
 from wakelog.cli.agent_commands import AGENTS, NATIVE, continuation, own_agent, run
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import picked_session
+from wakelog.cli.places import pick_session
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import fit, glyph, inert, inert_line, iso
@@ -209,7 +209,7 @@ def resume_command(
     """
     if session and last:
         raise click.UsageError("name a session or say --last, not both")
-    found = ctx.session("." if last else session) if session or last else picked_session(ctx)
+    found = ctx.session("." if last else session) if session or last else pick_session(ctx)
     if agent or only_print:
         _go_on(ctx, found, agent or NATIVE, only_print)
         return

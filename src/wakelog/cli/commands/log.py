@@ -11,7 +11,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import at_option, place_argument
-from wakelog.cli.places import Place, find_time, span_of, start_of, turn_at, within
+from wakelog.cli.places import Place, clip_to_time, find_span, find_time, start_of, turn_at
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.events import brief, show_line
 from wakelog.cli.render.flags import mark_flags
@@ -98,7 +98,7 @@ def _span(place: Place, since: int, until: int, last: Seq) -> Range:
     if place.text:
         found = place.span
         first, last = (found.first if place.is_range else 1), min(found.last, last)
-    return within(session, Range(max(first, 1), last), since, until)
+    return clip_to_time(session, Range(max(first, 1), last), since, until)
 
 
 # Turns
@@ -160,7 +160,7 @@ def _whole_turns(session: Session[Any], span: Range) -> Range:
         return span
     entries = session.log.entries(after=span.first - 1, upto=span.last)
     turn = next((entry.header.turn for entry in entries if entry.header.turn), 0)
-    return Range(min(span.first, span_of(session, f"@{turn}").first), span.last) if turn else span
+    return Range(min(span.first, find_span(session, f"@{turn}").first), span.last) if turn else span
 
 
 def _rows(session: Session[Any], span: Range, at: Seq) -> Iterator[TurnSummary]:

@@ -14,7 +14,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.options import json_or_text, place_argument
-from wakelog.cli.places import Place, span_of
+from wakelog.cli.places import Place, find_span
 from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
@@ -289,7 +289,7 @@ def _range_of(ctx: CommandContext, place: Place, start: str) -> str:
         first, last = begin.text, last or "@"
     text = first + (f"..{last}" if last and last != first else "")
     if text:
-        span_of(place.session, text)  # for its error, which names what is near
+        find_span(place.session, text)  # for its error, which names what is near
     return text
 
 

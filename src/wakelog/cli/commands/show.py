@@ -11,11 +11,11 @@ import click
 import msgspec
 
 from wakelog.cli.context import CommandContext, common
-from wakelog.cli.places import something, span_of
+from wakelog.cli.places import find_events, find_span
 from wakelog.cli.render.damage import answer_damaged
 from wakelog.cli.render.detail import event_lines, turn_lines
 from wakelog.cli.render.events import record
-from wakelog.cli.render.insight import WHY, derived, insight_lines
+from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.sessions import handle, identity
 from wakelog.cli.render.turns import TurnSummary, gather
 from wakelog.cli.shell_completion import complete_selector
@@ -117,9 +117,9 @@ def _one(session: Session[Any], spot: str) -> _Shown:
     head = session.head
     if spot in ("", "@"):
         if head.turn:
-            return _Shown(session, "turn", span_of(session, f"@{head.turn}"))
+            return _Shown(session, "turn", find_span(session, f"@{head.turn}"))
         return _Shown(session, "events", Range(1, head.seq))
-    span = something(session, spot)
+    span = find_events(session, spot)
     if ".." in spot:
         kind = "events"
     elif spot.startswith(("@", "turn:")):
@@ -144,7 +144,7 @@ def _turn_row(shown: _Shown) -> TurnSummary | None:
 
 
 def _insight(shown: _Shown, row: TurnSummary | None, everything: bool) -> Insight | None:
-    return derived(shown.session, f"@{row.turn}", everything=everything) if row is not None else None
+    return derive_insight(shown.session, f"@{row.turn}", everything=everything) if row is not None else None
 
 
 def _plain(shown: _Shown, everything: bool, limit: int) -> dict[str, Any]:

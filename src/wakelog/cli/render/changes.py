@@ -20,7 +20,7 @@ FileLines = dict[str, tuple[int, int]]
 _SIGNS = {"added": "+", "changed": "~", "removed": "-"}
 _COLORS = {"added": "green", "changed": "yellow", "removed": "red"}
 
-# These parts are told in lines of their own, not key by key.
+# These parts have sections of their own.
 _APART = ("decisions", "files", "budget", "tools", "resources", "trust")
 
 _COLUMNS = (Column(), Column(least=16), Column(least=20), Column(), Column(least=8), Column(), Column(least=6))
@@ -28,12 +28,12 @@ _FILE_COLUMNS = (Column(), Column(least=16, cut="middle"), Column(), Column(righ
 
 
 def who(writer: Writer) -> str:
-    """The tool behind a change, or else who made it."""
+    """The tool that made a change, else the actor."""
     return f"tool:{writer.tool}" if writer.tool else writer.actor
 
 
 def change_lines(ctx: CommandContext, diff: TurnDiff, files: FileLines, indent: str = "") -> Iterator[str]:
-    """All changes, a section at a time, none wider than the terminal."""
+    """All changes, section by section, each line cut to the terminal."""
     room = ctx.columns - len(indent)
     state = [c for c in diff.changes if c.part not in _APART]
     if state:
@@ -69,7 +69,7 @@ def count_by_sign(changes: Iterable[Change]) -> str:
 def _rows(
     ctx: CommandContext, columns: tuple[Column, ...], rows: list[tuple[Row, Change]], indent: str, room: int
 ) -> Iterator[str]:
-    """Each row, and beneath it the reason where one is known."""
+    """Each row, followed by the reason if one is known."""
     lines = lay_out(ctx, columns, [row for row, _ in rows], titles=False, limit=room)
     for line, (_, change) in zip(lines, rows, strict=True):
         yield indent + line
@@ -99,7 +99,7 @@ def _values(change: Change) -> str:
 
 
 def _core(value: Value) -> Value:
-    """The value a person means: a fact's value without its bookkeeping."""
+    """The value itself: a fact without its bookkeeping."""
     return value["value"] if isinstance(value, dict) and "value" in value and "seq" in value else value
 
 
@@ -108,7 +108,7 @@ def _is_number(value: Value) -> bool:
 
 
 def _origin(change: Change) -> tuple[Cell | str, ...]:
-    """Turn, tool, event and mark of the event behind a change."""
+    """Turn, tool, event and trust mark of the event that made the change."""
     writer = change.writer
     if writer is None:
         return ("", "", "", "")
@@ -123,18 +123,18 @@ def _decision(ctx: CommandContext, change: Change, indent: str, room: int) -> It
     turn = value.get("turn") if isinstance(value, dict) else 0
     place = f"@{turn}" if turn else ""
     event = f"e{writer.seq}" if writer else ""
-    taken_back = "taken back: " if change.how == "removed" else ""
+    prefix = "taken back: " if change.how == "removed" else ""
     mark = f"  {glyph('warn')} {writer.source or writer.trust}" if writer and writer.trust != "trusted" else ""
     front = f"{'decision':<9} {place:<5} "
     tail = f"  {event}{mark}"
-    lines = _wrapped(f"{taken_back}{decision_words(value)}", max(20, room - len(front) - len(tail)))
+    lines = _wrap(f"{prefix}{decision_words(value)}", max(20, room - len(front) - len(tail)))
     for number, line in enumerate(lines):
         start = ctx.style(front, bold=True) if number == 0 else " " * len(front)
         yield indent + start + line + (ctx.style(fit(tail, 30), fg="cyan") if number == len(lines) - 1 else "")
 
 
-def _wrapped(text: str, columns: int, most: int = 6) -> list[str]:
-    """Text on several lines at word breaks, cut after `most` of them; inert."""
+def _wrap(text: str, columns: int, most: int = 6) -> list[str]:
+    """The text on at most about `most` lines, broken between words; inert."""
     lines, words = [""], fit(text, columns * most).split(" ")
     for word in words:
         longer = f"{lines[-1]} {word}" if lines[-1] else word
@@ -162,7 +162,7 @@ def _trust(change: Change) -> str:
 
 
 def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
-    """One line each for what is only bookkeeping: money, tools, resources."""
+    """One line each for budget, tools and resources."""
     spent = []
     shows = {"usd_micros": money, "tokens": lambda n: f"{count(n)} tokens", "duration_us": duration}
     for change in diff.of("budget"):
@@ -174,7 +174,7 @@ def _summaries(diff: TurnDiff) -> Iterator[tuple[str, str]]:
             spent.append(f"+{show(more)}" if more >= 0 else f"{glyph('minus')}{show(-more)}")
     if spent:
         yield "budget", f" {glyph('dot')} ".join(spent)
-    tools = [f"{c.key} {_times(_more(c, 'calls'))}{_errors(c)}" for c in diff.of("tools")]
+    tools = [f"{c.key} {_times(_increase(c, 'calls'))}{_errors(c)}" for c in diff.of("tools")]
     if tools:
         yield "tools", ", ".join(tools)
     # Files have their own section.
@@ -188,14 +188,14 @@ def _times(more: int) -> str:
     return f"{glyph('times')}{more}" if more >= 0 else f"{glyph('minus')}{-more}"
 
 
-def _more(change: Change, field: str) -> int:
+def _increase(change: Change, field: str) -> int:
     before = change.before.get(field, 0) if isinstance(change.before, dict) else 0
     after = change.after.get(field, 0) if isinstance(change.after, dict) else 0
     return int(after - before)
 
 
 def _errors(change: Change) -> str:
-    errors = _more(change, "errors")
+    errors = _increase(change, "errors")
     return f" ({errors} failed)" if errors > 0 else ""
 
 

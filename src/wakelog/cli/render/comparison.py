@@ -1,4 +1,4 @@
-"""Comparisons: steps and courses, the first difference and what lay behind it, side by side."""
+"""Comparisons: steps side by side, the first difference, and what may have caused it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ from wakelog.model.values import Value
 
 _BAD = ("failed", "timed_out", "interrupted", "denied", "never_ran")
 _ASIDE = {"sub-agent", "question", "dead end", "evicted", "restored", "retraction", "flag", "gap", "goal", "labels"}
-ROWS, DETAILS, AROUND = 24, 8, 1
-"""How many rows of steps and lines of detail are shown before the rest is counted, and how many same ones around."""
+MAX_ROWS, MAX_DETAILS = 24, 8
+"""How many rows of steps, and lines of detail, are shown without --all."""
+AROUND = 1
+"""How many equal steps are shown before and after a different one."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LOOKS = {"completed": "done", "submitted": "done", "failed": "failed", "interrupted": "failed", "open": "open"}
 _COLORS = {"+": "green", "-": "red"}
@@ -49,21 +51,21 @@ def sign_of(step: Step) -> str:
     return "done" if step.kind in ("tool", "model", "end") else "note"
 
 
-def words_of(log: Log, step: Step) -> str:
-    """What was done, on one line; not yet inert."""
+def step_text(log: Log, step: Step) -> str:
+    """What the step did, on one line; not yet inert."""
     if step.gone:
         return f"{step.kind} {step.name} ({step.gone})".replace("  ", " ")
-    given = _peek(log, step.input)
+    input_text = _peek(log, step.input)
     if step.kind == "tool":
-        return f"{step.name} {given}".strip()
+        return f"{step.name} {input_text}".strip()
     if step.kind == "model":
         return f"model {step.params.get('model') or step.name}".strip()
     if step.kind == "message":
-        return f"{step.name}: {given}"
+        return f"{step.name}: {input_text}"
     if step.kind == "end":
         return f"turn {step.outcome}"
     if step.kind == "fact":
-        return f"fact {step.name} = {given}"
+        return f"fact {step.name} = {input_text}"
     if step.kind == "file":
         change = step.input.get("change", "") if isinstance(step.input, dict) else ""
         return f"file {change} {step.name}"
@@ -71,33 +73,35 @@ def words_of(log: Log, step: Step) -> str:
         ops = step.input if isinstance(step.input, list) else []
         return "data " + ", ".join(f"{op.get('op')} {op.get('path')}" for op in ops[:20] if isinstance(op, dict))
     name = f" {step.name}" if step.name else ""
-    return f"{step.kind}{name} {given}".rstrip()
+    return f"{step.kind}{name} {input_text}".rstrip()
 
 
-def result_of(log: Log, step: Step) -> str:
-    """What came of it, on one line; empty where nothing does. Not yet inert."""
+def result_text(log: Log, step: Step) -> str:
+    """The result of the step, on one line; empty if it has none. Not yet inert."""
     if step.gone:
         return ""
     if isinstance(step.error, dict):
         return f"{text_of(step.error.get('type', 'error'))}: {text_of(step.error.get('message', ''))}"
-    said = _peek(log, step.output) or (_peek(log, step.said[0]) if step.said else "")
+    output = _peek(log, step.output) or (_peek(log, step.said[0]) if step.said else "")
     if step.kind in ("tool", "model"):
-        return said if step.outcome == "succeeded" and said else f"{step.outcome or 'no outcome yet'} {said}".strip()
-    return said if step.kind in _ASIDE or step.kind == "decision" else ""
+        if step.outcome == "succeeded" and output:
+            return output
+        return f"{step.outcome or 'no outcome yet'} {output}".strip()
+    return output if step.kind in _ASIDE or step.kind == "decision" else ""
 
 
 def _peek(log: Log, value: Value) -> str:
-    """The beginning of a value, for one line."""
+    """The start of a value, for one line."""
     return "" if value is None else readable(log.whole(value, PEEK_BYTES))[:2000]
 
 
 def letter(place: int) -> str:
-    """The short name of a course; after Z they all have the same, and their names tell them apart."""
+    """The letter of a course; all courses after the 26th share Z."""
     return LETTERS[min(place, len(LETTERS) - 1)]
 
 
 def title_line(ctx: CommandContext, pair: Pair, names: str) -> str:
-    """Which two are compared, and how they ended."""
+    """The two sides, and how they ended."""
     room = (ctx.columns - 30) // 2
     sides = [
         ctx.style(f"{name} {fit(course.name, room)}", bold=True)
@@ -115,7 +119,7 @@ def _look(course: Course) -> str:
 
 
 def sum_lines(ctx: CommandContext, courses: Sequence[Course]) -> Iterator[str]:
-    """What each course came to, one column each; with two, the difference as well."""
+    """The totals of each course, one column each; with two courses, also the difference."""
     names = [Cell(f"{letter(n)} {course.name}", {"bold": True}) for n, course in enumerate(courses)]
     rows: list[Row] = [("", *names, "")]
     rows.append(("outcome", *(_outcome(c) for c in courses), ""))
@@ -142,7 +146,7 @@ def _outcome(course: Course) -> Cell:
 
 
 def _reported(show: Callable[[int], str]) -> Callable[[int], str]:
-    """Zero means that nothing was reported."""
+    """Shows a dash for zero, which means that nothing was reported."""
     return lambda amount: show(amount) if amount else glyph("dash")
 
 
@@ -160,7 +164,7 @@ def _sum(name: str, amounts: list[int], show: Any) -> Row:
 def divergence_lines(
     ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
 ) -> Iterator[str]:
-    """Where two courses part, and what is known about why. `names` are their letters."""
+    """Where two courses first differ, and what is known about the cause. `names` are their letters."""
     found = pair.divergence
     if pair.shared:
         yield f"one history up to e{pair.shared}, not compared"
@@ -180,7 +184,7 @@ def divergence_lines(
 
 
 def first_call_lines(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str) -> Iterator[str]:
-    """The first call that differs, where the courses part before it, and the words that led to it."""
+    """The first call that differs, if the courses differ before it, and the words that led to it."""
     found = pair.first_call
     assert found is not None
     yield ctx.style("first different call", bold=True)
@@ -215,7 +219,7 @@ def _but(pair: Pair) -> str:
 def _side_line(ctx: CommandContext, name: str, log: Log, step: Step) -> str:
     event = f"e{step.seq}".ljust(6)
     front = f"  {name}  {ctx.style(event, fg='cyan')} {sign(ctx, sign_of(step))} "
-    return front + fit(words_of(log, step), ctx.columns - len(f"  {name}  {event} * "))
+    return front + fit(step_text(log, step), ctx.columns - len(f"  {name}  {event} * "))
 
 
 def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: Divergence, names: str) -> Iterator[str]:
@@ -225,37 +229,37 @@ def _both_sides(ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], found: D
             continue
         step = course.steps[place]
         yield _side_line(ctx, name, log, step)
-        if (result := result_of(log, step)) and step.kind in ("tool", "model"):
+        if (result := result_text(log, step)) and step.kind in ("tool", "model"):
             yield " " * 7 + ctx.style(fit(f"{glyph('arrow')} {result}", ctx.columns - 8), dim=True)
 
 
 def _details(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
     if found.what == ("step",):
         yield f"  {'differs':<11}they did different things"
-    lines = list(difference_lines(ctx, found.differences))
-    yield from _cut(lines, DETAILS, everything)
+    yield from _cut(list(difference_lines(ctx, found.differences)), MAX_DETAILS, everything)
 
 
-def _cut(lines: list[str], most: int, everything: bool) -> Iterator[str]:
+def _cut(lines: list[str], most: int, everything: bool, more: str = f"  {'':<11}{{}} more") -> Iterator[str]:
     shown = lines if everything or len(lines) <= most + 1 else lines[:most]
     yield from shown
     if len(shown) < len(lines):
-        yield f"  {'':<11}{len(lines) - len(shown)} more (--all shows them)"
+        yield f"{more.format(len(lines) - len(shown))} (--all shows them)"
 
 
 def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterator[str]:
-    """Each difference with both values; of a long text the place where it begins to differ."""
-    for each in found:
-        name = f"  {each.what:<11}"
-        where = f"{each.pointer}  " if each.pointer else ""
+    """Each difference with both values; a long text is shown from where it starts to differ."""
+    for difference in found:
+        name = f"  {difference.what:<11}"
+        where = f"{difference.pointer}  " if difference.pointer else ""
         room = ctx.columns - len(name)
-        if each.by_hash:
+        if difference.by_hash:
             yield name + fit(f"{where}large values with other content (wakelog show has them)", room)
-        elif each.a is None or each.b is None:
-            mark, value = ("+", each.b) if each.a is None else ("-", each.a)
+        elif difference.a is None or difference.b is None:
+            mark, value = ("+", difference.b) if difference.a is None else ("-", difference.a)
             yield name + ctx.style(fit(f"{mark} {where}{text_of(without_bytes(value))}", room), fg=_COLORS[mark])
         else:
-            a, b, note = _difference(text_of(without_bytes(each.a)), text_of(without_bytes(each.b)), room - 4)
+            before, after = (text_of(without_bytes(value)) for value in (difference.a, difference.b))
+            a, b, note = _difference(before, after, room - 4)
             if len(where + a + b) + 6 < room and "\n" not in a + b:
                 yield name + ctx.style(fit(f"~ {where}{a} {glyph('arrow')} {b}", room), fg="yellow")
                 continue
@@ -267,7 +271,7 @@ def difference_lines(ctx: CommandContext, found: Sequence[Difference]) -> Iterat
 
 
 def _difference(a: str, b: str, room: int) -> tuple[str, str, str]:
-    """Two texts from shortly before where they part, and where that is."""
+    """Both texts from shortly before the first difference, and a note that says where it is."""
     same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
     if max(len(a), len(b)) <= room or same < room // 2:
         return a, b, f"{len(a):,} and {len(b):,} characters" if max(len(a), len(b)) > room else ""
@@ -277,10 +281,11 @@ def _difference(a: str, b: str, room: int) -> tuple[str, str, str]:
 
 
 def _behind(ctx: CommandContext, found: Divergence, everything: bool) -> Iterator[str]:
-    shown = {each.what for each in found.differences}
+    """What may have caused the difference: what else differs, what is equal, and what is unknown."""
+    shown = {difference.what for difference in found.differences}
     for finding in found.behind:
         if finding.verdict == "differs" and finding.what not in shown:
-            yield from _cut(list(_finding(ctx, finding)), DETAILS, everything)
+            yield from _cut(list(_finding(ctx, finding)), MAX_DETAILS, everything)
     same = [f.what + (f" ({f.note})" if f.note else "") for f in found.behind if f.verdict == "same"]
     if same:
         yield "  " + fit(f"{'same':<11}{', '.join(same)}", ctx.columns - 2)
@@ -310,10 +315,10 @@ def _finding(ctx: CommandContext, finding: DivergenceFactor) -> Iterator[str]:
 
 
 def _without_place(value: Value) -> Value:
-    """An entry of the state without its place in the log."""
+    """An entry of the state without its position in the log."""
     if not isinstance(value, dict) or "$erased" in value:
         return value
-    bare = {name: each for name, each in value.items() if name not in ("seq", "last", "handle")}
+    bare = {name: field for name, field in value.items() if name not in ("seq", "last", "handle")}
     return bare["value"] if set(bare) == {"value"} else bare
 
 
@@ -342,10 +347,10 @@ def _consequences(found: Divergence, names: str) -> Iterator[str]:
 def step_lines(
     ctx: CommandContext, pair: Pair, logs: tuple[Log, Log], names: str, *, everything: bool
 ) -> Iterator[str]:
-    """The rows of both courses; runs of the same steps are folded unless everything is asked for."""
+    """The rows of both courses; runs of equal steps are folded unless `everything`."""
     yield ctx.style("steps", bold=True)
-    folded = list(_folded(pair.rows, everything))
-    shown = folded if everything or len(folded) <= ROWS + 1 else folded[:ROWS]
+    folded = list(_fold_equal(pair.rows, everything))
+    shown = folded if everything or len(folded) <= MAX_ROWS + 1 else folded[:MAX_ROWS]
     mark = pair.divergence.row if pair.divergence else -1
     rows = [_cells(pair, logs, names, row, at == mark) for at, row in shown]
     columns = (Column(right=True), Column(least=18), Column(right=True), Column(least=18), Column(least=6))
@@ -354,8 +359,8 @@ def step_lines(
         yield f"   {len(folded) - len(shown)} more rows (--all shows them)"
 
 
-def _folded(rows: Sequence[Pairing], everything: bool) -> Iterator[tuple[int, Pairing | int]]:
-    """Rows with their place; a number stands for so many same ones."""
+def _fold_equal(rows: Sequence[Pairing], everything: bool) -> Iterator[tuple[int, Pairing | int]]:
+    """Rows with their position; a number replaces that many equal rows."""
     near = {at + n for at, row in enumerate(rows) if row.verdict != "same" for n in range(-AROUND, AROUND + 1)}
     run = 0
     for at, row in enumerate(rows):
@@ -393,8 +398,8 @@ def _cell(log: Log, place: int | None, step: Step | None) -> tuple[str, Cell]:
         return "", Cell(glyph("dot"), {"dim": True})
     look = sign_of(step)
     style = {"fg": "red"} if look == "failed" else {"fg": "yellow"} if look == "warn" else {}
-    words = words_of(log, step)
-    if step.kind == "model" and (result := result_of(log, step)):
+    words = step_text(log, step)
+    if step.kind == "model" and (result := result_text(log, step)):
         words = f"{words}: {result}"
     return str(place + 1), Cell(f"{glyph(look)} {words}", style)
 
@@ -403,16 +408,13 @@ def _cell(log: Log, place: int | None, step: Step | None) -> tuple[str, Cell]:
 
 
 def end_lines(ctx: CommandContext, pair: Pair, *, everything: bool) -> Iterator[str]:
-    """What is different in the states the two courses led to."""
+    """How the states at the end of the two courses differ."""
     if not pair.ends:
         return
     yield ctx.style("at the end", bold=True)
     found = TurnDiff((pair.a.session, pair.a.last), (pair.b.session, pair.b.last), pair.ends, [])
     lines = list(change_lines(ctx, found, {}, indent="  "))
-    shown = lines if everything or len(lines) <= ROWS + 1 else lines[:ROWS]
-    yield from shown
-    if len(shown) < len(lines):
-        yield f"  {len(lines) - len(shown)} more lines (--all shows them)"
+    yield from _cut(lines, MAX_ROWS, everything, "  {} more lines")
 
 
 # JSON
@@ -423,7 +425,7 @@ def _number(place: int | None) -> int | None:
     return None if place is None else place + 1
 
 
-shape(Try, "try=number outcome? error duration_us", duration_us=lambda each: max(0, each.ended_at - each.at))
+shape(Try, "try=number outcome? error duration_us", duration_us=lambda run: max(0, run.ended_at - run.at))
 shape(
     Step,
     "kind name? seq events=seqs turn? attempt input outcome? output said error params? tries reused? cause? cost"
@@ -450,11 +452,11 @@ shape(
     a=lambda found: _number(found.a),
     b=lambda found: _number(found.b),
 )
-shape(Followed, "step rests", step=lambda each: each.step + 1)
+shape(Followed, "step rests", step=lambda followed: followed.step + 1)
 shape(
     Difference,
     "what pointer a b by_hash",
-    a=lambda each: without_bytes(each.a),
-    b=lambda each: without_bytes(each.b),
+    a=lambda difference: without_bytes(difference.a),
+    b=lambda difference: without_bytes(difference.b),
 )
 shape(DivergenceFactor, "what verdict note? differences only_a only_b changes")

@@ -1,6 +1,6 @@
-"""A damaged session, as far as it can be read: events in their order, and holes where some cannot be.
+"""A damaged session, as far as it can be read: its events in order, and holes where events cannot be read.
 
-State, turns and differences need every event from the first, so they are not shown; what is left is."""
+State, turns and differences need every event from the first on, so they are not shown."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from wakelog.session import Session
 from wakelog.timeline.selectors import Range
 
 
-def around(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:
-    """The events of a span, and holes in their place."""
+def readable_events(session: Session[Any], span: Range) -> Iterator[Entry | Hole]:
+    """The events of a span, with holes in place of those that cannot be read."""
     holes: list[Hole] = []
     for entry in session.log.entries(after=max(0, span.first - 1), upto=span.last, told=holes.append):
         yield from holes
@@ -43,16 +43,16 @@ def answer_damaged(
     limit: int,
     reverse: bool = False,
 ) -> int:
-    """Answers with what can be read of a span, newest last unless `reverse`; the exit code says that it is not all."""
-    # One more than is shown tells that there are more; of a long session no more than that is kept.
+    """Answers with what can be read of a span, oldest first unless `reverse`; the exit code says that it is damaged."""
+    # Keep one more than is shown, to know whether there are more. A long session is not kept in memory.
     wanted = limit + 1 if limit else None
-    walk = around(session, span)
+    walk = readable_events(session, span)
     found = list(deque(walk, maxlen=wanted))[::-1] if reverse else list(itertools.islice(walk, wanted))
     shown = found[:limit] if limit else found
     tools: dict[str, str] = {}
-    holes = [msgspec.to_builtins(each) for each in shown if isinstance(each, Hole)]
+    holes = [msgspec.to_builtins(item) for item in shown if isinstance(item, Hole)]
     if not ctx.is_for_people:
-        events = [_plain(session, each, tools) for each in shown if isinstance(each, Entry)]
+        events = [_plain(session, item, tools) for item in shown if isinstance(item, Entry)]
         about = {"session": {"id": session.id, "name": session.name or None}, "turns": None}
         data = {**about, "events": events, "holes": holes, "damage": problem.message}
         ctx.answer(schema, data, records=[*events, *({"hole": hole} for hole in holes)])
@@ -70,7 +70,7 @@ def answer_damaged(
 
 
 def _plain(session: Session[Any], entry: Entry, tools: dict[str, str]) -> dict[str, Any]:
-    """An event whole; without what must be fetched from a commit that is damaged."""
+    """The full event; without the values that are in a damaged commit."""
     try:
         return record(session, entry, tools, 0)
     except CorruptLogError as exc:

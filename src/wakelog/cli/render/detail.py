@@ -1,4 +1,4 @@
-"""Turns, commits and events in full, for reading."""
+"""Turns, commits and events in full."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from wakelog.cli.text import (
     other_time,
     pad,
     size,
+    take_columns,
     width,
 )
 from wakelog.log.reader import Entry
@@ -40,14 +41,13 @@ if TYPE_CHECKING:
 
 _LONG = {"message.added": ("content",)}
 _WITH_OUTPUT = ("input", "output", "answer", "content", "summary", "before", "after")
-_TOLD_BY_DIFF = ("before", "after", "before_hash", "after_hash", "before_mode", "after_mode", "missing")
-_TOLD = frozenset(
+_SHOWN_BY_DIFF = ("before", "after", "before_hash", "after_hash", "before_mode", "after_mode", "missing")
+_SHOWN_AS_FACTS = frozenset(
     {"delta", "why", "tool", "action", "input_hash", "output_summary", "outcome", "cost", "effect", "occurred_at"}
 )
-"""Told among the facts of an event."""
 _MARGIN = 14
-_MESSAGES = 12
-"""So many messages of a model's window are shown with the call."""
+_MAX_MESSAGES = 12
+"""How many messages of a model's window are shown with the call."""
 
 
 def turn_lines(
@@ -63,8 +63,8 @@ def turn_lines(
     with_output: bool,
     limit: int,
 ) -> Iterator[str]:
-    """A heading, lines `about` the turn, then each event on a line, with messages (and on request inputs and outputs)
-    beneath."""
+    """A heading, the lines `about`, then one line an event, with its messages below. `with_output` adds inputs and
+    outputs."""
     if row is not None:
         yield from _turn_heading(ctx, session, row)
         yield from about
@@ -77,14 +77,14 @@ def turn_lines(
     flags = flags_by_event(session)
     for entry in entries:
         if row is not None and entry.kind == "turn.started":
-            # Its input is in the heading, and in the message that follows.
+            # The heading and the next message show its input.
             if row.attempts > 1:
                 yield ctx.style(f"  attempt {entry.header.attempt} of {row.attempts}", bold=True)
             continue
         if entry.kind == "action.started" and entry.body.get("attempt", 1) == 1:
-            continue  # the request says it
+            continue  # the request is shown
         if row is not None and entry.kind == "items.kept":
-            continue  # the events after it say it
+            continue  # the events after it are shown
         yield show_line(ctx, session, entry, tools, turn=row is None, flags=flags)
         names = _WITH_OUTPUT if with_output else () if is_aside(entry.body) else _LONG.get(entry.kind, ())
         diff = session.files.change(entry) if with_output else None
@@ -106,7 +106,7 @@ def _limited_diff(
     for number, line in enumerate(lines):
         left -= len(line.encode())
         if limit and left < 0 and number:
-            yield indent + _rest(ctx, session, entry, sum(len(each.encode()) for each in lines[number:]))
+            yield indent + _rest(ctx, session, entry, sum(len(later.encode()) for later in lines[number:]))
             return
         yield line
 
@@ -138,7 +138,7 @@ def _turn_heading(ctx: CommandContext, session: Session[Any], row: TurnSummary) 
 def _value_lines(
     ctx: CommandContext, session: Session[Any], entry: Entry, name: str, limit: int, *, one_line: bool
 ) -> Iterator[str]:
-    """A value beneath its event's line; left out when the line already holds all of it."""
+    """A value below its event's line; nothing if the line shows all of it."""
     text, left = _limited(session, entry, entry.body[name], limit)
     room = ctx.columns - _MARGIN - 2
     if one_line and not left and "\n" not in text.strip("\n") and width(text) <= text_room(ctx, turn=False) - 20:
@@ -146,7 +146,7 @@ def _value_lines(
     margin = " " * _MARGIN
     if not one_line:
         yield ctx.style(f"{margin}{name}", dim=True)
-    for line in _folded(text, room):
+    for line in _wrap(text, room):
         yield f"{margin}{ctx.style(glyph('line'), dim=True)} {line}"
     if left:
         yield f"{margin}{_rest(ctx, session, entry, left)}"
@@ -170,26 +170,16 @@ def _limited(session: Session[Any], entry: Entry, value: Value, limit: int) -> t
     return data[:limit].decode(errors="ignore"), len(data) - limit
 
 
-def _folded(text: str, columns: int) -> Iterator[str]:
-    """Text made inert, each of its lines cut into pieces that fit."""
+def _wrap(text: str, columns: int) -> Iterator[str]:
+    """The text made inert, with long lines broken."""
     for line in inert(text.rstrip("\n")).expandtabs(4).split("\n"):
         while width(line) > columns:
-            room = columns if line.isascii() else _characters(line, columns)
+            room = max(1, len(take_columns(line, columns)))
             cut = line.rfind(" ", room // 2, room)
             cut = cut if cut > 0 else room
             yield line[:cut]
             line = line[cut:].lstrip(" ")
         yield line
-
-
-def _characters(line: str, columns: int) -> int:
-    """How many characters of a line take at most so many columns; one at least."""
-    used = 0
-    for number, char in enumerate(line):
-        used += width(char)
-        if used > columns:
-            return max(1, number)
-    return len(line)
 
 
 def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tools, limit: int) -> Iterator[str]:
@@ -208,9 +198,9 @@ def event_lines(ctx: CommandContext, session: Session[Any], entry: Entry, tools:
     window = list(_window_lines(ctx, session, entry))
     yield from window
     for name, value in body.items():
-        if diff is not None and name in _TOLD_BY_DIFF:
+        if diff is not None and name in _SHOWN_BY_DIFF:
             continue
-        if name in _TOLD or (window and name in ("input", "params", "context_hash")):
+        if name in _SHOWN_AS_FACTS or (window and name in ("input", "params", "context_hash")):
             continue
         yield from _field(ctx, session, entry, name, value, limit)
     if diff is not None:
@@ -261,7 +251,7 @@ def _facts(ctx: CommandContext, session: Session[Any], entry: Entry, tools: Tool
 
 
 def _window_lines(ctx: CommandContext, session: Session[Any], entry: Entry) -> Iterator[str]:
-    """What a model was asked, where its window is known by its events: the messages, the newest last."""
+    """What a model was asked, if the events in its window are known: the messages, newest last."""
     body = entry.body
     if entry.kind != "action.requested" or body.get("effect") != "model" or not body.get("context_hash"):
         return
@@ -269,9 +259,9 @@ def _window_lines(ctx: CommandContext, session: Session[Any], entry: Entry) -> I
     if params := model_params(body):
         rows.append(("params", fit(params, ctx.columns - 17)))
     items = session.context.seen(entry.seq).seen.items
-    if len(items) > _MESSAGES:
-        rows.append(("", f"{len(items) - _MESSAGES:,} older: wakelog context {handle(session)}@e{entry.seq}"))
-    for item in items[-_MESSAGES:]:
+    if len(items) > _MAX_MESSAGES:
+        rows.append(("", f"{len(items) - _MAX_MESSAGES:,} older: wakelog context {handle(session)}@e{entry.seq}"))
+    for item in items[-_MAX_MESSAGES:]:
         who = item.name if item.kind == "call" else item.role
         said = f" {glyph('arrow')} ".join(filter(None, item.asked_and_said)) if item.kind == "call" else item.text
         front = f"{pad(item.key, 6)} {pad(fit(who, 12), 12)}"
@@ -289,7 +279,7 @@ def _field(
     is_call = name == "input" and isinstance(value, dict) and not is_short(value, ctx.columns - 17)
     if mention(value) or isinstance(value, str) or content_text(value) or is_call:
         text, left = _limited(session, entry, value, limit)
-        lines = list(_folded(text, ctx.columns - 17))
+        lines = list(_wrap(text, ctx.columns - 17))
         yield f"  {label} {lines[0]}"
         for line in lines[1:]:
             yield f"  {'':<14} {line}"

@@ -1,4 +1,4 @@
-"""Events: as one line, and as the full commit record."""
+"""Events: as one line for people, and as the full commit record in JSON."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ from wakelog.model.values import Value
 from wakelog.session import Session
 
 Tools = dict[str, str]
-"""action → tool: outcomes name only the action."""
+"""action → tool, because outcomes name only the action."""
 
 _BAD = ("action.failed", "action.timed_out", "action.uncertain", "flag.raised", "budget.reached", "gap.noted")
 _OUTCOMES = ("succeeded", "failed", "timed_out", "uncertain", "denied", "approved", "abandoned")
 
 
 class EventLine(msgspec.Struct, frozen=True):
-    """An event in a glyph, a word for who or what, and a text. Not yet inert."""
+    """An event as a glyph, a word for the actor or thing, and a text. Not yet inert."""
 
     sign: str
     word: str
     text: str
     style: dict[str, Any] = {}
     tail: tuple[str, ...] = ()
-    """Numbers that people want beside it: time taken, tokens, money, lines."""
+    """Numbers to show after the text: time taken, tokens, money, lines."""
     path: str = ""
-    """A path in the text. Its end tells files apart, so it is cut in the middle."""
+    """A path in the text. It is cut in the middle, because the end tells files apart."""
 
     @property
     def whole(self) -> str:
         return f" {glyph('dot')} ".join(part for part in (self.text, *self.tail) if part)
 
     def fitted(self, columns: int) -> str:
-        """All of it, in so many columns."""
+        """The whole line cut to `columns`."""
         whole = self.whole
         before, path, _ = whole.partition(self.path) if self.path else (whole, "", "")
         over = width(before + path) + 1 - columns
@@ -60,7 +60,7 @@ class EventLine(msgspec.Struct, frozen=True):
 
 
 def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
-    """What an event says, on one line."""
+    """An event on one line."""
     if entry.kind.startswith("action."):
         return _action_line(session, entry, tools)
     body = entry.body
@@ -94,7 +94,7 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
 
 
 def is_error(entry: Entry) -> bool:
-    """Whether something went wrong here."""
+    """True if the event reports something that went wrong."""
     body = entry.body
     if entry.kind in _BAD:
         return entry.kind != "flag.raised" or body.get("severity") in ("error", "alarm")
@@ -106,7 +106,7 @@ def is_error(entry: Entry) -> bool:
 
 
 def outcome_of(entry: Entry) -> str | None:
-    """How something ended, for events that end something."""
+    """The outcome, for events that end something."""
     kind, body = entry.kind, entry.body
     room, _, verb = kind.partition(".")
     if room == "action" and verb in _OUTCOMES:
@@ -140,22 +140,22 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
         attempt = body.get("attempt", 1)
         return EventLine("note", tool, "started" + (f", attempt {attempt}" if attempt != 1 else ""), {"dim": True})
     failed = is_error(entry)
-    said = _outcome_text(session, entry)
+    text = _outcome_text(session, entry)
     if verb == "recorded" and body.get("effect") == "model":
-        said = said if failed else said_by_model(session, entry, said) or asked_calls(session, entry) or said
+        text = text if failed else said_by_model(session, entry, text) or asked_calls(session, entry) or text
     elif verb == "recorded":
-        said = call_text(session, entry, unwrapped(said), is_error=failed)
-    text = f"{said}, will be tried again" if body.get("retry") else said
+        text = call_text(session, entry, unwrapped(text), is_error=failed)
+    text = f"{text}, will be tried again" if body.get("retry") else text
     sign = "warn" if verb == "uncertain" else "failed" if failed else "done"
     style = {"fg": "yellow" if verb == "uncertain" else "red"} if failed else {}
     return EventLine(sign, tool, text, style, tuple(cost_words(body.get("cost"))))
 
 
 def model_params(body: dict[str, Value], tool: str = "") -> str:
-    """The settings of a model call, such as `max_tokens 99`; without the model's name where that is the tool's."""
+    """The settings of a model call, such as `max_tokens 99`; without the model's name if `tool` is the same."""
     params = body.get("params")
-    given = params.items() if isinstance(params, dict) else ()
-    return ", ".join(f"{k} {text_of(v)}" for k, v in given if not (k == "model" and v == tool))
+    items = params.items() if isinstance(params, dict) else ()
+    return ", ".join(f"{k} {text_of(v)}" for k, v in items if not (k == "model" and v == tool))
 
 
 def _outcome_text(session: Session[Any], entry: Entry) -> str:
@@ -164,17 +164,17 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     if isinstance(error, dict):
         parts = (text_of(error.get("type", "error")), unwrapped(text_of(error.get("message", ""))))
         return ": ".join(part for part in parts if part)
-    said = text_of(body.get("output_summary") or "")
-    if not said or said.startswith("{"):  # a summary of before answers were read for what they say
-        said = preview(session, entry, body.get("output")) or said
-    if verb in ("succeeded", "recorded") and (said or not is_error(entry)):
-        return said or "succeeded"
+    summary = text_of(body.get("output_summary") or "")
+    if not summary or summary.startswith("{"):  # old summaries can be raw JSON
+        summary = preview(session, entry, body.get("output")) or summary
+    if verb in ("succeeded", "recorded") and (summary or not is_error(entry)):
+        return summary or "succeeded"
     word = verb.replace("_", " ") if verb != "recorded" else text_of(body.get("outcome", ""))
     if verb == "reconciled":
         word = f"reconciled: {text_of(body.get('outcome', ''))}"
     why = text_of(body.get("why") or "")
     by = f" by {text_of(body['by'])}" if body.get("by") else ""
-    return word + by + (f": {why}" if why else "") + (f" {said}" if said else "")
+    return word + by + (f": {why}" if why else "") + (f" {summary}" if summary else "")
 
 
 def _unknown(body: dict[str, Value]) -> str:
@@ -182,7 +182,7 @@ def _unknown(body: dict[str, Value]) -> str:
 
 
 def _say(template: str) -> Callable[[dict[str, Value]], str]:
-    """A text with the body's fields in it; what is not there is empty."""
+    """Fills the body's fields into a template; missing fields are empty."""
 
     class Fields(dict[str, str]):
         def __missing__(self, key: str) -> str:
@@ -192,13 +192,13 @@ def _say(template: str) -> Callable[[dict[str, Value]], str]:
 
 
 def label_changes(session: Session[Any], entry: Entry, *, only: Container[str] | None = None) -> list[str]:
-    """What a `labels.set` says, in words: `model changed: a → b`, or `model=a` where it is the first. With `only`,
-    just what changed of these."""
+    """What a `labels.set` says: `model changed: a → b`, or `model=a` for a new label. With `only`, just the changes of
+    these labels."""
     labels = entry.body.get("labels")
     if not isinstance(labels, dict) or (only is not None and not any(name in only for name in labels)):
         return []
-    told = entry.body.get("before")
-    before = {**(told if isinstance(told, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
+    recorded = entry.body.get("before")
+    before = {**(recorded if isinstance(recorded, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
     out = []
     for name, value in labels.items():
         old, new = before.get(name), None if value is None else _short(value)
@@ -216,7 +216,7 @@ _HASH = re.compile(r"[0-9a-f]{40,64}")
 
 
 def _short(value: Value) -> str:
-    """A label's value; of a hash, what tells it from others."""
+    """A label's value; a hash is shortened."""
     text = text_of(value)
     return text[:10] if _HASH.fullmatch(text) else text
 
@@ -260,7 +260,7 @@ def _subagent(session: Session[Any], kind: str, body: dict[str, Value]) -> str:
 
 def _erased(body: dict[str, Value]) -> str:
     erased = body.get("erased")
-    seqs = [f"e{each.get('seq')}" for each in erased[:12]] if isinstance(erased, list) else []
+    seqs = [f"e{target.get('seq')}" for target in erased[:12]] if isinstance(erased, list) else []
     return " ".join(seqs)
 
 
@@ -336,18 +336,14 @@ _KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
     "records.imported": ("import", _imported),
 }
 
-
 _TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
-
-
 _IMPORTED: WeakKeyDictionary[Log, bool] = WeakKeyDictionary()
 
 
 def has_time(session: Session[Any], happened_at: int, stored_at: int) -> bool:
-    """Whether it is known when something happened. A transcript without times was stored when it was imported, which
-    says nothing about it."""
+    """True if it is known when something happened. For a transcript without times only the time of import is known."""
     log = session.log
-    if log not in _IMPORTED:  # a session that was imported says so from its first event on: asked once
+    if log not in _IMPORTED:  # read once: the first event of an imported session says so
         _IMPORTED[log] = False
         with contextlib.suppress(CorruptLogError):
             _IMPORTED[log] = ORIGIN in log.part("labels")
@@ -364,9 +360,9 @@ def show_line(
     turn: bool = True,
     flags: Mapping[Seq, str] | None = None,
 ) -> str:
-    """One event on one line, never wider than the terminal; with the session's name, without the turn, if wished. It is
-    marked when it is not trusted at all, or one of the `flags` is about it. That nobody has verified what a tool read
-    is so on most lines, and is said of the turn."""
+    """One event on one line, cut to the terminal; with the session's `name` in front, with or without the turn. It is
+    marked if it is untrusted, or if one of the `flags` is about it. "unverified" is not marked here, because it applies
+    to most lines; the turn shows it."""
     line, header = line_of(session, entry, tools), entry.header
     place = pad(f"e{entry.seq}", 7)
     other = other_time(entry.happened_at, header.at)
@@ -394,7 +390,7 @@ def show_line(
 
 
 def text_room(ctx: CommandContext, *, named: bool = False, turn: bool = True) -> int:
-    """How many columns `show_line` has for what an event says."""
+    """How many columns `show_line` has for the text of an event."""
     column = _word_columns(ctx)
     return ctx.columns - len("e123456 12:34:56 ") - 6 * turn - (column + 1) * named - len("* ") - column - 1
 
@@ -410,7 +406,7 @@ def sign(ctx: CommandContext, name: str) -> str:
 
 
 def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
-    """An event as a list of events has it (JSON)."""
+    """An event in a list of events (JSON)."""
     header = entry.header
     return {
         "session": session.id,
@@ -430,7 +426,7 @@ def brief(session: Session[Any], entry: Entry, tools: Tools) -> dict[str, Any]:
 
 
 def record(session: Session[Any], entry: Entry, tools: Tools, limit: int) -> dict[str, Any]:
-    """The whole commit record of an event (JSON); payloads up to `limit` bytes are in it, larger ones mentioned."""
+    """The full commit record of an event (JSON). Payloads up to `limit` bytes are included, larger ones only named."""
     body, header = entry.body, entry.header
     fields = {
         k: without_bytes(fetched(session, entry, v, limit)) if mention(v) else v

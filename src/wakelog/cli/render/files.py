@@ -1,4 +1,4 @@
-"""Files for people and programs: what a restore would do and did, and diffs of what was recorded."""
+"""Files: what a restore would do and did, and diffs of recorded changes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from wakelog.files.file_diff import FileDiff
 from wakelog.files.restore import FileResult, RestoredFiles
 from wakelog.files.restore_plan import FileStep, RestorePlan
 
-SHOWN = 200
-"""Files that are simply brought back, listed before the rest is counted. What cannot be is always listed."""
+MAX_RESTORED = 200
+"""How many files that can be restored are listed; the others are counted. Files that cannot be are always listed."""
 _COLORS = {"conflict": "yellow", "unknown": "yellow", "ignored": None, "restore": None, "delete": None, "already": None}
 
 
 def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
-    """What would become of each file, a line each; first where."""
+    """What would happen to each file, one line each."""
     steps = [*plan.steps]
     if not steps and not plan.unseen:
         yield "no change of a file was recorded after it"
@@ -27,7 +27,7 @@ def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
     yield ctx.style(f"in {inert_line(plan.folder)}", dim=True)
     column = min(max((width(inert_line(step.path)) for step in steps), default=0) + 2, 40)
     plain = [step for step in steps if step.do in ("restore", "delete", "already")]
-    left_out = {step.path for step in plain[SHOWN:]}
+    left_out = {step.path for step in plain[MAX_RESTORED:]}
     rescue = _short(plan.rescue)
     for step in steps:
         if step.path not in left_out:
@@ -38,7 +38,7 @@ def plan_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
 
 
 def _words(step: FileStep, rescue: str) -> str:
-    """What would become of one file. Never cut: this is what people decide by."""
+    """What would happen to one file. Never cut, because people decide by it."""
     if step.do == "conflict":
         return f"CONFLICT {step.why}  {glyph('arrow')} kept"
     if step.do in ("unknown", "ignored"):
@@ -55,7 +55,7 @@ def _words(step: FileStep, rescue: str) -> str:
 
 
 def _unseen_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
-    """Calls around which nobody looked: what they did to files is not known."""
+    """The calls whose changes of files were not captured."""
     if not plan.unseen:
         return
     count = len(plan.unseen)
@@ -69,7 +69,7 @@ def _unseen_lines(ctx: CommandContext, plan: RestorePlan) -> Iterator[str]:
 
 
 def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
-    """What was done, as far as it needs saying."""
+    """What was done."""
     by = {did: [r for r in restored.results if r.did == did] for did in ("restored", "deleted", "already", "kept")}
     counts = [f"{len(by[did])} {did}" for did in ("restored", "deleted") if by[did]]
     if by["already"]:
@@ -88,7 +88,7 @@ def result_lines(ctx: CommandContext, restored: RestoredFiles) -> Iterator[str]:
 
 
 def _short(path: str) -> str:
-    """A path from here on, where it lies below."""
+    """The path relative to the current folder, if it is below it."""
     here = os.getcwd().rstrip("/") + "/"
     return path.removeprefix(here)
 
@@ -110,7 +110,7 @@ shape(FileDiff, "path change added removed before_mode? after_mode? diff=text? n
 
 
 def diff_lines(ctx: CommandContext, diff: FileDiff, *, indent: str = "", names: bool = True) -> Iterator[str]:
-    """One file's diff, coloured, no line wider than the terminal and each of them inert."""
+    """The diff of one file, coloured and inert."""
     room = ctx.columns - len(indent)
     if names:
         counts = f"+{diff.added} {glyph('minus')}{diff.removed}" if diff.text else ""
@@ -130,7 +130,7 @@ def _style(line: str) -> dict[str, Any]:
 
 
 def stat_lines(ctx: CommandContext, diffs: list[FileDiff]) -> Iterator[str]:
-    """One line a file, and the sum."""
+    """One line a file, then the total."""
     column = min(max((width(inert_line(d.path)) for d in diffs), default=0) + 2, ctx.columns - 40)
     for diff in diffs:
         what = diff.note or f"+{diff.added} {glyph('minus')}{diff.removed}"

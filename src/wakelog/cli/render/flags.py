@@ -1,4 +1,4 @@
-"""Flags: as cells of a table, and as JSON."""
+"""Flags, as table rows and as JSON."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ FLAG_COLUMNS = (
 
 
 class StandingFlag(msgspec.Struct, frozen=True):
-    """A flag that stands. `cause` is the event that led to it, 0 when nobody said; `seq` and `at` are the flag's own,
-    0 when it is not in the log."""
+    """A raised flag. `cause` is the event that led to it, 0 if unknown; `seq` and `at` are those of the flag event, 0
+    if the flag is not in the log."""
 
     name: str
     rule: str
@@ -46,7 +46,7 @@ class StandingFlag(msgspec.Struct, frozen=True):
 
 
 def flags_of(session: Session[Any]) -> list[StandingFlag]:
-    """The flags that stand on a session, oldest first."""
+    """The raised flags of a session, oldest first."""
     found = []
     for name, flag in session.log.part("flags").items():
         entry = session.log.entry(flag["seq"])
@@ -57,14 +57,14 @@ def flags_of(session: Session[Any]) -> list[StandingFlag]:
 
 
 def flags_by_event(session: Session[Any]) -> dict[Seq, str]:
-    """The flag that stands on an event, by the event; none when the state of a damaged session cannot be read."""
+    """The flag on each event; empty if the session is too damaged to read its state."""
     with contextlib.suppress(CorruptLogError):
         return {flag.cause or next(iter(flag.targets), flag.seq): flag.name for flag in flags_of(session)}
     return {}
 
 
 def mark_flags(session: Session[Any], flags: dict[str, Value], rows: Sequence[TurnSummary]) -> None:
-    """Marks each turn with the flags that are about something in it."""
+    """Adds to each turn the flags that are about one of its events."""
     for name, flag in flags.items():
         entry = session.log.entry(flag["seq"])
         place = entry.header.cause or next(iter(entry.body.get("targets", ())), entry.seq)

@@ -1,5 +1,5 @@
-"""Derived insight for people: each line marked `~`, with the event it is quoted from, and one line that says what the
-mark means. Nothing here is printed as if the agent had recorded it."""
+"""Derived insight for people. Each line is marked `~` and names the event it quotes; a footer explains the mark.
+Nothing here is shown as if the agent had recorded it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ TITLES = {
     "pending": "pending",
 }
 WHY = ("approach_change", "dead_end", "decision", "correction", "redirect", "failure_report")
-"""What says what the agent did differently, and why."""
-LINES_MAX = 3
-"""A quote takes so many lines at most."""
+"""Kinds that explain what the agent did differently, and why."""
+MAX_LINES = 3
+"""How many lines a quote may take."""
 _MARGIN = 12
 _FILES_MAX = 8
 
 
-def derived(session: Session[Any], where: str, *, everything: bool = False) -> Insight | None:
-    """What can be derived; None when the words cannot be read: then what was asked for is shown without it."""
+def derive_insight(session: Session[Any], where: str, *, everything: bool = False) -> Insight | None:
+    """The derived insight, or None if the words cannot be read; then the caller shows its answer without it."""
     try:
         return session.insight(where, all=everything)
     except WakelogError:
@@ -43,10 +43,10 @@ def derived(session: Session[Any], where: str, *, everything: bool = False) -> I
 
 
 def reasons_for(session: Session[Any], seqs: Sequence[int]) -> Insight | None:
-    """The derived items that stand for one of some events, or led to it, in the turn of the first."""
+    """The derived items that are one of these events, or led to one, within the turn of the first event."""
     if not seqs:
         return None
-    found = derived(session, f"e{seqs[0]}")
+    found = derive_insight(session, f"e{seqs[0]}")
     if found is None:
         return None
     about = set(seqs)
@@ -63,12 +63,12 @@ def insight_lines(
     files: bool = True,
     footer: bool = True,
 ) -> Iterator[str]:
-    """The items, those with words first, then checks and files; of these `kinds`, or all. The last line says that they
-    are derived."""
+    """The items of these `kinds` (default: all): those with words first, then checks and files. The footer says that
+    they are derived."""
     wanted = tuple(kinds) or tuple(TITLES)
-    told = [item for item in found.items if item.kind in wanted and item.kind in TITLES]
+    shown = [item for item in found.items if item.kind in wanted and item.kind in TITLES]
     for kind in TITLES:
-        for item in told:
+        for item in shown:
             if item.kind == kind:
                 yield from _item_lines(ctx, item, indent)
     checks = found.of("check") if files or "check" in wanted else ()
@@ -78,41 +78,36 @@ def insight_lines(
     if writes:
         yield from _file_lines(ctx, writes, indent)
     yield from (f"{indent}{ctx.style(inert_line(note), dim=True)}" for note in found.notes)
-    if footer and (told or (found.hidden and not kinds)):
+    if footer and (shown or (found.hidden and not kinds)):
         yield footer_line(ctx, found, indent)
 
 
 def footer_line(ctx: CommandContext, found: Insight, indent: str = "  ") -> str:
-    """What the mark means, and what is not shown."""
-    return indent + str(ctx.style(fit(_footer(found), ctx.columns - len(indent)), dim=True))
-
-
-def _footer(found: Insight) -> str:
-    count = found.hidden
-    more = f"{counted(count, 'minor decision')} hidden (insight --all)"
-    hidden = f"{more} {glyph('dot')} " if count else ""
-    return f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
+    """What the mark means, and how much is hidden."""
+    hidden = f"{counted(found.hidden, 'minor decision')} hidden (insight --all) {glyph('dot')} " if found.hidden else ""
+    text = f"{hidden}~ derived by rules {found.rules} from words in the log; not recorded"
+    return indent + ctx.style(fit(text, ctx.columns - len(indent)), dim=True)
 
 
 def _title(ctx: CommandContext, word: str) -> str:
-    return str(ctx.style(f"{word:<{_MARGIN}}", dim=True))
+    return ctx.style(f"{word:<{_MARGIN}}", dim=True)
 
 
 def _item_lines(ctx: CommandContext, item: InsightItem, indent: str) -> Iterator[str]:
     room = max(30, ctx.columns - len(indent) - _MARGIN - 4 - len(item.id))
-    first, *rest = _wrapped(_words(item), room)
+    first, *rest = _wrap(_words(item), room)
     yield f"{indent}{_title(ctx, TITLES[item.kind])}~ {pad(first, room)}  {ctx.style(item.id, fg='cyan')}"
     under = f"{indent}{' ' * _MARGIN}  "
     yield from (f"{under}{line}" for line in rest)
     if item.reason and item.reason != item.quote and item.kind != "goal":
-        first, *rest = _wrapped(_quoted(item.reason), room - 4)
+        first, *rest = _wrap(_quoted(item.reason), room - 4)
         yield f"{under}{ctx.style('why', dim=True)} {first}"
         yield from (f"{under}    {line}" for line in rest)
 
 
-def _wrapped(text: str, room: int) -> list[str]:
-    """A text on a few lines; what does not fit is cut."""
-    lines = textwrap.wrap(inert_line(text), room, max_lines=LINES_MAX, placeholder=glyph("more"))
+def _wrap(text: str, room: int) -> list[str]:
+    """The text on at most MAX_LINES lines; the rest is cut."""
+    lines = textwrap.wrap(inert_line(text), room, max_lines=MAX_LINES, placeholder=glyph("more"))
     return [fit(line, room) for line in lines] or [""]
 
 

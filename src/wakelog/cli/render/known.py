@@ -1,4 +1,4 @@
-"""What earlier sessions knew, for people and programs: a line says what, the line above it where it comes from."""
+"""What earlier sessions knew: one line says where it comes from, the next what it says."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ shape(LikeSession, "session name? project? about outcome? timestamp=at:iso trust
 
 
 def place_of(session: str, name: str, turn: int, seq: int) -> str:
-    """What to paste behind `wakelog show`."""
+    """A selector to paste after `wakelog show`."""
     named = harmless(name) or session
     return f"{named}@{turn} e{seq}" if turn else f"-s {named} e{seq}"
 
 
 def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bool = False) -> Iterator[str]:
-    """Two rows a line: where it comes from with its marks, and what it says. Derived ones are marked ~."""
+    """Two rows for each line: its source and marks, then its text. Derived lines are marked ~."""
     now = ctx.store.clock()
     for line in lines:
         place = fit(place_of(line.session, line.name, line.turn, line.seq), ctx.columns // 2)
@@ -51,10 +51,10 @@ def known_lines(ctx: CommandContext, lines: Iterable[KnownLine], *, projects: bo
 
 def like_lines(ctx: CommandContext, found: Iterable[LikeSession]) -> Iterator[str]:
     now = ctx.store.clock()
-    for each in found:
-        named = fit(harmless(each.name) or each.session, ctx.columns // 2)
-        marks = [age(each.at, now), *([each.outcome] if each.outcome else []), *each.why]
-        marks += [f"{glyph('warn')} {each.trust}"] if each.trust == "untrusted" else []
+    for session in found:
+        named = fit(harmless(session.name) or session.session, ctx.columns // 2)
+        marks = [age(session.at, now), *([session.outcome] if session.outcome else []), *session.why]
+        marks += [f"{glyph('warn')} {session.trust}"] if session.trust == "untrusted" else []
         rest = fit("  ".join(inert_line(mark) for mark in marks), max(10, ctx.columns - width(named) - 2))
         yield f"{ctx.style(named, fg='cyan')}  {ctx.style(rest, dim=True)}"
-        yield "    " + fit(inert_line(each.about), ctx.columns - 4)
+        yield "    " + fit(inert_line(session.about), ctx.columns - 4)

@@ -1,4 +1,4 @@
-"""What things cost, and how sums over groups are shown."""
+"""Costs, and tables of totals."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.text import count, duration, money
 from wakelog.model.values import Value
 
-_NOBODY = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
+_NO_NAME = {"tool": "(no tool)", "model": "(no model)", "agent": "(no agent)"}
 
 
 class Spent(msgspec.Struct):
-    """Sums of what was reported; zero means that nothing was."""
+    """Totals of what was reported; zero means that nothing was."""
 
     tokens_in: int = 0
     tokens_out: int = 0
@@ -32,7 +32,7 @@ class Spent(msgspec.Struct):
 
 
 def cost_words(cost: Value) -> list[str]:
-    """What something used up, in words; nothing for what was not reported."""
+    """A cost in words; what was not reported is left out."""
     if not isinstance(cost, dict):
         return []
     words = []
@@ -46,7 +46,7 @@ def cost_words(cost: Value) -> list[str]:
 
 
 def usage_words(cost: Value) -> list[str]:
-    """The same in full: also what went in, and what of it came from a cache."""
+    """A cost in words, with the tokens that went in and how many came from a cache."""
     if not isinstance(cost, dict) or not cost.get("tokens_in"):
         return cost_words(cost)
     parts = [
@@ -62,7 +62,7 @@ def usage_words(cost: Value) -> list[str]:
 
 
 def plain_cost(cost: Value) -> dict[str, Any] | None:
-    """What something used up as JSON; what was not reported is null, never 0."""
+    """A cost as JSON; what was not reported is null, never 0."""
     if not isinstance(cost, dict) or not any(cost.values()):
         return None
     return {
@@ -74,7 +74,7 @@ def plain_cost(cost: Value) -> dict[str, Any] | None:
 
 
 def plain_money(usd_micros: int, *, estimate: bool = True) -> dict[str, Any] | None:
-    """An amount as JSON. What was spent is an estimate: it is what was reported, not what was billed."""
+    """An amount as JSON. Amounts spent are estimates: they were reported, not billed."""
     if not usd_micros:
         return None
     amount = f"{usd_micros // 1_000_000}.{usd_micros % 1_000_000:06d}"
@@ -82,7 +82,7 @@ def plain_money(usd_micros: int, *, estimate: bool = True) -> dict[str, Any] | N
 
 
 def group_namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
-    """How a group of a sum is called: sessions by their names."""
+    """A function that names a group of totals; sessions get their names."""
     names: dict[str, str] = {}
     if by in ("session", "turn", "phase"):
         names = {head.session: str(head) for head in ctx.store.sessions()}
@@ -93,7 +93,7 @@ def group_namer(ctx: CommandContext, by: str) -> Callable[[str], str]:
             turn, _, phase = rest.partition(" ")
             place = f"{names.get(session, session)}{f'@{turn}' if turn != '0' else ' (between turns)'}"
             return f"{place} {phase}" if phase else place
-        return names.get(key, key) or _NOBODY.get(by, "(none)")
+        return names.get(key, key) or _NO_NAME.get(by, "(none)")
 
     return name
 
@@ -106,7 +106,7 @@ def say_sums(
     limit: int,
     note: str = "",
 ) -> None:
-    """Says the rows of a sum, of many days the last, and below them the total; `note` is said of the total."""
+    """Prints at most `limit` rows (the last ones for days), then the total, `note`, and how many rows are missing."""
     shown = found.rows[-limit:] if found.by == "day" and limit else found.rows[:limit] if limit else found.rows
     rows: list[Row] = [cells(row) for row in shown]
     if len(found.rows) > 1:

@@ -1,4 +1,4 @@
-"""Patterns and comparisons of sets, for people and programs."""
+"""Patterns, plans and comparisons of cohorts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 def pattern_lines(ctx: CommandContext, found: FoundPatterns) -> Iterator[str]:
-    """The patterns kind by kind, one line each."""
+    """The patterns, grouped by kind."""
     kind = ""
     for pattern in found.patterns:
         if pattern.kind != kind:
@@ -52,16 +52,16 @@ def place_lines(ctx: CommandContext, pattern: WorkPattern) -> Iterator[str]:
         yield "  " + fit(f"{where}  {age(place.at, now)}{note}", ctx.columns - 2)
 
 
-def difference_line(each: CohortDifference) -> str:
+def difference_line(found: CohortDifference) -> str:
     """`success  62% → 81%  +19 points (+4 to +33)`, or `calls  median 57 → 12 calls  -43 on average (-75 to -12)`."""
-    if each.unit == "share":
-        sizes = f"{each.a:.0%} {glyph('arrow')} {each.b:.0%}"
-        by = f"{100 * each.difference:+.0f} points ({100 * each.low:+.0f} to {100 * each.high:+.0f})"
+    if found.unit == "share":
+        sizes = f"{found.a:.0%} {glyph('arrow')} {found.b:.0%}"
+        by = f"{100 * found.difference:+.0f} points ({100 * found.low:+.0f} to {100 * found.high:+.0f})"
     else:
-        sizes = f"median {_number(each.a)} {glyph('arrow')} {_number(each.b)} {each.unit}"
-        low, high = _number(each.low, "+"), _number(each.high, "+")
-        by = f"{_number(each.difference, '+')} on average ({low} to {high})"
-    return f"{inert_line(each.name)}  {sizes}  {by}"
+        sizes = f"median {_number(found.a)} {glyph('arrow')} {_number(found.b)} {found.unit}"
+        low, high = _number(found.low, "+"), _number(found.high, "+")
+        by = f"{_number(found.difference, '+')} on average ({low} to {high})"
+    return f"{inert_line(found.name)}  {sizes}  {by}"
 
 
 shape(
@@ -76,7 +76,7 @@ def _number(value: float, sign: str = "") -> str:
 
 
 def plan_lines(ctx: CommandContext, found: PromotedPlan) -> Iterator[str]:
-    """A plan in two or three lines: what it calls, what it needs, how it does."""
+    """A plan: its calls, its parameters, and how often it succeeded."""
     state = "endorsed" + (f" by {inert_line(found.by)}" if found.by else "") if found.endorsed else "not endorsed"
     yield f"{ctx.style(inert_line(found.name), bold=True)}  {ctx.style(found.plan.id, fg='cyan')}  {state}"
     calls = f" {glyph('arrow')} ".join(

@@ -1,4 +1,4 @@
-"""Where things came from and where they went: the way back as a tree, what was touched as a list."""
+"""Provenance: the way back to the origins as a tree, and what a source influenced as a list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wakelog.cli.render.events import Tools, brief, line_of, sign
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import identity
 from wakelog.cli.render.table import Cell, Column, Row, lay_out
-from wakelog.cli.text import day, fit, glyph, inert_line, iso, width
+from wakelog.cli.text import counted, day, fit, glyph, inert_line, iso, width
 from wakelog.provenance.across_sessions import Crossing, TaintAcross, WhyAcross
 from wakelog.provenance.event_index import Judgement
 from wakelog.provenance.graph import Edge
@@ -21,7 +21,7 @@ from wakelog.provenance.taint import Hop, Touched
 from wakelog.provenance.why import Origin, Why, WhyStep
 from wakelog.session import Session
 
-# What an edge says, read from the event above to the one below it.
+# What an edge means, read from an event to the one below it in the tree.
 _WORDS = {
     "cause": "caused by",
     "answers": "answers",
@@ -43,17 +43,17 @@ MAY = "may: it was in a model's window, or before it in the same turn; that it h
 
 
 def say_wrapped(ctx: CommandContext, text: str, **style: Any) -> None:
-    """A sentence of our own, on as many lines as it takes."""
+    """Prints a sentence, wrapped."""
     margin = " " * (len(text) - len(text.lstrip()))
     for line in textwrap.wrap(inert_line(text), ctx.columns, subsequent_indent=margin):
         ctx.say(ctx.style(line, **style))
 
 
-# The way back
+# The way back to the origins
 
 
 def asked_line(ctx: CommandContext, found: Why) -> str:
-    """Which turn it was, and who asked for it in which words: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
+    """The turn, and the words that asked for it: `@7 Edit ← "make sessions last a week" (you, 3 Nov)`."""
     asked = found.asked
     if asked is None:
         return ""
@@ -61,8 +61,8 @@ def asked_line(ctx: CommandContext, found: Why) -> str:
     front = " ".join(filter(None, (f"@{asked.turn}", found.tool, glyph("from"))))
     tail = f"({who}, {day(asked.at, ctx.store.clock(), utc=ctx.utc)})"
     words = fit(" ".join(asked.text.split()), max(16, ctx.columns - width(front) - width(tail) - 6))
-    said = ctx.style(f'"{words}"', bold=True)
-    return f"{ctx.style(front, fg='cyan')} {said} {ctx.style(tail, dim=True)}"
+    quote = ctx.style(f'"{words}"', bold=True)
+    return f"{ctx.style(front, fg='cyan')} {quote} {ctx.style(tail, dim=True)}"
 
 
 def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterator[str]:
@@ -76,13 +76,13 @@ def why_lines(ctx: CommandContext, session: Session[Any], found: Why) -> Iterato
     if found.origins:
         yield ctx.style("origins", bold=True)
         yield from lay_out(ctx, _ORIGINS, [_origin_row(o) for o in found.origins], titles=False)
-        yield from _explained(ctx, any(o.may for o in found.origins))
+        yield from _explain_may(ctx, any(o.may for o in found.origins))
     elif found.steps:
         yield "no origin is known"
 
 
 def _passages(ctx: CommandContext, found: Why) -> Iterator[str]:
-    """Where the text of what was asked about stands, as far as the tree does not show it."""
+    """Events that contain text of the subject and are not in the tree."""
     shown = {(step.parent, step.seq) for step in found.steps if step.edge == "match"}
     for step in found.steps:
         for edge in step.rests_on if step.depth == 0 else ():
@@ -91,7 +91,7 @@ def _passages(ctx: CommandContext, found: Why) -> Iterator[str]:
 
 
 def _indent(ctx: CommandContext, depth: int) -> str:
-    """Deeper and deeper, as long as there is room for what is said."""
+    """The indent, limited so that there is room for the text."""
     return "  " * min(depth, max(2, (ctx.columns - 56) // 2))
 
 
@@ -120,7 +120,7 @@ def _step_marks(step: WhyStep) -> Iterator[str]:
 
 
 def marks_of(trust: str, source: str, in_view: bool, condition: str, marks: Iterable[Judgement]) -> Iterator[str]:
-    """What must be known about an event before its word is taken."""
+    """What a reader must know about an event: judgements, trust, and whether it was rewound or removed."""
     for mark in list(marks)[-1:]:
         yield f"{mark.mark} e{mark.seq}"
     if trust != "trusted":
@@ -148,23 +148,23 @@ def _origin_row(origin: Origin) -> Row:
     )
 
 
-# What was touched
+# What a source influenced
 
 _TOUCHED = (Column(least=8), Column(), Column(), Column(least=14), Column(least=8), Column(least=10))
 
 
 def touched_lines(ctx: CommandContext, items: Iterable[Touched]) -> Iterator[str]:
-    """What depends on a source, each with the way to it below."""
+    """What depends on a source, each followed by the path to it."""
     items = list(items)
     rows = list(lay_out(ctx, _TOUCHED, [_touched_row(item) for item in items], titles=False))
     for item, row in zip(items, rows, strict=True):
         yield row
         if len(item.path) > 1:
             yield ctx.style(fit(f"      {_way(item.path)}", ctx.columns), dim=True)
-    yield from _explained(ctx, any(item.may for item in items))
+    yield from _explain_may(ctx, any(item.may for item in items))
 
 
-def _explained(ctx: CommandContext, needed: bool) -> Iterator[str]:
+def _explain_may(ctx: CommandContext, needed: bool) -> Iterator[str]:
     if needed:
         yield ctx.style(fit(f"  {MAY}", ctx.columns), dim=True)
 
@@ -178,7 +178,7 @@ def _touched_row(item: Touched) -> Row:
         Cell(f"e{item.seq}", {"fg": "cyan"}),
         item.name,
         Cell(item.known + (", may" if item.may else ""), {"fg": _COLORS[item.known]}),
-        Cell(f" {glyph('dot')} ".join(each for each in tail if each), {"fg": "yellow"}),
+        Cell(f" {glyph('dot')} ".join(part for part in tail if part), {"fg": "yellow"}),
     )
 
 
@@ -258,7 +258,7 @@ shape(
 )
 
 
-_JOINTS = {
+_FORWARD = {
     "forked": "it was forked at e{origin_seq}",
     "adopted": "it was adopted, as e{seq}",
     "spawned": "a sub-agent was given its task at e{origin_seq}",
@@ -269,39 +269,38 @@ _BACK = {
     "spawned": "its task was given at e{seq}",
     "returned": "e{origin_seq} is its result",
 }
-SHOWN = 10
+MAX_ORIGINS = 10
 
 
 def say_taint_across(ctx: CommandContext, found: TaintAcross) -> None:
-    for each in found.sessions:
-        _heading(ctx, each.name or each.session, each.via, _JOINTS)
-        ctx.say_all(touched_lines(ctx, each.items) if each.items else ["  nothing of that kind here"])
-    count = sum(len(each.items) for each in found.sessions)
-    sessions = len(found.sessions)
-    say_wrapped(ctx, f"influenced by {inert_line(found.what)}: {count} in {sessions} session{'s' * (sessions != 1)}")
-    _limits(ctx, found.limits)
+    for part in found.sessions:
+        _say_heading(ctx, part.name or part.session, part.via, _FORWARD)
+        ctx.say_all(touched_lines(ctx, part.items) if part.items else ["  nothing of that kind here"])
+    items = sum(len(part.items) for part in found.sessions)
+    say_wrapped(ctx, f"influenced by {inert_line(found.what)}: {items} in {counted(len(found.sessions), 'session')}")
+    _say_limits(ctx, found.limits)
 
 
 def say_why_across(ctx: CommandContext, found: WhyAcross) -> None:
-    for each in found.sessions:
-        _heading(ctx, each.name or each.session, each.via, _BACK)
-        for origin in each.answer.origins[:SHOWN]:
+    for part in found.sessions:
+        _say_heading(ctx, part.name or part.session, part.via, _BACK)
+        for origin in part.answer.origins[:MAX_ORIGINS]:
             seqs = " ".join(f"e{seq}" for seq in origin.seqs[:6])
             may = ", may" if origin.may else ""
             trust = f", {origin.trust}" if origin.trust != "trusted" else ""
             ctx.say(f"  from {inert_line(origin.source)}: {seqs}  ({origin.known}{may}{trust})")
-        if not each.answer.origins:
+        if not part.answer.origins:
             ctx.say("  no origin is known here")
-    _limits(ctx, found.limits)
+    _say_limits(ctx, found.limits)
 
 
-def _heading(ctx: CommandContext, name: str, via: Crossing | None, words: dict[str, str]) -> None:
+def _say_heading(ctx: CommandContext, name: str, via: Crossing | None, words: dict[str, str]) -> None:
     how = ""
     if via is not None and via.how in words:
         how = "  " + words[via.how].format(origin_seq=via.origin_seq, seq=via.seq) + f" ({via.known})"
     ctx.say(ctx.style(inert_line(name), bold=True) + ctx.style(how, dim=True))
 
 
-def _limits(ctx: CommandContext, limits: tuple[str, ...]) -> None:
+def _say_limits(ctx: CommandContext, limits: tuple[str, ...]) -> None:
     for limit in limits:
         say_wrapped(ctx, limit, dim=True)

@@ -1,8 +1,8 @@
-"""Results by their type: one table says what programs see of each, another who tells people about it.
+"""Rendering by result type: one table holds the JSON shape of each type, another the function that shows it to people.
 
-A shape lists JSON fields in their order. `seq` is the attribute, `turn?` is null where it is empty or zero,
-`parent=session` is an attribute under another name, and `at:iso` a time in RFC 3339; a field with a function of its own
-is made by that. Field names are frozen per schema version.
+A shape lists JSON fields in order. `seq` is an attribute; `turn?` is null if it is empty or zero; `parent=session` is
+the attribute `session` under another name; `at:iso` is a time in RFC 3339; a keyword argument computes a field. Field
+names are frozen per schema version.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _SHOWN_BY: dict[type, Callable[..., Iterable[str] | None]] = {}
 
 
 class SessionResult(msgspec.Struct, frozen=True):
-    """A result together with the session that it is about."""
+    """A result, and the session that it is about."""
 
     session: Any
     result: Any
 
 
-def shape(kind: type[T], fields: str, **made: Callable[[T], Any]) -> None:
-    """Says how results of a type look to programs."""
-    _SHAPES[kind] = tuple(_readers(fields, made))
+def shape(kind: type[T], fields: str, **computed: Callable[[T], Any]) -> None:
+    """Registers the JSON shape of a type."""
+    _SHAPES[kind] = tuple(_readers(fields, computed))
 
 
 def shows(kind: type) -> Callable[[Show], Show]:
-    """Marks the function that tells people about results of a type: it gets the context, the session where there is
-    one, and the result."""
+    """Registers the function that shows results of a type to people. It gets the context, the session (for a
+    SessionResult) and the result."""
 
     def register(function: Show) -> Show:
         _SHOWN_BY[kind] = function
@@ -46,39 +46,39 @@ def shows(kind: type) -> Callable[[Show], Show]:
 
 
 def show(ctx: Any, value: Any) -> Iterable[str]:
-    """The lines for people; a function that says them by itself gives none."""
+    """The lines for people; none if the function prints them itself."""
     if isinstance(value, SessionResult):
         return _SHOWN_BY[type(value.result)](ctx, value.session, value.result) or ()
     return _SHOWN_BY[type(value)](ctx, value) or ()
 
 
 def plain(value: Any) -> Any:
-    """A result as JSON can hold it: by its shape, or field by field where it has none."""
+    """A result as plain JSON: by its shape, or field by field if it has none."""
     if isinstance(value, SessionResult):
         return {"session": value.session.id, "name": value.session.name or None, **plain(value.result)}
     if isinstance(value, msgspec.Struct):
         fields = _SHAPES.get(type(value))
         return msgspec.to_builtins(value) if fields is None else {name: plain(read(value)) for name, read in fields}
     if isinstance(value, dict):
-        return {key: plain(each) for key, each in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return value
 
 
-def _readers(fields: str, made: dict[str, Read]) -> Iterator[tuple[str, Read]]:
+def _readers(fields: str, computed: dict[str, Read]) -> Iterator[tuple[str, Read]]:
     for field in fields.split():
         name, _, attribute = field.rstrip("?").removesuffix(":iso").partition("=")
-        read: Read = made.get(name) or attrgetter(attribute or name)
+        read: Read = computed.get(name) or attrgetter(attribute or name)
         convert = iso if ":iso" in field else None
-        yield name, _reader(read, convert, is_null=field.endswith("?"))
+        yield name, _reader(read, convert, is_nullable=field.endswith("?"))
 
 
-def _reader(read: Read, convert: Callable[[int], str] | None, *, is_null: bool) -> Read:
-    def value_of(value: Any) -> Any:
-        found = read(value)
-        if is_null and not found:
+def _reader(read: Read, convert: Callable[[int], str] | None, *, is_nullable: bool) -> Read:
+    def read_field(result: Any) -> Any:
+        value = read(result)
+        if is_nullable and not value:
             return None
-        return found if convert is None else convert(found)
+        return value if convert is None else convert(value)
 
-    return value_of
+    return read_field

@@ -1,4 +1,4 @@
-"""A session as a whole: how it stands (session/status.py) and what it waits for, in words and as JSON."""
+"""A session as a whole: its names, its status (session/status.py) and its pending calls, in words and as JSON."""
 
 from __future__ import annotations
 
@@ -39,33 +39,33 @@ def status_words(ctx: CommandContext, status: str) -> str:
 
 
 def short_id(session: str) -> str:
-    """Enough of an id to be found again: a root's id begins with its time, so its end is what differs."""
+    """A short id that still finds the session."""
     root, dot, fork = session.partition(".")
     return f"{root[:12]}{dot}{fork}"
 
 
 def handle(session: Session[Any]) -> str:
-    """What names the session in a command to be pasted: its name where that is harmless in a shell, else its id."""
+    """The session's name if it is safe to paste into a shell, else its id."""
     return harmless(session.name) or session.id
 
 
 def harmless(name: str) -> str:
-    """The name if it can stand in a shell as it is, else nothing."""
+    """The name if it needs no quotes in a shell, else empty."""
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else ""
 
 
 def identity(session: Session[Any]) -> dict[str, Any]:
-    """The session as the beginning of a JSON answer."""
+    """The first fields of a JSON answer about a session."""
     return {"session": session.id, "name": session.name or None}
 
 
 def label(session: Session[Any] | SessionInfo) -> str:
-    """What people call the session, inert."""
+    """The session's name or id, inert."""
     return inert_line(str(session))
 
 
 def title(ctx: CommandContext, session: Session[Any]) -> str:
-    """The session's name, bold, inert, cut to a third of the line."""
+    """The session's name in bold, inert, cut to a third of the line."""
     return ctx.style(fit(str(session), ctx.columns // 3), bold=True)
 
 
@@ -95,13 +95,13 @@ def plain_session(session: Session[Any], stand: Standing) -> dict[str, Any]:
 
 
 def plain_pending(pending: dict[str, Any]) -> dict[str, Any]:
-    """A pending action with every field, null where it says nothing."""
+    """A pending action with every field; null if empty."""
     names = ("tool", "status", "effect", "seq", "turn", "attempt", "key", "input_hash", "prompt")
     return {name: pending.get(name) or None for name in names}
 
 
 def plain_budget(budget: Value) -> dict[str, Any]:
-    """Spent and limit of each kind; unknown and unlimited are null."""
+    """What was spent and the limit, of each kind; unknown and unlimited are null."""
     spent, limits = budget["spent"], budget["limits"]
     return {
         "tokens": {"spent": spent.get("tokens") or None, "limit": limits.get("tokens")},

@@ -1,4 +1,4 @@
-"""Rows that never wrap: columns shrink, then leave, until a row fits the terminal."""
+"""Tables whose rows never wrap: columns shrink, then are dropped, until a row fits the terminal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wakelog.cli.context import CommandContext
 from wakelog.cli.text import fit, inert_line, pad, width
 
 GAP = 2
-PIPED = 60
-"""How wide a column gets in a pipe before longer cells stand out of it."""
+PIPED_MAX = 60
+"""How wide a column gets in a pipe; longer cells stick out."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column. `least` is how narrow it may get (0: never cut); of those with `drop`, the highest leaves first. What
-    tells most by its end, as a path does, is cut in the middle."""
+    """One column. `least` is its minimum width (0: never cut). Columns with `drop` can be dropped, the highest first.
+    Paths are cut in the middle, because their end says most."""
 
     title: str = ""
     least: int = 0
@@ -27,7 +27,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A piece of recorded or own text with a style; it is made inert when it is shown."""
+    """A text with a style. It is made inert when it is shown."""
 
     text: str
     style: dict[str, Any] = {}
@@ -39,14 +39,14 @@ Row = Sequence[Cell | str]
 def say_table(
     ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, none: str = ""
 ) -> None:
-    """Says each row on a line of its own; where there is no row, what `none` says."""
+    """Prints the table; the sentence `none` if there is no row."""
     ctx.say_all([none] if none and not rows else lay_out(ctx, columns, rows, titles=titles))
 
 
 def lay_out(
     ctx: CommandContext, columns: Sequence[Column], rows: Sequence[Row], *, titles: bool = True, limit: int = 0
 ) -> Iterator[str]:
-    """The lines of a table, none wider than the terminal. For another program nothing is cut, and nothing leaves."""
+    """The lines of a table, cut to the terminal. In a pipe nothing is cut or dropped."""
     cells = [[Cell(c) if isinstance(c, str) else c for c in row] for row in rows]
     natural = [max((width(inert_line(row[i].text)) for row in cells), default=0) for i in range(len(columns))]
     shown = [i for i in range(len(columns)) if natural[i]]
@@ -54,18 +54,18 @@ def lay_out(
         natural = [max(n, len(c.title)) for n, c in zip(natural, columns, strict=True)]
     if ctx.is_piped:
         cells = [[Cell(inert_line(cell.text), cell.style) for cell in row] for row in cells]
-        widths = {i: min(natural[i], PIPED) for i in shown}
+        widths = {i: min(natural[i], PIPED_MAX) for i in shown}
     else:
-        widths = _fitted(columns, natural, shown, limit or ctx.columns)
+        widths = _fit_widths(columns, natural, shown, limit or ctx.columns)
     if titles:
-        names = (_aligned(Cell(columns[i].title, {"dim": True}), columns[i], widths[i], ctx) for i in widths)
+        names = (_align(Cell(columns[i].title, {"dim": True}), columns[i], widths[i], ctx) for i in widths)
         yield (" " * GAP).join(names).rstrip()
     for row in cells:
-        yield (" " * GAP).join(_aligned(row[i], columns[i], widths[i], ctx) for i in widths).rstrip()
+        yield (" " * GAP).join(_align(row[i], columns[i], widths[i], ctx) for i in widths).rstrip()
 
 
-def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], limit: int) -> dict[int, int]:
-    """Column → width. First the widest columns that may be cut are, then columns leave; the last resort is to cut."""
+def _fit_widths(columns: Sequence[Column], natural: list[int], shown: list[int], limit: int) -> dict[int, int]:
+    """Column → width. Shrinks the widest columns to their minimum, then drops columns, then cuts the widest anyway."""
     widths = {i: natural[i] for i in shown}
     while True:
         over = sum(widths.values()) + GAP * (len(widths) - 1) - limit
@@ -75,11 +75,10 @@ def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], lim
         if soft:
             widths[max(soft, key=lambda i: widths[i])] -= 1
             continue
-        leaving = [i for i in widths if columns[i].drop]
-        if leaving:
-            gone = max(leaving, key=lambda i: columns[i].drop)
-            del widths[gone]
-            # What the others gave up they may have back.
+        droppable = [i for i in widths if columns[i].drop]
+        if droppable:
+            del widths[max(droppable, key=lambda i: columns[i].drop)]
+            # There is room again, so start over from the natural widths.
             widths = {i: natural[i] for i in widths}
             continue
         widest = max(widths, key=lambda i: widths[i])
@@ -88,7 +87,7 @@ def _fitted(columns: Sequence[Column], natural: list[int], shown: list[int], lim
             return widths
 
 
-def _aligned(cell: Cell, column: Column, columns: int, ctx: CommandContext) -> str:
+def _align(cell: Cell, column: Column, columns: int, ctx: CommandContext) -> str:
     if ctx.is_piped and width(cell.text) > columns:
         text = cell.text
     elif not column.right:

@@ -1,7 +1,7 @@
 """A session as a page to read: Markdown, turn by turn.
 
-What was recorded is quoted, never interpreted: text stands in fences longer than any fence in it, hostile characters
-are made visible, and long outputs are cut with a word about how much is missing.
+Recorded text is quoted, never interpreted: it is put in fences longer than any fence in it, hostile characters are made
+visible, and long outputs are cut with a note of how much is missing.
 """
 
 from __future__ import annotations
@@ -21,25 +21,23 @@ from wakelog.model.agent_words import ASIDES, is_aside
 from wakelog.model.readable import laid_out
 from wakelog.session import Session
 
-LONG = 4000
-SHORT = 200
+MAX_TEXT = 4000
+MAX_LINE = 200
 _QUIET = (
     *("turn.ended", "action.started", "budget.spent", "lease.taken", "lease.released"),
     *("labels.set", "items.kept", "records.imported"),
 )
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|])")
-
-
 Mask = Callable[[str], str]
 
 
 def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
-    """The lines of the page. `mask` is put over every recorded text, before it is cut."""
+    """The lines of the page. `mask` is applied to every recorded text before it is cut."""
     head = session.head
     yield f"# {_plain(mask(str(session)))}"
     yield ""
     goal = None
-    with contextlib.suppress(CorruptLogError):  # of a damaged session the state may not be known
+    with contextlib.suppress(CorruptLogError):  # the state of a damaged session may be unreadable
         goal = session.log.state()["goal"]
     if goal is not None:
         yield f"Goal: {_plain(mask(text_of(goal)))}"
@@ -54,7 +52,7 @@ def transcript(session: Session[Any], entries: Iterable[Entry], mask: Mask = str
         if asked and not (
             entry.kind == "message.added" and entry.body.get("role") == "user" and not is_aside(entry.body)
         ):
-            # No message repeats what the turn began with.
+            # No message repeats the input of the turn.
             yield from ("", "**You**", "", *_quoted(asked))
         asked = ""
         if entry.kind == "turn.started":
@@ -73,11 +71,11 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
         f" ⚠ {header.trust}, from {_plain(mask(header.source or header.actor))}" if header.trust != "trusted" else ""
     )
     if entry.kind == "action.requested" and entry.body.get("effect") == "model":
-        return  # what it said follows
+        return  # its answer follows
     yield ""
     if is_aside(entry.body):
-        said = mask(line_of(session, entry, tools).text)[:SHORT]
-        yield f"- {ASIDES[entry.body['name']]}: {_plain(said)} (e{entry.seq})"
+        text = mask(line_of(session, entry, tools).text)[:MAX_LINE]
+        yield f"- {ASIDES[entry.body['name']]}: {_plain(text)} (e{entry.seq})"
         return
     if entry.kind == "message.added" and entry.record.body:
         who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
@@ -87,25 +85,24 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
         return
     if entry.kind == "action.recorded" and entry.body.get("effect") == "model" and not is_error(entry):
         answer = fetched(session, entry, entry.body.get("output"), 0)
-        if said := words_of(answer).strip():
+        if words := words_of(answer).strip():
             yield f"**Agent**{trust} (e{entry.seq})"
             yield ""
-            yield from _quoted(mask(said))
+            yield from _quoted(mask(words))
             return
     line = line_of(session, entry, tools)
-    yield f"- {_plain(mask(line.word))}: {_plain(mask(line.text)[:SHORT])}{trust} (e{entry.seq})"
+    yield f"- {_plain(mask(line.word))}: {_plain(mask(line.text)[:MAX_LINE])}{trust} (e{entry.seq})"
     for field in ("input", "output") if entry.kind.startswith("action.") else ():
         value = mask(laid_out(fetched(session, entry, entry.body.get(field), 0)))
         if line.text.startswith("→"):
-            continue  # an answer that only asks for calls, which follow
-        if entry.body.get(field) is not None and (len(value) > SHORT or "\n" in value):
+            continue  # this answer only asks for calls, which follow
+        if entry.body.get(field) is not None and (len(value) > MAX_LINE or "\n" in value):
             yield ""
             yield from _fenced(value)
 
 
 def _quoted(text: str) -> Iterator[str]:
-    shown = inert(text)
-    yield from (f"> {_plain(each, lines=True)}".rstrip() for each in _cut(shown).splitlines() or [""])
+    yield from (f"> {_plain(line, lines=True)}".rstrip() for line in _cut(inert(text)).splitlines() or [""])
 
 
 def _fenced(text: str) -> Iterator[str]:
@@ -113,14 +110,14 @@ def _fenced(text: str) -> Iterator[str]:
     longest = max((len(run) for run in re.findall(r"`+", shown)), default=0)
     fence = "`" * max(3, longest + 1)
     yield f"  {fence}text"
-    yield from (f"  {each}" for each in shown.splitlines())
+    yield from (f"  {line}" for line in shown.splitlines())
     yield f"  {fence}"
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= LONG else f"{text[:LONG]}\n… {len(text) - LONG:,} more characters"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}\n… {len(text) - MAX_TEXT:,} more characters"
 
 
 def _plain(text: str, *, lines: bool = False) -> str:
-    """Recorded text that Markdown shows as it is."""
+    """Recorded text with Markdown escaped."""
     return _SPECIAL.sub(r"\\\1", inert(text) if lines else inert_line(text))

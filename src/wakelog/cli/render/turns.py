@@ -1,4 +1,4 @@
-"""The turn spine: one row a turn, gathered in one pass, and the lines beneath each."""
+"""The list of turns in `log`: one row a turn, collected in one pass, and the lines below each row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.events import has_time, is_error, label_changes
-from wakelog.cli.render.insight import WHY, derived, insight_lines
+from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
 from wakelog.cli.render.sessions import handle, short_id, status_words
@@ -25,24 +25,24 @@ from wakelog.model.turns import count_event
 from wakelog.session import Session
 from wakelog.session.status import URGENT, Standing
 
-WORKS_WITH = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
+BEHAVIOUR_LABELS = ("model", "branch", "repo", "agent_version", "system_prompt", "tools")
 """Labels whose change may change how an agent behaves."""
 
 
 KeptTotals = dict[int, list[dict[str, int]]]
-"""What pruned turns came to, by turn, one for each attempt."""
+"""The totals of pruned turns, by turn, one for each attempt."""
 
 
 class TurnSummary(msgspec.Struct):
-    """A turn in numbers. Lines and files are those of the newest attempt; money and calls are of all of them."""
+    """A turn in numbers. Lines and files are those of the newest attempt; money and calls are those of all attempts."""
 
     turn: int
     first: Seq
     started_at: int
-    """When it happened, as far as that is told, like `ended_at`."""
+    """When it happened, if that is known, else when it was stored. Likewise `ended_at`."""
     stored_at: int
     begin: Seq = 0
-    """Where the newest attempt begins."""
+    """The first event of the newest attempt."""
     last: Seq = 0
     ended_at: int | None = None
     attempts: int = 1
@@ -61,20 +61,20 @@ class TurnSummary(msgspec.Struct):
     spent: Spent = msgspec.field(default_factory=Spent)
     untrusted: list[str] = []
     unverified: list[str] = []
-    """Where what nobody has verified came from."""
+    """The sources of unverified data."""
     flags: list[str] = []
-    """Those that stand and are about something in it."""
+    """The raised flags about one of its events."""
     changed: list[str] = []
-    """What the agent works with that changed in it or before it, in words: model, branch …"""
+    """Changes of BEHAVIOUR_LABELS in or before the turn, in words."""
 
     @property
     def title(self) -> str:
-        """What the turn is about: its input, else the first thing decided or done."""
+        """What the turn is about: its input, else its first decision or tool."""
         return self.input.strip() or self.decision or self.first_tool
 
 
 def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = None) -> Iterator[TurnSummary]:
-    """The turns among the events, oldest first. Memory follows one turn, not the history."""
+    """The turns among the events, oldest first. Keeps one turn in memory at a time."""
     view = session.log.view(at)
     kept: KeptTotals = {}
     row: TurnSummary | None = None
@@ -82,23 +82,23 @@ def gather(session: Session[Any], entries: Iterable[Entry], at: Seq | None = Non
     for entry in entries:
         number = entry.header.turn
         if entry.kind == "labels.set":
-            changed += label_changes(session, entry, only=WORKS_WITH)
+            changed += label_changes(session, entry, only=BEHAVIOUR_LABELS)
         if not number:
             continue
         if row is None or row.turn != number:
             if row is not None:
-                yield _finished(row, view, kept)
+                yield _finish(row, view, kept)
             if not kept and not entry.record.body:
                 for total in session.log.pruned_totals():
                     kept.setdefault(total["turn"], []).append(total)
             row = TurnSummary(number, entry.seq, entry.happened_at, entry.header.at, begin=entry.seq)
-        _take(session, row, entry)
+        _count(session, row, entry)
         row.changed, changed = [*row.changed, *changed], []
     if row is not None:
-        yield _finished(row, view, kept)
+        yield _finish(row, view, kept)
 
 
-def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
+def _finish(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -> TurnSummary:
     row.in_view = any(first <= row.begin <= last for first, last in view)
     for total in kept.get(row.turn, ()):
         row.tool_calls += total["tool_calls"]
@@ -114,7 +114,7 @@ def _finished(row: TurnSummary, view: list[tuple[Seq, Seq]], kept: KeptTotals) -
     return row
 
 
-def _take(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
+def _count(session: Session[Any], row: TurnSummary, entry: Entry) -> None:
     header, body, kind = entry.header, entry.body, entry.kind
     if kind == "turn.started":
         row.attempts, row.begin, row.outcome, row.ended_at = header.attempt, entry.seq, "open", None
@@ -170,7 +170,7 @@ COLUMNS = (
 
 
 def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, today: str) -> Row:
-    """A turn as cells for COLUMNS: place, time, glyph, title, attempts, tools, lines, tokens, money, marks."""
+    """A turn as cells for COLUMNS: position, time, glyph, title, attempts, tools, lines, tokens, money, marks."""
     sign, color = _LOOKS.get(row.outcome, ("done", "white"))
     spent = row.spent
     lines = f"+{row.added} {glyph('minus')}{row.removed}" if row.added or row.removed else ""
@@ -254,24 +254,23 @@ def say_spine(
     older: tuple[int, int] | None,
     first: TurnSummary | None,
 ) -> None:
-    """Says the turns in the order given; `older` are left out but counted, and `first` stands for where they began."""
-    marks = _marks(session, stand, rows) if look.graph else []
+    """Prints the turns in the order given. `older` are the turns left out; `first` is the very first turn, shown to say
+    where the session started."""
+    marks = _marks(ctx, session, stand, rows) if look.graph else []
     everything = [*rows, *([first] if first else [])]
     lines = dict(zip((r.turn for r in everything), _lines(ctx, session, everything, look), strict=True))
     if look.reverse:
         _say_older(ctx, session, older, first, lines, look)
-    pending = list(marks) if look.reverse else marks[::-1]
+    pending = marks if look.reverse else marks[::-1]
     for row in rows:
         while pending and (pending[0][0] < row.first if look.reverse else pending[0][0] > row.last):
-            ctx.say(pending.pop(0)[1](ctx))
+            ctx.say(pending.pop(0)[1])
         ctx.say(lines[row.turn])
         ctx.say_all(_detail_lines(ctx, session, row, look))
-        inside = [m for m in pending if row.first <= m[0] <= row.last]
-        pending = [m for m in pending if m not in inside]
-        for _, draw in inside:
-            ctx.say(draw(ctx))
-    for _, draw in pending:
-        ctx.say(draw(ctx))
+        inside = [mark for mark in pending if row.first <= mark[0] <= row.last]
+        pending = [mark for mark in pending if mark not in inside]
+        ctx.say_all(line for _, line in inside)
+    ctx.say_all(line for _, line in pending)
     if not look.reverse:
         _say_older(ctx, session, older, first, lines, look)
 
@@ -321,7 +320,7 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
         found = session.diff(row.begin - 1, row.last)
         yield from change_lines(ctx, found, row.files, indent="      ")
     if look.insight and row.outcome != "open":
-        known = derived(session, f"@{row.turn}")
+        known = derive_insight(session, f"@{row.turn}")
         yield from insight_lines(ctx, known, WHY, indent="      ", files=not look.patch) if known else ()
     if look.patch or look.insight:
         yield ""
@@ -330,22 +329,23 @@ def _detail_lines(ctx: CommandContext, session: Session[Any], row: TurnSummary, 
 # Marks: what happened between turns
 
 
-def _marks(session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]) -> list[Any]:
-    """(seq, how to draw it) for forks, rewinds, checkpoints and the session's life, in the range of the rows."""
+def _marks(
+    ctx: CommandContext, session: Session[Any], stand: Standing, rows: Sequence[TurnSummary]
+) -> list[tuple[Seq, str]]:
+    """(seq, line) for forks, rewinds, checkpoints and changes of status, in the range of the rows."""
     low, high = min(r.first for r in rows), max(r.last for r in rows)
     if max(r.turn for r in rows) == stand.document["turn"]["number"]:
         high = stand.seq
-    found: list[tuple[Seq, Any]] = []
+    found: list[tuple[Seq, str]] = []
     kinds = ("history", "session", "checkpoint", "gap")
     for entry in session.events(after=low - 1, upto=high, kind=kinds):
-        mark = _mark_text(session, entry)
-        if mark:
-            found.append((entry.seq, _drawer(*mark, entry.seq)))
+        if mark := _mark_text(session, entry):
+            found.append((entry.seq, _mark_line(ctx, *mark, entry.seq)))
     for child in session.log.forks():
         if child.fork and low <= child.fork.at <= high:
             name = child.name or short_id(child.session)
             text = f"{name} forked here, now @{child.turn} {child.status}"
-            found.append((child.fork.at, _drawer("fork", text, child.fork.at)))
+            found.append((child.fork.at, _mark_line(ctx, "fork", text, child.fork.at)))
     return sorted(found, key=lambda mark: mark[0])
 
 
@@ -370,9 +370,6 @@ def _mark_text(session: Session[Any], entry: Entry) -> tuple[str, str] | None:
     return "note", f"{kind.replace('.', ' ')}{why}"
 
 
-def _drawer(sign: str, text: str, seq: Seq) -> Any:
-    def draw(ctx: CommandContext) -> str:
-        line = f" {glyph('line')} {glyph(sign)} {fit(text, ctx.columns - 14)}"
-        return f"{ctx.style(line, fg='magenta')}  {ctx.style(f'e{seq}', fg='cyan')}"
-
-    return draw
+def _mark_line(ctx: CommandContext, sign: str, text: str, seq: Seq) -> str:
+    line = f" {glyph('line')} {glyph(sign)} {fit(text, ctx.columns - 14)}"
+    return f"{ctx.style(line, fg='magenta')}  {ctx.style(f'e{seq}', fg='cyan')}"

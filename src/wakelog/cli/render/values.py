@@ -1,4 +1,4 @@
-"""Recorded values: payloads fetched within a limit, JSON as a readable tree."""
+"""Recorded values: payloads fetched up to a size, JSON as a readable tree."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 PEEK_BYTES = 64 * 1024
 """Payloads up to this size are fetched for a one-line preview."""
-MANY = 200
-"""Members of one container shown before the rest is counted instead."""
+MAX_MEMBERS = 200
+"""How many members of one container are shown; the others are counted."""
 
 
 def fetched(session: Session[object], entry: Entry, value: Value, limit: int = PEEK_BYTES) -> Value:
-    """The value itself, with a payload in place of its mention when it has at most `limit` bytes (0: any size)."""
+    """The value itself; a reference is replaced by its payload if that has at most `limit` bytes (0: any size)."""
     ref = mention(value)
     if ref is None or (limit and ref.size > limit):
         return value
@@ -35,7 +35,7 @@ def fetched(session: Session[object], entry: Entry, value: Value, limit: int = P
 
 
 def mention(value: Value) -> PayloadRef | None:
-    """`value` as a payload's mention, or None; what only looks like one is an ordinary value."""
+    """The value as a reference to a payload, or None if it is an ordinary value."""
     try:
         return as_ref(value)
     except msgspec.ValidationError:
@@ -57,12 +57,12 @@ def text_of(value: Value) -> str:
 
 
 def readable(value: Value) -> str:
-    """A value as people read it: a model's answer by what it says and asks for, anything else as text."""
+    """A value as people read it: the words and calls of a model's answer, anything else as text."""
     return content_text(value) or text_of(value)
 
 
 def preview(session: Session[object], entry: Entry, value: Value) -> str:
-    """The beginning of a value, for one line."""
+    """The start of a value, for one line."""
     return readable(fetched(session, entry, value))[:2000] if value is not None else ""
 
 
@@ -85,7 +85,7 @@ def scalar(value: Value, columns: int) -> str:
     """A value on one line."""
     if is_erased(value):
         return f"(erased, e{value['$erased']})"
-    # Quotes stay around a string even when it is cut, and tell "5" from 5.
+    # Quotes stay around a cut string, so that "5" differs from 5.
     if isinstance(value, str):
         return f'"{fit(msgspec.json.encode(value[:4000]).decode()[1:-1], max(1, columns - 2))}"'
     return fit(msgspec.json.encode(value).decode(), max(1, columns))
@@ -93,7 +93,7 @@ def scalar(value: Value, columns: int) -> str:
 
 def _members(members: list[tuple[str, Value]], columns: int, indent: int) -> Iterator[str]:
     margin = " " * indent
-    names = [fit(name, max(8, columns // 2)) for name, _ in members[:MANY]]
+    names = [fit(name, max(8, columns // 2)) for name, _ in members[:MAX_MEMBERS]]
     column = min(max(map(width, names)), 28) + 2
     for name, (_, item) in zip(names, members, strict=False):
         start = max(column, width(name) + 2)
@@ -102,13 +102,13 @@ def _members(members: list[tuple[str, Value]], columns: int, indent: int) -> Ite
         else:
             yield f"{margin}{name}"
             yield from tree(item, columns, indent + 2)
-    if len(members) > MANY:
-        yield f"{margin}({len(members) - MANY} more; --json shows all)"
+    if len(members) > MAX_MEMBERS:
+        yield f"{margin}({len(members) - MAX_MEMBERS} more; --json shows all)"
 
 
 def _items(items: list[Value], columns: int, indent: int) -> Iterator[str]:
     margin = " " * indent
-    for number, item in enumerate(items[:MANY]):
+    for number, item in enumerate(items[:MAX_MEMBERS]):
         head = f"{number}  "
         if is_short(item, columns - indent - len(head)):
             yield f"{margin}{head}{scalar(item, columns - indent - len(head))}"
@@ -116,12 +116,12 @@ def _items(items: list[Value], columns: int, indent: int) -> Iterator[str]:
             first, *rest = tree(item, columns, indent + len(head))
             yield f"{margin}{head}{first[indent + len(head) :]}"
             yield from rest
-    if len(items) > MANY:
-        yield f"{margin}({len(items) - MANY} more; --json shows all)"
+    if len(items) > MAX_MEMBERS:
+        yield f"{margin}({len(items) - MAX_MEMBERS} more; --json shows all)"
 
 
 def is_short(value: Value, columns: int) -> bool:
-    """Whether a value reads well on one line."""
+    """True if a value reads well on one line."""
     if not isinstance(value, dict | list) or not value:
         return True
     if any(isinstance(v, dict | list) and v for v in (value.values() if isinstance(value, dict) else value)):
