@@ -25,7 +25,7 @@ import msgspec
 import wakelog
 from benchmarks.memory import peak_mb
 from benchmarks.scratch import FOLDER, empty_folder
-from wakelog.cli.commands.imports import seldom_collected
+from wakelog.cli.commands.imports import rare_collection
 from wakelog.importers.transcript_import import import_transcript
 
 MODEL = "claude-sonnet-4-5-20250929"
@@ -176,7 +176,7 @@ def main() -> None:
         profile = cProfile.Profile(time.process_time)
         if options.profile:
             profile.enable()
-        with seldom_collected():  # as the command does
+        with rare_collection():  # as the command does
             taken, wall = spent(lambda: [import_transcript(store, path) for path in paths])
             index, index_wall = spent(store.index.catch_up)
         profile.disable()

@@ -66,7 +66,7 @@ def test_a_refused_message_is_shown_and_skipped_from_the_command_line_and_over_h
             for name in ("one", "two"):
                 opened.session(name).append(ev.BudgetReached(limit="tokens"))
         assert cli("webhooks", "run", "--once", "--store", store).code == 1
-    assert "does not take budget.reached" in cli("webhooks", "ls", "--store", store).out
+    assert "does not accept budget.reached" in cli("webhooks", "ls", "--store", store).out
     skipped = cli("webhooks", "skip", "ops", "one", "--store", store)
     assert skipped.code == 0, skipped.err
     assert cli("webhooks", "skip", "ops", "one", "--store", store).code == 3

@@ -211,7 +211,7 @@ def test_at_a_terminal_the_answer_is_no_and_the_diff_can_be_seen_first(shop: Pat
     assert "-LINE 3" in out
     assert "Nothing was done." in out
     assert tree(shop) == before
-    assert "Files went back" in _type("y\n", ["rewind", "@1", "--what", "files"])
+    assert "Restored the files" in _type("y\n", ["rewind", "@1", "--what", "files"])
     assert tree(shop) != before
 
 

@@ -61,7 +61,7 @@ def test_a_scrub_goes_on_where_it_stopped(move: Cli, monkeypatch: pytest.MonkeyP
         patched.setattr("wakelog.cli.commands.store.parse_interval", lambda text: 0)  # time is up at once
         first = move("store", "scrub", "--for", "10m", "--json").data
         assert (first["sessions"], first["is_whole"], first["is_resumed"]) == (1, False, False)
-        assert "the next scrub goes on there" in move("store", "scrub", "--for", "10m").out
+        assert "the next scrub continues there" in move("store", "scrub", "--for", "10m").out
     rest = move("store", "scrub", "--for", "10m", "--json").data
     assert (rest["sessions"], rest["is_whole"], rest["is_resumed"]) == (52, True, True)
     assert rest["of_pass"]["sessions"] == 54

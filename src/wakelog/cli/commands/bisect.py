@@ -1,8 +1,8 @@
-"""`wakelog bisect`: which turn was the first bad one?
+"""`wakelog bisect`: finds the first bad turn.
 
-A search is kept in a file of the user's data folder between two commands, one for each store, without the store's
-address. A command that tests gets the state at the point on its standard input and in a file, and the captured files in
-a folder; its exit code is the verdict, as for `git bisect run`.
+The search is kept between commands in a file of the user's data folder, one for each store. A test command gets the
+state at a point on stdin and in a file, and the captured files in a folder. Its exit code is the verdict, as for
+`git bisect run`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from wakelog.cli.output import writing
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line
+from wakelog.cli.text import counted, inert_line
 from wakelog.config.folders import data_folder
 from wakelog.errors import InvalidInputError, NotAllowedError, NotFoundError
 from wakelog.session import Session
 from wakelog.session.bisection import Bisected, Bisection, BisectPoint, Mark
 
-SKIP, NOT_RUN = 125, 126
+SKIP, TEST_FAILED = 125, 126
 """Exit codes of a test: 0 good, 1 to 124 bad, 125 skip, 126 and above: the test itself failed."""
 
 
@@ -53,13 +53,13 @@ def bisect_command() -> None:
 @click.argument("good", shell_complete=complete_selector)
 @common
 def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
-    """Begin a search between a bad point and an earlier good one. @0 is before anything.
+    """Start a search between a bad point and an earlier good one. @0 is before the first event.
 
     Examples:
       wakelog bisect start fix-bug@ @3
       wakelog bisect start @12 @0
     """
-    path = _place(ctx)
+    path = _search_file(ctx)
     if path.exists():
         raise NotAllowedError(
             "a search is under way in this store", kind="bisect-open", hint="wakelog bisect reset ends it"
@@ -74,7 +74,7 @@ def bisect_start(ctx: CommandContext, bad: str, good: str) -> int:
     session = where.session
     search = session.history.start_bisect(where.text or None, other.text or None)
     _save(path, search)
-    return _tell(ctx, session, search)
+    return _answer(ctx, session, search)
 
 
 def _add_verdict(verdict: Mark, text: str) -> None:
@@ -82,36 +82,36 @@ def _add_verdict(verdict: Mark, text: str) -> None:
     @common
     def command(ctx: CommandContext) -> int:
         search = _load(ctx).mark(verdict)
-        _save(_place(ctx), search)
-        return _tell(ctx, ctx.store.resume(search.session), search)
+        _save(_search_file(ctx), search)
+        return _answer(ctx, ctx.store.resume(search.session), search)
 
 
-_add_verdict("good", "Say that the point to test is good, and go on.")
-_add_verdict("bad", "Say that the point to test is bad, and go on.")
-_add_verdict("skip", "Say that the point cannot be tested. Another one near it is next.")
+_add_verdict("good", "Mark the point to test as good, and go on.")
+_add_verdict("bad", "Mark the point to test as bad, and go on.")
+_add_verdict("skip", "Skip a point that cannot be tested. Another one near it is next.")
 
 
 @bisect_command.command("log")
 @common
 def bisect_log(ctx: CommandContext) -> int:
-    """Show what was said so far, and what is next.
+    """Show the verdicts so far, and the next point to test.
 
     Example:
       wakelog bisect log
     """
     search = _load(ctx)
-    return _tell(ctx, ctx.store.resume(search.session), search)
+    return _answer(ctx, ctx.store.resume(search.session), search)
 
 
 @bisect_command.command("reset")
 @common
 def bisect_reset(ctx: CommandContext) -> None:
-    """End the search, and forget what was said. Nothing in the session changes.
+    """End the search, and forget its verdicts. Nothing in the session changes.
 
     Example:
       wakelog bisect reset
     """
-    path = _place(ctx)
+    path = _search_file(ctx)
     is_open = path.exists()
     with contextlib.suppress(OSError):
         path.unlink()
@@ -138,7 +138,7 @@ def bisect_run(ctx: CommandContext, in_files: bool, command: tuple[str, ...]) ->
     session = ctx.store.resume(search.session)
     while (point := search.next) is not None:
         code = _test(ctx, session, point, command, in_files)
-        if code < 0 or code >= NOT_RUN:
+        if code < 0 or code >= TEST_FAILED:
             ended = f"by signal {-code}" if code < 0 else f"with {code}"
             raise InvalidInputError(
                 f"the command ended {ended} at {point.place}: the test itself failed, and nothing was marked",
@@ -146,16 +146,16 @@ def bisect_run(ctx: CommandContext, in_files: bool, command: tuple[str, ...]) ->
                 hint="exit codes: 0 good, 1 to 124 bad, 125 skip",
             )
         search = search.mark("good" if code == 0 else "skip" if code == SKIP else "bad")
-        _save(_place(ctx), search)
+        _save(_search_file(ctx), search)
         if ctx.is_for_people and not ctx.quiet:
             click.echo(f"{point.place} is {search.judged[-1].verdict}", err=True)
-    return _tell(ctx, session, search)
+    return _answer(ctx, session, search)
 
 
 def _test(
     ctx: CommandContext, session: Session[Any], point: BisectPoint, command: tuple[str, ...], in_files: bool
 ) -> int:
-    """The exit code of the command at a point."""
+    """Runs the command at a point; returns its exit code."""
     with tempfile.TemporaryDirectory(prefix="wakelog-bisect-") as name:
         folder = Path(name)
         files = folder / "files"
@@ -168,7 +168,7 @@ def _test(
         words = list(command)
         if in_files and os.sep in words[0]:
             words[0] = os.path.abspath(words[0])
-        told = {
+        variables = {
             "WAKELOG_BISECT_SESSION": session.id,
             "WAKELOG_BISECT_TURN": str(point.turn),
             "WAKELOG_BISECT_EVENT": str(point.seq),
@@ -176,21 +176,21 @@ def _test(
             "WAKELOG_BISECT_FILES": str(files),
         }
         try:
-            # On stdout there is our answer only. Like `git bisect`, a command that cannot be started stops the search.
+            # stdout is for our answer only. Like `git bisect`, a command that cannot be started stops the search.
             return subprocess.run(
                 words,
                 input=state,
                 stdout=sys.stderr.fileno(),
                 cwd=files if in_files else None,
-                env={**os.environ, **told},
+                env={**os.environ, **variables},
                 check=False,
             ).returncode
         except OSError as exc:
             raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command") from exc
 
 
-def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
-    """Where a search stands: what to test next, or what it found. Exit code 1 when it cannot be decided."""
+def _answer(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
+    """Answers with the next point to test, or the result. Exit code 1 if the first bad turn cannot be determined."""
     point = search.next
     found = session.history.end_bisect(search) if point is None else None
     data = {
@@ -207,11 +207,9 @@ def _tell(ctx: CommandContext, session: Session[Any], search: Bisection) -> int:
     }
 
     def human() -> None:
-        if found is None and point is not None:
-            steps = search.left.bit_length()
-            ctx.say(
-                f"{search.left} to test, about {steps} step{'s' * (steps != 1)}. Next: {handle(session)}{_at(point)}"
-            )
+        if point is not None:
+            steps = counted(search.left.bit_length(), "step")
+            ctx.say(f"{search.left} to test, about {steps}. Next: {handle(session)}{_at(point)}")
         elif found is not None:
             _show(ctx, session, found)
 
@@ -231,7 +229,7 @@ def _at(point: BisectPoint) -> str:
 def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
     if found.first_bad is None or found.change is None:
         places = ", ".join(point.place for point in found.suspects)
-        ctx.say(f"It cannot be decided: what could be tested is tested, and the first bad one is one of {places}")
+        ctx.say(f"The first bad one is one of {places}; the points between could not be tested.")
         return
     bad = found.first_bad
     ctx.say(ctx.style(f"{handle(session)}{_at(bad)} is the first bad one", bold=True) + f"  (e{bad.seq})")
@@ -243,14 +241,14 @@ def _show(ctx: CommandContext, session: Session[Any], found: Bisected) -> None:
     ctx.say_all(lines or ["  it changed nothing in the state"])
 
 
-def _place(ctx: CommandContext) -> Path:
+def _search_file(ctx: CommandContext) -> Path:
     """The file of the search in this store."""
     url = ctx.url if "://" in ctx.url else os.path.abspath(ctx.url)
     return Path(data_folder()) / "bisect" / f"{hashlib.sha256(url.encode()).hexdigest()[:24]}.json"
 
 
 def _load(ctx: CommandContext) -> Bisection:
-    path = _place(ctx)
+    path = _search_file(ctx)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Bisection)
     except FileNotFoundError as exc:
@@ -259,7 +257,7 @@ def _load(ctx: CommandContext) -> Bisection:
         ) from exc
     except (OSError, msgspec.DecodeError) as exc:
         raise InvalidInputError(
-            f"the search in {path} cannot be read", kind="bad-bisect", hint="wakelog bisect reset, and begin again"
+            f"the search in {path} cannot be read", kind="bad-bisect", hint="wakelog bisect reset, and start again"
         ) from exc
 
 
@@ -267,6 +265,6 @@ def _save(path: Path, search: Bisection) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as exc:
-        raise NotAllowedError(f"{path.parent} cannot be made: {exc.strerror}", kind="not-writable") from exc
+        raise NotAllowedError(f"{path.parent} cannot be created: {exc.strerror}", kind="not-writable") from exc
     with writing(path, force=True) as out:
         out.write(msgspec.json.encode(search))

@@ -13,7 +13,7 @@ from wakelog.cli.text import clock, count, duration, money
 from wakelog.model.calls import FAILURES
 from wakelog.timeline.call_table import CallRow
 
-CALLS = 100
+MAX_ROWS = 100
 _STYLES = {"succeeded": {}, "failed": {"fg": "red"}, "timed_out": {"fg": "red"}, "uncertain": {"fg": "yellow"}}
 _WITH_EFFECTS = ("write", "external")
 
@@ -24,7 +24,7 @@ _WITH_EFFECTS = ("write", "external")
 @click.option("--failed", is_flag=True, help="Only calls that failed or timed out.")
 @click.option("--effects", is_flag=True, help="Only calls with effects outside the session.")
 @click.option("--reverse", is_flag=True, help="Show the oldest first.")
-@limit_option(CALLS)
+@limit_option(MAX_ROWS)
 @common
 def calls_command(
     ctx: CommandContext, where: str, tools: tuple[str, ...], failed: bool, effects: bool, reverse: bool, limit: int
@@ -103,7 +103,7 @@ def _cost(row: CallRow) -> str:
 
 
 def _delta(row: CallRow) -> str:
-    """The keys it changed: one by its path, more by their number."""
+    """The first key that the call changed, and how many more."""
     if not row.delta:
         return ""
     first = row.delta[0]

@@ -1,4 +1,4 @@
-"""`wakelog checkpoint` and `note`: names and remarks on points of a session."""
+"""`wakelog checkpoint` and `note`: name a point of a session, or add a note to it."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
     _check(name)
     if remove:
         session.checkpoint(name, names.get(name), remove=True)
-        told, at = "removed", names[name]
+        did, at = "removed", names[name]
     else:
         at = session.seq(where.text.partition("..")[0] or None)
         if where.is_range or at < 1:
             raise click.UsageError("a checkpoint names one event, not a range")
         session.checkpoint(name, at)
-        told = "moved" if name in names and names[name] != at else "named"
-    before = f" (it was e{names[name]})" if told == "moved" else ""
-    verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[told]
-    said = f"cp:{inert_line(name)} {verb} e{at} of {label(session)}{before}"
-    ctx.done("checkpoint", session, said, checkpoint=name, at=at, was=names.get(name), did=told)
+        did = "moved" if name in names and names[name] != at else "named"
+    before = f" (it was e{names[name]})" if did == "moved" else ""
+    verb = {"removed": "is gone; it was", "moved": "is now", "named": "is"}[did]
+    line = f"cp:{inert_line(name)} {verb} e{at} of {label(session)}{before}"
+    ctx.done("checkpoint", session, line, checkpoint=name, at=at, was=names.get(name), did=did)
 
 
 def _list(ctx: CommandContext, session: Session[Any], names: dict[str, int]) -> None:

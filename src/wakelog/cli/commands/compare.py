@@ -1,4 +1,4 @@
-"""`wakelog compare` and `attempts`: attempts, forks or sessions side by side, and where they part."""
+"""`wakelog compare` and `attempts`: attempts, forks or sessions side by side, and where they differ."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def compare_command(ctx: CommandContext, sides: tuple[str, ...], other: str, eve
     """
     store = open_store(other, create=False) if other else None
     try:
-        found, logs = _compared(ctx, sides, store)
+        found, logs = _compare(ctx, sides, store)
         return _answer(ctx, found, logs, everything=everything, exit_code=exit_code)
     finally:
         if store is not None:
             store.close()
 
 
-def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) -> tuple[Comparison, list[Log]]:
-    """The comparison that the words ask for, and the log of each side."""
+def _compare(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) -> tuple[Comparison, list[Log]]:
+    """The comparison that the arguments ask for, and the log of each side."""
     if len(sides) > 1 or (sides and store is not None):
         places = [_side(ctx, sides[0])]
         places += [_side(ctx, side, store=store, session=sides[0]) for side in sides[1:] or sides]
@@ -82,34 +82,36 @@ def _compared(ctx: CommandContext, sides: tuple[str, ...], store: Store | None) 
     place = ctx.place(sides[0] if sides else "")
     session, spot = place.session, place.text.partition("..")[0]
     if spot:
-        find_span(session, spot)  # for its error, which names what is near
-        return _of_turn(ctx, session, spot, f"{sides[0]} has one attempt: there is nothing to compare it with")
+        find_span(session, spot)  # its error suggests what is near
+        return _compare_attempts(ctx, session, spot, f"{sides[0]} has one attempt: there is nothing to compare it with")
     fork = session.head.fork
     if fork is None:
-        raise _nothing(f"{session} is not a fork: name what to compare it with")
+        raise _nothing_to_compare(f"{session} is not a fork: name what to compare it with")
     parent = ctx.store.resume(fork.parent)
     return parent.history.compare(session), [parent.log, session.log]
 
 
 def _side(ctx: CommandContext, side: str, *, store: Store | None = None, session: str = "") -> tuple[Session[Any], str]:
-    """A side of the comparison; a place without a session is in the session of the first side."""
+    """A side of the comparison. A place without a session is in the session of the first side."""
     place = ctx.place(side)
     found = place.session if place.named or not session else ctx.place(session).session
     if store is not None:
         found = store.resume(store.find(place.named or str(found)))
     if place.text:
-        find_span(found, place.text)  # for its error, which names what is near
+        find_span(found, place.text)  # its error suggests what is near
     return found, place.text
 
 
-def _of_turn(ctx: CommandContext, session: Session[Any], spot: str, otherwise: str) -> tuple[Comparison, list[Log]]:
-    """The attempts at a turn, with those of forks."""
+def _compare_attempts(
+    ctx: CommandContext, session: Session[Any], spot: str, otherwise: str
+) -> tuple[Comparison, list[Log]]:
+    """Compares the attempts at a turn, those of forks included."""
     try:
         found = session.history.compare(spot)
     except InvalidInputError as exc:
         if exc.kind != "nothing-to-compare":
             raise
-        raise _nothing(otherwise) from exc
+        raise _nothing_to_compare(otherwise) from exc
     return found, [_log(ctx, session, course) for course in found.courses]
 
 
@@ -117,21 +119,20 @@ def _log(ctx: CommandContext, session: Session[Any], course: Course) -> Log:
     return session.log if course.session == session.id else ctx.store.resume(course.session).log
 
 
-def _nothing(message: str, hint: str = "wakelog compare A B") -> InvalidInputError:
+def _nothing_to_compare(message: str, hint: str = "wakelog compare A B") -> InvalidInputError:
     return InvalidInputError(message, kind="nothing-to-compare", hint=hint)
 
 
 def _answer(
     ctx: CommandContext, comparison: Comparison, logs: list[Log], *, everything: bool, exit_code: bool = False
 ) -> int:
-    data = {"pairs": comparison.pairs}
-    ctx.answer("compare", data, lambda: _show(ctx, comparison, logs, everything))
+    ctx.answer("compare", {"pairs": comparison.pairs}, lambda: _show(ctx, comparison, logs, everything))
     _suggest(ctx, comparison)
     return NO if exit_code and comparison else 0
 
 
 def _show(ctx: CommandContext, comparison: Comparison, logs: list[Log], everything: bool) -> None:
-    """For two, the first difference comes first; for more, what each came to."""
+    """For two sides the first difference comes first; for more, the totals."""
     several = len(comparison.pairs) > 1
     if several:
         ctx.say_all(sum_lines(ctx, comparison.courses))
@@ -183,27 +184,27 @@ def attempts_command(ctx: CommandContext, words: tuple[str, ...], everything: bo
     session, first = where.session, where.text.partition("..")[0]
     if verbs == ["pick"]:
         return _pick(ctx, session, first, yes)
-    turn = _turn(session, first)
+    turn = _turn_at(session, first)
     try:
         found = session.history.attempts(turn, forks=True)
     except NotFoundError:
         if turn is not None:
-            find_span(session, f"@{turn}")  # its error names what is near
+            find_span(session, f"@{turn}")  # its error suggests what is near
         raise
     turn = found[0].turn
     if verbs != ["diff"]:
         return _list(ctx, session, turn, found)
     one = f"@{turn} of {session} has one attempt: there is nothing to compare"
     if len(found) < 2:
-        raise _nothing(one, f"wakelog show {handle(session)}@{turn}")
-    return _answer(ctx, *_of_turn(ctx, session, f"@{turn}", one), everything=everything)
+        raise _nothing_to_compare(one, f"wakelog show {handle(session)}@{turn}")
+    return _answer(ctx, *_compare_attempts(ctx, session, f"@{turn}", one), everything=everything)
 
 
-def _turn(session: Session[Any], spot: str) -> int | None:
+def _turn_at(session: Session[Any], spot: str) -> int | None:
     if not spot:
         return None
     if spot.startswith("@") and spot[1:].isdigit():
-        return int(spot[1:])  # also one that only forks have
+        return int(spot[1:])  # it may exist in forks only
     return session.log.entry(find_span(session, spot).last).header.turn
 
 
@@ -214,9 +215,9 @@ def _list(ctx: CommandContext, session: Session[Any], turn: int, courses: list[C
     pairs = session.history.compare(f"@{turn}").pairs if len(courses) > 1 else ()
     courses = [courses[0], *(pair.b for pair in pairs)]
     compared: list[Pair | None] = [None, *pairs]
-    tried = [_plain(course, pair) for course, pair in zip(courses, compared, strict=True)]
-    data = {**identity(session), "turn": turn, "attempts": tried}
-    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, courses, compared), records=tried)
+    attempts = [_plain(course, pair) for course, pair in zip(courses, compared, strict=True)]
+    data = {**identity(session), "turn": turn, "attempts": attempts}
+    ctx.answer("attempts", data, lambda: _show_attempts(ctx, session, turn, courses, compared), records=attempts)
     if len(courses) > 1:
         ctx.suggest(f"wakelog attempts diff {handle(session)}@{turn}")
     return 0
@@ -234,12 +235,12 @@ def _show_attempts(
     courses: list[Course],
     compared: list[Pair | None],
 ) -> None:
-    count_ = counted(len(courses), "attempt")
+    total = counted(len(courses), "attempt")
     logs = [_log(ctx, session, course) for course in courses]
     asked = _input(courses[0], logs[0])
     front = f"{title(ctx, session)} @{turn}"
-    room = max(8, ctx.columns - width(click.unstyle(front)) - width(count_) - 4)
-    ctx.say(f"{front}  {fit(asked, min(room, ctx.columns // 2))}  {ctx.style(count_, dim=True)}")
+    room = max(8, ctx.columns - width(click.unstyle(front)) - width(total) - 4)
+    ctx.say(f"{front}  {fit(asked, min(room, ctx.columns // 2))}  {ctx.style(total, dim=True)}")
     rows = [_row(session, course) for course in courses]
     for line, log, course, pair in zip(
         lay_out(ctx, _COLUMNS, rows, titles=False), logs, courses, compared, strict=True
@@ -281,7 +282,7 @@ def _difference(log: Log, course: Course, pair: Pair) -> str:
     return f"differs from step {found.b + 1} on{what}: {step_text(log, course.steps[found.b])}"
 
 
-# Choosing
+# Picking an attempt
 
 
 def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> int:
@@ -292,7 +293,7 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     if not spot.startswith("@") or not turn.isdigit() or not number.isdigit():
         raise click.UsageError(f"pick names one attempt: wakelog attempts pick {name}@6.1")
     find_span(session, spot)
-    span = next(each for each in session.history.attempts(int(turn)) if each.attempt == int(number))
+    span = next(course for course in session.history.attempts(int(turn)) if course.attempt == int(number))
     preview = session.history.preview_rewind(span.last)
     if ctx.is_for_people:
         show_preview(ctx, session, preview)
@@ -300,9 +301,5 @@ def _pick(ctx: CommandContext, session: Session[Any], spot: str, yes: bool) -> i
     head = session.rewind(span.last, why=f"picked {spot}")
     undo = f"wakelog undo {name}"
     data = {**msgspec.to_builtins(preview), "name": session.name, "picked": spot, "operation": head.seq, "undo": undo}
-    ctx.answer(
-        "attempts-pick",
-        data,
-        f"{spot} ({span.outcome}) is in view. To undo: {inert_line(undo)}",
-    )
+    ctx.answer("attempts-pick", data, f"{spot} ({span.outcome}) is in view. To undo: {inert_line(undo)}")
     return 0

@@ -1,4 +1,4 @@
-"""`wakelog config`: settings, and where each comes from."""
+"""`wakelog config`: settings, and where each value comes from."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def list_settings(ctx: CommandContext, show_origin: bool = False) -> None:
     def human() -> None:
         columns = [Column("setting"), Column("value", 16), Column("from", 12), Column("about", 12, drop=1)]
         rows = []
-        for each in found:
-            origin = " ".join(filter(None, (each.origin, each.where))) if show_origin else ""
-            about = "" if show_origin else config.SETTINGS[each.key].doc
-            rows.append((each.key, _value_text(ctx, each), origin, about))
+        for setting in found:
+            origin = " ".join(filter(None, (setting.origin, setting.where))) if show_origin else ""
+            about = "" if show_origin else config.SETTINGS[setting.key].doc
+            rows.append((setting.key, _value_text(ctx, setting), origin, about))
         say_table(ctx, columns, rows, titles=False)
 
     ctx.answer("config", data, human)
@@ -91,12 +91,12 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
         file = project if project is not None and where != "user" else config.user_file()
     stored = write_setting(file, key, value)
     now = config.load()[key]
-    hidden = now.origin == "environment" or (now.where and Path(now.where) != file)
-    data = {"key": key, "value": stored, "file": str(file), "in_force": not hidden}
+    overridden = now.origin == "environment" or (now.where and Path(now.where) != file)
+    data = {"key": key, "value": stored, "file": str(file), "in_force": not overridden}
 
     def human() -> None:
         ctx.say(f"{key} = {inert_line(str(stored).lower() if isinstance(stored, bool) else str(stored))}  in {file}")
-        if hidden:
+        if overridden:
             ctx.say(f"  not in force: {now.where} says {inert_line(str(now.value))}")
 
     ctx.answer("config-set", data, human)
@@ -105,7 +105,7 @@ def set_value(ctx: CommandContext, key: str, value: str, where: str | None) -> N
 @config_command.command("path")
 @common
 def path(ctx: CommandContext) -> None:
-    """List the files that settings are read from, the strongest first.
+    """List the files that settings are read from. The first one wins.
 
     Example:
       wakelog config path

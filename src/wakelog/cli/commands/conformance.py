@@ -1,4 +1,4 @@
-"""`wakelog conformance`: does a server keep to the protocol?"""
+"""`wakelog conformance`: checks a server against the protocol."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def conformance_command(
             ctx.record("conformance", result)
         elif not ctx.json:
             _show(ctx, result)
-    counts: Counter[str] = Counter(each.status for each in results)
+    counts: Counter[str] = Counter(result.status for result in results)
     if ctx.json:
         totals: dict[str, int] = {str(name): counts[name] for name in _MARKS}
         data = {"url": url, **totals, "checks": msgspec.to_builtins(results)}
-        ctx.answer("conformance", data, lambda: None)
+        ctx.answer("conformance", data)
     elif not ctx.ndjson:
         ctx.say(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
         ctx.flush()
@@ -72,16 +72,16 @@ def _list(ctx: CommandContext, only: Iterable[str]) -> int:
     data = [{"check": c.name, "group": c.group, "rule": c.rule, "needs": c.needs or None} for c in checks]
 
     def human() -> None:
-        for each in checks:
-            ctx.say(f"{each.group:<12}{each.name}")
-            ctx.say(f"{'':<12}{ctx.style(each.rule, dim=True)}")
+        for check in checks:
+            ctx.say(f"{check.group:<12}{check.name}")
+            ctx.say(f"{'':<12}{ctx.style(check.rule, dim=True)}")
 
     ctx.answer("conformance-checks", data, human)
     return 0
 
 
 def _show(ctx: CommandContext, result: Result) -> None:
-    """A line for a check; of one that failed two more. Shown as it comes: a server may take its time."""
+    """One line for a check, and the details of a failure. Printed at once, because a server may be slow."""
     mark, color = _MARKS[result.status]
     why = f"  ({inert_line(result.why)})" if result.why else ""
     ctx.say(f"{ctx.style(mark, fg=color)} {result.group:<12}{result.check}{why}")

@@ -1,4 +1,4 @@
-"""`wakelog context`, `compact`, `expand` and `brief`: what the model saw or would be shown, and the handoff."""
+"""`wakelog context`, `compact`, `expand` and `brief`: what the model saw or would see, and the handoff."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from wakelog.context.shapes import Shape
 from wakelog.context.window_look import WindowLook
 from wakelog.session import Session
 
-_TEXT = 500
-_SHOWN = 200
+_MAX_TEXT = 500
+_MAX_ITEMS = 200
 _COLUMNS = (
     Column(),
     Column("key"),
@@ -56,10 +56,8 @@ shape_of(
 shape_of(
     Item,
     "key seq turn? age=turn kind role name? status? tokens trust source? text events",
-    text=lambda item: item.text[:_TEXT],
+    text=lambda item: item.text[:_MAX_TEXT],
 )
-
-
 shape_of(Evicted, "key handle tokens? what")
 shape_of(
     WindowChange,
@@ -70,7 +68,7 @@ shape_of(
 
 
 def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> None:
-    """Says a window: what it is, its items in order, and what is not in it."""
+    """Prints a window: its headline, its items in order, and what was evicted."""
     seen = look.seen
     ctx.say(f"  {fit(_headline(seen), ctx.columns - 2)}")
     of = f" of {count(look.budget)}" if look.budget else ""
@@ -83,13 +81,13 @@ def say_look(ctx: CommandContext, session: Session[Any], look: WindowLook) -> No
     rows: list[Row] = []
     if look.known:
         parts = [line[3:] for line in look.known.splitlines() if line.startswith("## ")]
-        taken = look.tokens - sum(item.tokens for item in seen.items)
-        rows.append(("", "", "", "known", count(taken), Cell(", ".join(parts).lower(), {"dim": True}), ""))
-    rows += [_row(item, "+" if item.key in entered else "") for item in seen.items[-_SHOWN:]]
+        tokens = look.tokens - sum(item.tokens for item in seen.items)
+        rows.append(("", "", "", "known", count(tokens), Cell(", ".join(parts).lower(), {"dim": True}), ""))
+    rows += [_row(item, "+" if item.key in entered else "") for item in seen.items[-_MAX_ITEMS:]]
     if look.moved:
         rows += [_row(left.item, glyph("minus"), left.how) for left in look.moved.left]
-    if len(seen.items) > _SHOWN:
-        ctx.remark(f"  {len(seen.items) - _SHOWN:,} older items (--json shows all)")
+    if len(seen.items) > _MAX_ITEMS:
+        ctx.remark(f"  {len(seen.items) - _MAX_ITEMS:,} older items (--json shows all)")
     say_table(ctx, _COLUMNS, rows)
     if look.moved:
         since = f"since the model call at e{look.moved.before}" if look.moved.before else "since the beginning"
@@ -110,8 +108,8 @@ def _row(item: Item, sign: str, how: str = "") -> Row:
     who = item.name if item.kind == "call" else item.kind if item.kind in ("summary", "gone") else item.role
     text = inert_line(item.text)
     if item.kind == "call":
-        given, answer = item.asked_and_said
-        text = f"{given} {glyph('arrow')} {answer}"
+        input, answer = item.asked_and_said
+        text = f"{input} {glyph('arrow')} {answer}"
     style = {"fg": "green"} if sign == "+" else {"fg": "red"} if sign else {}
     mark = f"{glyph('warn')} {item.source or item.trust}" if item.trust != "trusted" else ""
     return (
@@ -129,17 +127,15 @@ def _say_evicted(ctx: CommandContext, session: Session[Any], seen: RecordedWindo
     if not seen.evicted:
         return
     ctx.say(f"not in it ({len(seen.evicted)})")
-    for each in seen.evicted[-12:]:
-        size = f"{count(each.tokens)} tokens" if each.tokens else ""
-        key = each.key
-        if each.what == "compaction":
-            key = f"e{each.first}..e{each.last}"
-            size = f"summarised in e{each.handle} (wakelog expand {handle(session)}@e{each.handle})"
+    for item in seen.evicted[-12:]:
+        key, size = item.key, f"{count(item.tokens)} tokens" if item.tokens else ""
+        if item.what == "compaction":
+            key = f"e{item.first}..e{item.last}"
+            size = f"summarised in e{item.handle} (wakelog expand {handle(session)}@e{item.handle})"
         key = fit(key, 30)
         ctx.say(f"  {ctx.style(key, fg='cyan')}  {fit(size, ctx.columns - width(key) - 4)}".rstrip())
     if len(seen.evicted) > 12:
-        rest = f"{len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})"
-        ctx.remark(f"  {rest}")
+        ctx.remark(f"  {len(seen.evicted) - 12} more (wakelog state /evicted_keys -s {handle(session)})")
 
 
 @click.command("context")
@@ -162,7 +158,7 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
     place = ctx.place(where)
     session, spot = place.session, place.text
     if spot:
-        _ = place.events  # for its error
+        _ = place.events  # raises if there are none
     look = session.context.seen(spot or None, budget=budget, shape=shape, moved=diff)
     if shape and ctx.is_for_people:
         ctx.print_json({"system": look.system, "messages": look.messages} if look.system else look.messages)
@@ -209,17 +205,16 @@ def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str]
     seq = session.context.compact(span.first, span.last, text)
     [made] = [c for c in session.context.compactions() if c.seq == seq]
     data = {**identity(session), **_plain(made)}
-    back = f"wakelog expand {handle(session)}@e{seq}"
-    name = label(session)
-    told = f"{name}: e{seq} replaces e{span.first}..e{span.last} (to revert: {back})"
-    ctx.answer("compact", data, told)
+    undo = f"wakelog expand {handle(session)}@e{seq}"
+    line = f"{label(session)}: e{seq} replaces e{span.first}..e{span.last} (to revert: {undo})"
+    ctx.answer("compact", data, line)
 
 
 def _list(ctx: CommandContext, session: Session[Any]) -> None:
     found = session.context.compactions()
 
     def human() -> None:
-        columns = (Column("event"), Column("stands for"), Column("when", drop=2), Column("summary", least=20))
+        columns = (Column("event"), Column("replaces"), Column("when", drop=2), Column("summary", least=20))
         rows = [
             (
                 Cell(f"e{c.seq}", {"fg": "cyan"}),
@@ -235,10 +230,10 @@ def _list(ctx: CommandContext, session: Session[Any]) -> None:
     ctx.answer("compact", data, human)
 
 
-def _plain(each: Summary) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(each)
-    plain["timestamp"] = iso(plain.pop("at"))
-    return {**plain, "source": each.source or None, "covered_by": each.covered_by or None}
+def _plain(summary: Summary) -> dict[str, Any]:
+    fields: dict[str, Any] = msgspec.to_builtins(summary)
+    fields["timestamp"] = iso(fields.pop("at"))
+    return {**fields, "source": summary.source or None, "covered_by": summary.covered_by or None}
 
 
 @click.command("expand")
@@ -270,9 +265,8 @@ def expand_command(ctx: CommandContext, where: str, dry_run: bool, why: str) -> 
     }
 
     def human() -> None:
-        name = label(session)
         verb = "would be in view again" if dry_run else "is in view again"
-        ctx.say(f"{name}: what e{seq} stood for {verb}: {len(items)} items, about {tokens:,} tokens")
+        ctx.say(f"{label(session)}: what e{seq} replaced {verb}: {len(items)} items, about {tokens:,} tokens")
         if dry_run:
             columns = (Column("key"), Column("turn"), Column("what", least=20))
             rows = [

@@ -1,4 +1,4 @@
-"""`wakelog cost` and `budget`: what was spent, each amount counted once, and what may be."""
+"""`wakelog cost` and `budget`: what was spent, each amount counted once, and the limits."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _COLUMNS_PRICES = (
     Column("holds", drop=2),
     Column("from", drop=1),
 )
-LIMIT = 50
+MAX_ROWS = 50
 
 
 def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
-    """A line for each unit, spent or limited."""
-    told = [use for use in session.budget.spent() if use.limit is not None or use.spent]
+    """A row for each unit that is spent or limited."""
+    uses = [use for use in session.budget.spent() if use.limit is not None or use.spent]
     rows = [
         (
             use.unit,
@@ -60,7 +60,7 @@ def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
                 {"fg": _COLORS[use.level]} if use.level in _COLORS else {},
             ),
         )
-        for use in told
+        for use in uses
     ]
     if rows:
         yield from lay_out(ctx, _COLUMNS, rows)
@@ -69,7 +69,7 @@ def budget_lines(ctx: CommandContext, session: Session[Any]) -> Iterator[str]:
 
 
 def plain_uses(session: Session[Any]) -> dict[str, Any]:
-    """As JSON: the budget, how much of each limit is spent, and which are reached."""
+    """The budget as JSON: amounts, percentages, and the limits that are reached."""
     found = session.budget.spent()
     return {
         "budget": plain_budget(session.log.part("budget")),
@@ -80,7 +80,7 @@ def plain_uses(session: Session[Any]) -> dict[str, Any]:
 
 @shows(Prices)
 def price_lines(ctx: CommandContext, table: Prices) -> Iterator[str]:
-    """The table, and how to add to it."""
+    """The price table, and how to add to it."""
     yield f"built-in prices are as of {table.as_of}: {table.source}; check them and put your own into prices.toml"
     yield "dollars for a million tokens:"
     yield from lay_out(ctx, _COLUMNS_PRICES, [_cells(price) for price in table.rows])
@@ -118,7 +118,7 @@ shape(Prices, "as_of source file prices=rows")
 shape(
     Price,
     f"provider model {' '.join(f'{kind}?' for kind in AMOUNTS)} from=since? until? origin source?",
-    **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as texts, so that they stay exact
+    **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as text, so that they stay exact
 )
 shape(
     CostRow,
@@ -133,7 +133,7 @@ shape(
 @click.option("--since", metavar="T", help="Count from this time on: 7d, today, 2026-11-15.")
 @click.option("--budget", "with_budget", is_flag=True, help="Show the limits of the session too.")
 @click.option("--prices", is_flag=True, help="List the model prices that are used, and their source.")
-@limit_option(LIMIT, "Show at most N rows; 0 shows all.")
+@limit_option(MAX_ROWS, "Show at most N rows; 0 shows all.")
 @common
 def cost_command(
     ctx: CommandContext, selector: str, by: str | None, since: str | None, with_budget: bool, prices: bool, limit: int
@@ -153,9 +153,9 @@ def cost_command(
     if prices:
         from wakelog.config.settings import user_prices
 
-        ctx.answer("prices", user_prices())  # of the user, whatever store is meant
+        ctx.answer("prices", user_prices())  # the user's prices, for any store
         return
-    session, turns = _chosen(ctx, selector)
+    session, turns = _find_turns(ctx, selector)
     if with_budget and session is None:
         raise click.UsageError("--budget needs a session")
     costs = ctx.store.cost(
@@ -179,15 +179,15 @@ def cost_command(
     def human() -> None:
         _show(ctx, costs, name, limit)
         if inherited:
-            ctx.remark(f"besides, {money(inherited)} was spent before it was forked: its parent's")
+            ctx.remark(f"besides, its parent spent {money(inherited)} before the fork")
         if session is not None and with_budget:
             ctx.say_all(budget_lines(ctx, session))
 
     ctx.answer("cost", data, human, records=({"by": costs.by, **row} for row in data["rows"]))
 
 
-def _chosen(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
-    """The session asked about, if any, and which of its turns."""
+def _find_turns(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tuple[int, int] | None]:
+    """The session that the selector names, if any, and its range of turns, if any."""
     if not selector and not ctx.names_session:
         return None, None
     where = ctx.place(selector)
@@ -204,6 +204,7 @@ def _chosen(ctx: CommandContext, selector: str) -> tuple[Session[Any] | None, tu
 
 
 def _inherited(session: Session[Any]) -> int:
+    """What the parent had spent when the session was forked."""
     fork = session.head.fork
     return session.log.state(session.seq(fork.at))["budget"]["spent"].get("usd_micros", 0) if fork else 0
 
@@ -221,7 +222,7 @@ def _show(ctx: CommandContext, costs: Costs, name: Callable[[str], str], limit: 
     )
     unknown = count(costs.total.unpriced_tokens) if costs.total.unpriced_tokens else ""
     note = f"{unknown} tokens have no known price; wakelog cost --prices says how to add one" if unknown else ""
-    say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cells_cost(row)), limit, note)
+    say_sums(ctx, columns, costs, lambda row: (name(row.key), *_cost_cells(row)), limit, note)
 
 
 def _money(row: CostRow) -> str:
@@ -231,7 +232,7 @@ def _money(row: CostRow) -> str:
     return f"{known} + unknown" if known else "unknown"
 
 
-def _cells_cost(row: CostRow) -> tuple[str, ...]:
+def _cost_cells(row: CostRow) -> tuple[str, ...]:
     return (
         count(row.tokens_in) if row.tokens_in else "",
         count(row.tokens_out) if row.tokens_out else "",
@@ -260,15 +261,14 @@ def budget_command(
       wakelog budget fix-bug --lift
     """
     found = ctx.session(session)
-    given: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
-    limits = {unit: value for unit, value in given.items() if value is not None or lift}
+    values: dict[str, Any] = {"usd": usd, "tokens": tokens, "seconds": seconds}
+    limits = {unit: value for unit, value in values.items() if value is not None or lift}
     seq = found.budget.set(why=why, **limits) if limits else None
     data = {**identity(found), "status": found.status, "seq": seq}
 
     def human() -> None:
         ctx.say(f"{title(ctx, found)}  {'limits are set' if seq else found.status}")
-        for line in budget_lines(ctx, found):
-            ctx.say(f"  {line}")
+        ctx.say_all(f"  {line}" for line in budget_lines(ctx, found))
 
     ctx.answer("budget", {**data, **plain_uses(found)}, human)
     name = handle(found)

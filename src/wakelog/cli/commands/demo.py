@@ -1,4 +1,4 @@
-"""`wakelog demo`: sessions to play with, in a scratch store."""
+"""`wakelog demo`: creates sessions to play with, in a scratch store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOLDER = "wakelog-demo"
 @click.command("demo")
 @click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
 @click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
-@click.option("--at", "when", metavar="TIME", help="When it takes place (default: a fixed day; fleet: now).")
+@click.option("--at", "when", metavar="TIME", help="Set the time of the demo (default: a fixed day; fleet: now).")
 @click.option("--list", "listing", is_flag=True, help="List the demos.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the web page on them, and allow changes.")
 @common
@@ -56,7 +56,7 @@ def demo_command(
         shown = [{"name": d.name, "shows": d.shows} for d in DEMOS.values()]
         ctx.answer("demos", shown, "\n".join(f"{d.name:<11} {d.shows}" for d in DEMOS.values()))
         return
-    names = list(DEMOS) if name == "all" else [_known(name)]
+    names = list(DEMOS) if name == "all" else [_check_name(name)]
     folder = str(into or ctx.given_url or FOLDER)
     built: list[BuiltDemo] = []
     with open_store(folder) as store:
@@ -66,12 +66,12 @@ def demo_command(
                 kind="not-a-scratch-store",
                 hint="choose another folder with --into",
             )
-        for each in names:
-            demo = DEMOS[each]
+        for demo_name in names:
+            demo = DEMOS[demo_name]
             now = time.time_ns() // 1000
             at = find_time(ctx, when, now) or (now if demo.is_live else DAY_US)
-            with Progress(ctx, f"building {each}", demo.events) as progress:
-                built.append(build(each, store.engine, at_us=at, progress=progress))
+            with Progress(ctx, f"building {demo_name}", demo.events) as progress:
+                built.append(build(demo_name, store.engine, at_us=at, progress=progress))
     commands = [f"wakelog --store {folder} {c}" for n in names for c in DEMOS[n].commands]
     data = [{**msgspec.to_builtins(b), "store": folder, "commands": commands} for b in built]
     if with_page:
@@ -80,7 +80,7 @@ def demo_command(
     ctx.answer("demo", data, lambda: _show(ctx, built, folder, names))
 
 
-def _known(name: str) -> str:
+def _check_name(name: str) -> str:
     if name not in DEMOS:
         near = difflib.get_close_matches(name, [*DEMOS, "all"], 1)
         hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(DEMOS)}, all"
@@ -89,10 +89,10 @@ def _known(name: str) -> str:
 
 
 def _show(ctx: CommandContext, built: list[BuiltDemo], folder: str, names: list[str]) -> None:
-    for each in built:
-        what = f"{counted(len(each.sessions), 'session')}, {counted(each.events, 'event')}"
-        state = what if each.is_new else "was there already"
-        ctx.say(f"{ctx.style(f'{each.demo:<10}', bold=True)} {state}: {DEMOS[each.demo].shows}")
+    for demo in built:
+        what = f"{counted(len(demo.sessions), 'session')}, {counted(demo.events, 'event')}"
+        state = what if demo.is_new else "was there already"
+        ctx.say(f"{ctx.style(f'{demo.demo:<10}', bold=True)} {state}: {DEMOS[demo.demo].shows}")
     ctx.say("")
     ctx.say(f"In {folder}, a scratch store: delete the folder when you are done. Try:")
     ctx.say("")

@@ -17,7 +17,7 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, counted, fit, glyph, inert_json
+from wakelog.cli.text import age, counted, fit, glyph
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
@@ -40,11 +40,11 @@ _COLUMNS = (
 
 
 DERIVED_TURNS_MAX = 10
-"""Of so many turns at most it is told what is derived: of more it would be a list that nobody reads."""
+"""Derived insight is shown for at most this many turns; for more it would be too long to read."""
 
 
 class _Point(msgspec.Struct, frozen=True):
-    """One of the two points to compare, and its event; None lies before the first."""
+    """One of the two points to compare, and its event; None is before the first event."""
 
     session: Session[Any]
     seq: Seq
@@ -56,7 +56,7 @@ class _Point(msgspec.Struct, frozen=True):
 
     @property
     def turn(self) -> int:
-        """The newest turn here; an event between turns belongs to none, and the state knows."""
+        """The newest turn here. An event between turns has none in its header, so the state says."""
         if self.entry is None:
             return 0
         return self.entry.header.turn or self.session.state(self.seq).turn.number
@@ -85,7 +85,7 @@ class _Pair(msgspec.Struct, frozen=True):
 
 
 class _PathsLast(click.Command):
-    """A command whose words after `--` are paths."""
+    """A command whose arguments after `--` are paths."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -109,8 +109,8 @@ def diff_command(
 
     Without points: what the last turn changed. One turn, event or commit: what that changed. One time or checkpoint:
     what changed since. @3..@7 means the same as @3 @7; for changes since turn 3, write @3 @. Points may lie in
-    different sessions: fix-auth@5 try-redis@7. Of two runs, such as two trials of one task, the first different call
-    and the sums are told. KEY (a JSON Pointer) shows only the changes below it.
+    different sessions: fix-auth@5 try-redis@7. For two runs, such as two trials of one task, the first different call
+    and the totals are shown. KEY (a JSON Pointer) shows only the changes below it.
 
     With --files, or paths after --, the contents of files are compared instead.
 
@@ -118,7 +118,7 @@ def diff_command(
       wakelog diff @5 @6
       wakelog diff fix-auth@7 --files -- src
     """
-    key, spots = _sort_out(places)
+    key, spots = _split_arguments(places)
     pair = _pair(ctx, spots)
     paths = click.get_current_context().meta.get("wakelog.paths", [])
     if files or paths:
@@ -128,10 +128,10 @@ def diff_command(
     a, b = pair.a, pair.b
     found = a.session.diff(a.seq, b.seq, other=b.session)
     if key:
-        found = _narrowed(found, key)
+        found = _keep_below(found, key)
     lines = {} if stat or patch else _file_lines(pair)
     if patch and ctx.is_for_people:
-        click.echo(inert_json(msgspec.json.format(msgspec.json.encode(found.patch), indent=2).decode()))
+        ctx.print_json(found.patch)
     else:
         turns = _turns(pair) if not key else -1
         insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
@@ -160,7 +160,7 @@ def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, 
     return NO if exit_code and found else 0
 
 
-def _sort_out(places: tuple[str, ...]) -> tuple[str, list[str]]:
+def _split_arguments(places: tuple[str, ...]) -> tuple[str, list[str]]:
     keys = [p for p in places if p.startswith("/")]
     spots = [p for p in places if not p.startswith("/")]
     if len(keys) > 1 or len(spots) > 2:
@@ -185,7 +185,9 @@ def _pair(ctx: CommandContext, spots: list[str]) -> _Pair:
     return _Pair(_Point.at(where.session, first), _Point.at(where.session, last))
 
 
-def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
+def _keep_below(found: TurnDiff, key: str) -> TurnDiff:
+    """The diff with only the changes below, at or above a key."""
+
     def near(pointer: str) -> bool:
         return pointer == key or pointer.startswith(key + "/") or key.startswith(pointer + "/")
 
@@ -194,7 +196,7 @@ def _narrowed(found: TurnDiff, key: str) -> TurnDiff:
 
 
 def _file_lines(pair: _Pair) -> FileLines:
-    """Lines added and removed per file on the way from one point to the other, where there is one."""
+    """Lines added and removed in each file between the points, if one leads to the other."""
     lines: FileLines = {}
     a, b = pair.a, pair.b
     shared = a.seq if pair.in_one_session else 0
@@ -204,11 +206,11 @@ def _file_lines(pair: _Pair) -> FileLines:
     if b.seq > shared and (shared or pair.in_one_session):
         entries = list(b.session.events(after=shared, upto=b.seq, kind=("file.changed", "history.rewound")))
         changed = [entry for entry in entries if entry.kind == "file.changed"]
-        # Only a rewind on the way takes something of it out of view.
+        # The view differs from the whole range only if there was a rewind.
         view = b.session.log.view(b.seq) if len(changed) < len(entries) else [(1, b.seq)]
         for entry in changed:
             if not any(first <= entry.seq <= last for first, last in view):
-                continue  # by an attempt that was cut and continued: the same change stands in the next one
+                continue  # from an attempt that was rewound: the next attempt has the same change
             path, body = str(entry.body.get("path", "")), entry.body
             added, removed = lines.get(path, (0, 0))
             lines[path] = (added + body.get("added", 0), removed + body.get("removed", 0))
@@ -216,7 +218,7 @@ def _file_lines(pair: _Pair) -> FileLines:
 
 
 def _turns(pair: _Pair) -> int:
-    """How many turns lie between two points of one session; -1 when they are not, or in no such order."""
+    """How many turns are between two points of one session; -1 for other pairs."""
     return pair.b.turn - pair.a.turn if pair.in_one_session and pair.b.seq > pair.a.seq else -1
 
 
@@ -254,7 +256,7 @@ def _are_runs(pair: _Pair) -> bool:
 
 
 def _say_runs(ctx: CommandContext, pair: _Pair) -> None:
-    """Where two runs first did something else, the words that led to it, and what each came to."""
+    """The first call that differs between two runs, the words that led to it, and the totals of each run."""
     from wakelog.cli.render.comparison import first_call_lines, sum_lines
 
     compared = pair.a.session.history.compare(pair.b.session)
@@ -310,18 +312,18 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  {_about(found)}")
-        say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found.files])
+        say_table(ctx, _COLUMNS, [_row(ctx, file) for file in found.files])
         if found.turns and (older := _older(session, found, place.seq)):
             ctx.remark(f"{older} before @{found.turns[0]} (--last 0 shows all)")
 
-    ctx.answer("files", data, human, records=({"session": session.id, **plain(each)} for each in found.files))
+    ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in found.files))
     if found.files:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
 
 
 def _older(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
-    """What was changed before the turns that were looked at; empty when nothing was."""
-    shown = {each.path: each.changes for each in found.files}
+    """How much changed before these turns; empty if nothing did."""
+    shown = {file.path: file.changes for file in found.files}
     known = session.log.state(session.seq(at))["files_modified"]
     older = {path: used["changes"] - shown.get(path, 0) for path, used in known.items()}
     changes = sum(count for count in older.values() if count > 0)
@@ -338,17 +340,17 @@ def _about(found: ChangedFiles) -> str:
     return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}" if found.turns else files
 
 
-def _row(ctx: CommandContext, each: ChangedFile) -> Row:
-    mark = f"{glyph('warn')} " if each.trust != "trusted" else ""
+def _row(ctx: CommandContext, file: ChangedFile) -> Row:
+    mark = f"{glyph('warn')} " if file.trust != "trusted" else ""
     return (
-        Cell(each.path, {"bold": True}),
-        each.change,
-        str(each.changes),
-        f"+{each.added} {glyph('minus')}{each.removed}" if each.added or each.removed else "",
-        " ".join(f"@{turn}" for turn in each.turns),
-        f"{mark}{each.tool}",
-        Cell(f"e{each.seq}", {"fg": "cyan"}),
-        age(each.at, ctx.store.clock()).removesuffix(" ago"),
+        Cell(file.path, {"bold": True}),
+        file.change,
+        str(file.changes),
+        f"+{file.added} {glyph('minus')}{file.removed}" if file.added or file.removed else "",
+        " ".join(f"@{turn}" for turn in file.turns),
+        f"{mark}{file.tool}",
+        Cell(f"e{file.seq}", {"fg": "cyan"}),
+        age(file.at, ctx.store.clock()).removesuffix(" ago"),
     )
 
 

@@ -1,4 +1,4 @@
-"""`wakelog doctor`: check this installation and store; each line is ok, warn or fail, with what to do."""
+"""`wakelog doctor`: checks this installation and store. Each line is ok, warn or fail, with what to do."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ from wakelog.store.url import chosen_url, user_store
 _COLORS = {"ok": "green", "warn": "yellow", "fail": "red"}
 LOW_DISK, NO_DISK = 1_000_000_000, 100_000_000
 BIG_WAL = 128_000_000
-AHEAD_US = 60_000_000
+BIG_SPOOL = 64 << 20
+CLOCK_TOLERANCE_US = 60_000_000
 VERIFIED_EVENTS = 5_000
-"""So many of the newest events are read and compared with their hashes: enough to notice a bad disk, and soon done."""
+"""How many of the newest events are checked against their hashes: enough to notice a bad disk, and fast."""
 
 
 def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
@@ -48,7 +49,7 @@ def say_checks(ctx: CommandContext, checks: Sequence[StoreCheck]) -> None:
 
 
 def installation() -> Iterator[StoreCheck]:
-    """Versions and settings."""
+    """Checks versions and settings."""
     python = ".".join(map(str, sys.version_info[:3]))
     yield StoreCheck("wakelog", "ok", wakelog.__version__)
     yield StoreCheck("python", "ok" if sys.version_info >= (3, 11) else "fail", python, "")
@@ -65,7 +66,7 @@ def installation() -> Iterator[StoreCheck]:
 
 
 def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
-    """The store, from the outside in. What cannot be opened is not looked into."""
+    """Checks the store from the outside in, as far as it can be opened."""
     try:
         url = ctx.url
     except WakelogError as exc:
@@ -76,11 +77,11 @@ def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
     except NotFoundError as exc:
         if ctx.given_url or chosen_url():
             yield StoreCheck("store", "warn", exc.message, "recording a session there makes it")
-            yield from _place(Path(url))
+            yield from _check_folder(Path(url))
             return
         found = f"none yet; hooks and imports write to your own, {user_store()}"
         yield StoreCheck("store", "warn", found, "wakelog import makes it; wakelog demo makes one to look at")
-        yield from _place(Path(user_store()))
+        yield from _check_folder(Path(user_store()))
         return
     except WakelogError as exc:
         yield StoreCheck("store", "fail", exc.message, exc.hint)
@@ -90,13 +91,13 @@ def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
     yield from encryption_check(store)
     file = store.engine.abilities.path
     if file is not None:
-        yield from _place(file)
-        yield from _files(file, store.encryption.state is not None)
-    yield from _sessions(store)
+        yield from _check_folder(file)
+        yield from _check_files(file, store.encryption.state is not None)
+    yield from _check_sessions(store)
 
 
-def _place(path: Path) -> Iterator[StoreCheck]:
-    """The folder a store is in, or would be made in."""
+def _check_folder(path: Path) -> Iterator[StoreCheck]:
+    """Checks the folder that a store is in, or would be created in."""
     folder = path if path.is_dir() else path.parent
     while not folder.exists():
         folder = folder.parent
@@ -118,14 +119,14 @@ def _place(path: Path) -> Iterator[StoreCheck]:
     yield StoreCheck("disk", level, f"{size(free)} free", "free some space" if level != "ok" else "")
 
 
-def _files(file: Path, is_encrypted: bool) -> Iterator[StoreCheck]:
+def _check_files(file: Path, is_encrypted: bool) -> Iterator[StoreCheck]:
     open_to = [p for p in (file.parent, file) if os.name == "posix" and stat.S_IMODE(p.stat().st_mode) & 0o077]
+    mode = stat.S_IMODE(file.parent.stat().st_mode)
     if not open_to:
         yield StoreCheck("permissions", "ok", "only you can read it")
-    elif stat.S_IMODE(file.parent.stat().st_mode) & 0o077 == 0:
+    elif mode & 0o077 == 0:
         yield StoreCheck("permissions", "ok", "only you can enter its folder")
     else:
-        mode = stat.S_IMODE(file.parent.stat().st_mode)
         yield StoreCheck(
             "permissions", "warn", f"others can enter {file.parent} ({mode:o})", f"chmod 700 {file.parent}"
         )
@@ -136,10 +137,10 @@ def _files(file: Path, is_encrypted: bool) -> Iterator[StoreCheck]:
     else:
         yield StoreCheck("log", "ok", f"{size(sizes['log'])}, write-ahead log {size(sizes['wal'])}")
     if not is_encrypted:
-        yield _index(file.with_name(INDEX_FILE))
+        yield _check_index(file.with_name(INDEX_FILE))
 
 
-def _index(path: Path) -> StoreCheck:
+def _check_index(path: Path) -> StoreCheck:
     if not path.exists():
         return StoreCheck("index", "ok", "none yet; the first search makes it")
     fault = index_fault(path)
@@ -148,7 +149,7 @@ def _index(path: Path) -> StoreCheck:
     return StoreCheck("index", "warn", f"damaged: {fault}", f"rm {path}; it is a cache and is rebuilt")
 
 
-def _sessions(store: Store) -> Iterator[StoreCheck]:
+def _check_sessions(store: Store) -> Iterator[StoreCheck]:
     now = time.time_ns() // 1000
     heads: list[Head] = []
     stale: list[str] = []
@@ -175,7 +176,7 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         )
     else:
         yield StoreCheck("leases", "ok", "none is stale")
-    ahead = [h for h in heads if h.at > now + AHEAD_US]
+    ahead = [h for h in heads if h.at > now + CLOCK_TOLERANCE_US]
     if ahead:
         names = ", ".join(str(h) for h in ahead[:3])
         yield StoreCheck(
@@ -183,11 +184,11 @@ def _sessions(store: Store) -> Iterator[StoreCheck]:
         )
     else:
         yield StoreCheck("clock", "ok", "no session ends in the future")
-    yield from _integrity(store, heads)
+    yield from _check_integrity(store, heads)
 
 
-def _integrity(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
-    """The newest sessions, event by event; one at least, however long it is."""
+def _check_integrity(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
+    """Verifies the newest sessions, up to VERIFIED_EVENTS; at least one, of any length."""
     sessions = events = 0
     is_sound = True
     for head in sorted(heads, key=lambda head: head.at, reverse=True):
@@ -220,47 +221,43 @@ def doctor_command(ctx: CommandContext) -> int:
       wakelog doctor
     """
     checks = [*installation(), *store_checks(ctx), *capture_checks()]
-    failed = [c for c in checks if c.level == "fail"]
     ctx.answer("doctor", msgspec.to_builtins(checks), lambda: _show(ctx, checks))
-    return NO if failed else 0
+    return NO if any(check.level == "fail" for check in checks) else 0
 
 
 def _show(ctx: CommandContext, checks: list[StoreCheck]) -> None:
     say_checks(ctx, checks)
-    bad = sum(c.level == "fail" for c in checks)
-    wary = sum(c.level == "warn" for c in checks)
-    if bad or wary:
-        ctx.say(f"{counted(bad, 'problem')}, {counted(wary, 'warning')}")
+    failures = sum(c.level == "fail" for c in checks)
+    warnings = sum(c.level == "warn" for c in checks)
+    if failures or warnings:
+        ctx.say(f"{counted(failures, 'problem')}, {counted(warnings, 'warning')}")
     else:
         ctx.say("Everything is in order.")
 
 
-BIG_SPOOL = 64 << 20
-
-
 def capture_checks() -> Iterator[StoreCheck]:
-    """Each agent that is enabled or was used here, and what hooks wrote that is not in a store."""
+    """Checks each agent that is enabled or was used here, and what hooks recorded that is not in a store."""
     try:
         found = list(capture_health(project_root()))
     except WakelogError as exc:
         yield StoreCheck("hooks", "fail", exc.message, exc.hint)
         return
     now = time.time_ns() // 1000
-    for each in found:
-        yield _agent(each, now)
+    for agent in found:
+        yield _check_agent(agent, now)
     waiting = waiting_bytes()
     if waiting > BIG_SPOOL:
         yield StoreCheck("spool", "warn", f"{size(waiting)} wait to be imported", "wakelog hook --drain says why")
-    elif waiting or any(each.is_enabled for each in found):
+    elif waiting or any(agent.is_enabled for agent in found):
         yield StoreCheck("spool", "ok", f"{size(waiting)} wait to be imported" if waiting else "empty")
     gaps = read_gaps()
     if gaps.count:
         last = f", the last {age(gaps.newest[0][0], now)}: {gaps.newest[0][2]}" if gaps.newest else ""
-        said = f"{gaps.count} records of hooks were lost{last}"
-        yield StoreCheck("gaps", "warn", said, f"when you have seen to it: rm {gaps_file()}")
+        lost = f"{gaps.count} records of hooks were lost{last}"
+        yield StoreCheck("gaps", "warn", lost, f"when you have seen to it: rm {gaps_file()}")
 
 
-def _agent(found: CaptureHealth, now: int) -> StoreCheck:
+def _check_agent(found: CaptureHealth, now: int) -> StoreCheck:
     agent = AGENTS[found.agent]
     files = f"{count(found.transcripts)} transcripts on this machine"
     if found.trouble:
@@ -269,14 +266,14 @@ def _agent(found: CaptureHealth, now: int) -> StoreCheck:
         return StoreCheck(found.agent, "ok", f"not recorded by hooks; {files}", f"wakelog enable {found.agent}")
     where = f"hooks in {', '.join(found.files)}"
     if found.switched_off:
-        said = f"{where}, but {found.switched_off} switches all hooks off"
-        return StoreCheck(found.agent, "warn", said, "switch them on there")
+        problem = f"{where}, but {found.switched_off} switches all hooks off"
+        return StoreCheck(found.agent, "warn", problem, "switch them on there")
     if found.bad_command:
-        said = f"{where}, but {found.bad_command} is not there"
-        return StoreCheck(found.agent, "fail", said, f"wakelog enable {found.agent}")
+        problem = f"{where}, but {found.bad_command} is not there"
+        return StoreCheck(found.agent, "fail", problem, f"wakelog enable {found.agent}")
     if found.missing:
-        said = f"{where}, without {', '.join(found.missing)}"
-        return StoreCheck(found.agent, "warn", said, f"wakelog enable {found.agent}")
+        problem = f"{where}, without {', '.join(found.missing)}"
+        return StoreCheck(found.agent, "warn", problem, f"wakelog enable {found.agent}")
     if not found.last_heard_us:
         fix = agent.after or f"start a session; if this stays, see whether hooks are switched off in {agent.title}"
         return StoreCheck(found.agent, "warn", f"{where}, never heard from; {files}", fix)

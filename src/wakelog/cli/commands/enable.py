@@ -1,4 +1,4 @@
-"""`wakelog enable`, `disable` and `hook`: record the coding agents that people use."""
+"""`wakelog enable` and `disable`: start and stop recording a coding agent."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from wakelog.hooks.agents import AGENTS, HookedAgent, Scope, agent_named, own_co
 from wakelog.hooks.installation import FileChange, apply, plan_disable, plan_enable
 
 _SCOPES: tuple[tuple[Scope, str], ...] = (
-    ("user", "For all your projects."),
-    ("project", "For this project, in a file that is usually committed."),
-    ("local", "For this project, in a file of your own (claude-code)."),
+    ("user", "Change it for all your projects."),
+    ("project", "Change it for this project, in a file that is usually committed."),
+    ("local", "Change it for this project, in a file of your own (claude-code)."),
 )
 
 
@@ -55,19 +55,19 @@ def enable_command(
     """
     agents = [agent_named(name) for name in dict.fromkeys(names)]
     project = project_root()
-    given = ctx.given_url
-    store = str(Path(given).absolute()) if given and ":" not in given else given
+    url = ctx.given_url
+    store = str(Path(url).absolute()) if url and ":" not in url else url
     changes = [
         change
         for agent in agents
         for change in plan_enable(agent, scope or "user", project, mcp=mcp, brief=brief, store=store)
     ]
-    return _carry_out(ctx, "enable", changes, agents, dry_run=dry_run, yes=yes)
+    return _apply_changes(ctx, "enable", changes, agents, dry_run=dry_run, yes=yes)
 
 
 @click.command("disable")
 @click.argument("names", metavar="[AGENT]...", nargs=-1, shell_complete=lambda *_: [*AGENTS])
-@click.option("--all", "everything", is_flag=True, help="Every agent.")
+@click.option("--all", "everything", is_flag=True, help="Disable every agent.")
 @_scope_options
 @click.option("--dry-run", is_flag=True, help="Show the change, and write nothing.")
 @yes_option
@@ -86,10 +86,10 @@ def disable_command(
         raise click.UsageError("name the agents, or use --all")
     agents = [*AGENTS.values()] if everything else [agent_named(name) for name in dict.fromkeys(names)]
     changes = plan_disable(agents, project_root(), scope)
-    return _carry_out(ctx, "disable", changes, agents, dry_run=dry_run, yes=yes)
+    return _apply_changes(ctx, "disable", changes, agents, dry_run=dry_run, yes=yes)
 
 
-def _carry_out(
+def _apply_changes(
     ctx: CommandContext, verb: str, changes: list[FileChange], agents: list[HookedAgent], *, dry_run: bool, yes: bool
 ) -> int:
     real = [change for change in changes if change.is_change]
@@ -101,7 +101,7 @@ def _carry_out(
         ctx.confirm(f"Change {files}?", yes=yes)
     if not dry_run:
         apply(changes, enables=verb == "enable")
-    said = _outcome(verb, agents, real, dry_run)
+    lines = _outcome(verb, agents, real, dry_run)
     after = [agent.after for agent in agents if agent.after and verb == "enable" and not dry_run]
     data = {
         "agents": [agent.name for agent in agents],
@@ -109,8 +109,7 @@ def _carry_out(
         "done": not dry_run,
         "next": after,
     }
-
-    ctx.answer(verb, data, [*said, *after])
+    ctx.answer(verb, data, [*lines, *after])
     if verb == "enable" and not dry_run:
         ctx.suggest("wakelog doctor", f"wakelog disable {agents[0].name}")
     return 0 if real or verb == "enable" else NO

@@ -1,4 +1,4 @@
-"""`wakelog erase` and `redact`: take the content out of events, here and in every fork."""
+"""`wakelog erase` and `redact`: erase the content of events, here and in every fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wakelog.cli.options import all_sessions_option, session_argument, yes_optio
 from wakelog.cli.output import Progress
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import inert_line
+from wakelog.cli.text import counted, inert_line
 from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 from wakelog.session import Session
@@ -32,9 +32,9 @@ from wakelog.store.erasure import (
     scan,
 )
 
-SHOWN = 20
-STAY = ("payload.erased", "range.pruned")
-SHOWN_REDACT = 40
+MAX_SHOWN = 20
+MAX_SECRETS = 40
+NOT_ERASABLE = ("payload.erased", "range.pruned")
 
 
 @click.command("erase")
@@ -55,14 +55,14 @@ def erase_command(
       wakelog erase -s fix-bug e12 e15 --why "customer asked" --dry-run
       wakelog erase fix-bug@3 --why "ticket 42" --cascade --yes
     """
-    session, targets, passed = _targets(ctx, selectors)
-    came = followers(session.log, targets) if cascade and targets else []
-    seqs = _by_holder(session, targets, came)
+    session, targets, skipped = _targets(ctx, selectors)
+    dependents = followers(session.log, targets) if cascade and targets else []
+    seqs = _by_holder(session, targets, dependents)
     refuse_any_held(ctx.store, seqs)
     logs = {s.session: session.log for s in session.log.segments}
     found = erase_all(ctx.store, logs, seqs, preview) if targets else Erasure({}, ())
     if ctx.is_for_people:
-        _show(ctx, session, targets, came, passed)
+        _show(ctx, session, targets, dependents, skipped)
         _show_reach(ctx, session, seqs, found)
     done = False
     if targets and not dry_run:
@@ -73,22 +73,22 @@ def erase_command(
         "session": session.id,
         "name": session.name,
         "events": [{"seq": e[0], "kind": e[1], "turn": e[2]} for e in targets.values()],
-        "cascade": msgspec.to_builtins(came),
-        "passed_over": [{"seq": seq, "why": reason} for seq, reason in passed.items()],
+        "cascade": msgspec.to_builtins(dependents),
+        "passed_over": [{"seq": seq, "why": reason} for seq, reason in skipped.items()],
         "erased": done,
         "changes": found.events,
         "names": found.names,
         "pending": found.pending,
     }
     ctx.answer("erase", data, lambda: _say_end(ctx, done, dry_run, seqs, found))
-    return PARTIAL if done and (passed or found.pending) else 0
+    return PARTIAL if done and (skipped or found.pending) else 0
 
 
 def say_left(ctx: CommandContext, found: Erasure) -> None:
-    """What an erasure leaves behind: names, and old bytes that somebody is still looking at."""
+    """Prints what an erasure leaves behind: names, and old bytes that somebody is still reading."""
     if found.names:
-        more = f" and {len(found.names) - SHOWN} more" if len(found.names) > SHOWN else ""
-        ctx.say(f"  names stay: {inert_line(', '.join(found.names[:SHOWN]))}{more}")
+        more = f" and {len(found.names) - MAX_SHOWN} more" if len(found.names) > MAX_SHOWN else ""
+        ctx.say(f"  names stay: {inert_line(', '.join(found.names[:MAX_SHOWN]))}{more}")
         ctx.say("  if a name itself tells too much, only deleting the session removes it (wakelog delete)")
     if found.pending:
         ctx.say(f"{ctx.style('·', fg='yellow')} {inert_line(found.pending)}")
@@ -96,31 +96,29 @@ def say_left(ctx: CommandContext, found: Erasure) -> None:
 
 def _say_end(ctx: CommandContext, done: bool, dry_run: bool, seqs: dict[SessionId, list[int]], found: Erasure) -> None:
     if done:
-        count = sum(map(len, seqs.values()))
-        ctx.say(f"Erased {count} {'event' if count == 1 else 'events'}; wakelog verify still holds.")
-        if found.pending:
-            say_left(ctx, Erasure({}, (), found.pending))
+        ctx.say(f"Erased {counted(sum(map(len, seqs.values())), 'event')}; wakelog verify still holds.")
+        say_left(ctx, Erasure({}, (), found.pending))
     else:
         ctx.say("This was a dry run: nothing was erased." if dry_run else "Nothing to erase.")
 
 
 def _show_reach(ctx: CommandContext, session: Session[Any], seqs: dict[SessionId, list[int]], found: Erasure) -> None:
-    """Where else it shows: in forks, in sessions that adopted it, in events that repeat it."""
+    """Prints where else the content is erased: in forks, in sessions that adopted it, in events that repeat it."""
     for other, changed in found.events.items():
         extra = [f"e{seq}" for seq in changed if seq not in seqs.get(other, ())]
         if extra or other not in seqs:
             where = "here too" if other == session.id else f"in {inert_line(ctx.name_of(other))}"
-            ctx.say(f"  {where}: {', '.join(extra[:SHOWN]) or 'its state'}{' …' if len(extra) > SHOWN else ''}")
+            ctx.say(f"  {where}: {', '.join(extra[:MAX_SHOWN]) or 'its state'}{' …' if len(extra) > MAX_SHOWN else ''}")
     say_left(ctx, found)
 
 
 def _targets(
     ctx: CommandContext, selectors: tuple[str, ...]
 ) -> tuple[Session[Any], dict[int, tuple[int, str, int]], dict[int, str]]:
-    """The session, the events to erase, and those that cannot be, with the reason."""
+    """The session, the events to erase, and the events that cannot be erased, with the reason."""
     session: Session[Any] | None = None
     targets: dict[int, tuple[int, str, int]] = {}
-    passed: dict[int, str] = {}
+    skipped: dict[int, str] = {}
     for text in selectors:
         place = ctx.place(text)
         found = place.session
@@ -135,25 +133,26 @@ def _targets(
             raise click.UsageError(f"{text!r} names no event: say e12, {found}@3 or @3..@4")
         span = place.span
         for entry in found.log.entries(after=max(span.first - 1, 0), upto=span.last):
-            if entry.kind in STAY:
-                passed[entry.seq] = "it records a removal, and cannot be erased"
+            if entry.kind in NOT_ERASABLE:
+                skipped[entry.seq] = "it records a removal, and cannot be erased"
             elif not entry.record.body:
-                passed[entry.seq] = "it was pruned"
+                skipped[entry.seq] = "it was pruned"
             elif not entry.is_intact:
-                passed[entry.seq] = "it is erased already"
+                skipped[entry.seq] = "it is erased already"
             else:
                 targets[entry.seq] = (entry.seq, entry.kind, entry.header.turn)
     assert session is not None
-    return session, targets, passed
+    return session, targets, skipped
 
 
-def _by_holder(session: Session[Any], targets: Iterable[int], came: list[Follower]) -> dict[SessionId, list[int]]:
+def _by_holder(session: Session[Any], targets: Iterable[int], dependents: list[Follower]) -> dict[SessionId, list[int]]:
+    """The events by the session that stores them."""
     out: dict[SessionId, list[int]] = {}
     for seq in targets:
         out.setdefault(holder_of(session.log, seq), []).append(seq)
-    for each in came:
-        if each.kind not in STAY:
-            out.setdefault(each.session, []).append(each.seq)
+    for event in dependents:
+        if event.kind not in NOT_ERASABLE:
+            out.setdefault(event.session, []).append(event.seq)
     return out
 
 
@@ -161,23 +160,22 @@ def _show(
     ctx: CommandContext,
     session: Session[Any],
     targets: dict[int, tuple[int, str, int]],
-    came: list[Follower],
-    passed: dict[int, str],
+    dependents: list[Follower],
+    skipped: dict[int, str],
 ) -> None:
-    name = label(session)
-    ctx.say(f"{ctx.style(f'Erase from {name}', bold=True)}  the content of:")
-    for seq, kind, turn in list(targets.values())[:SHOWN]:
+    ctx.say(f"{ctx.style(f'Erase from {label(session)}', bold=True)}  the content of:")
+    for seq, kind, turn in list(targets.values())[:MAX_SHOWN]:
         ctx.say(f"  e{seq:<7}{f'@{turn}' if turn else '':<6}{kind}")
-    if len(targets) > SHOWN:
-        ctx.say(f"  and {len(targets) - SHOWN} more")
-    for each in came[:SHOWN]:
-        other = "" if each.session == session.id else f"  in {inert_line(ctx.name_of(each.session))}"
-        where = f"@{each.turn}" if each.turn else ""
-        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20} because it names e{each.named}{other}")
-    if len(came) > SHOWN:
-        ctx.say(f"  and {len(came) - SHOWN} more that depend on them")
-    for seq, reason in passed.items():
-        ctx.say(f"  e{seq:<7}passed over: {reason}")
+    if len(targets) > MAX_SHOWN:
+        ctx.say(f"  and {len(targets) - MAX_SHOWN} more")
+    for event in dependents[:MAX_SHOWN]:
+        other = "" if event.session == session.id else f"  in {inert_line(ctx.name_of(event.session))}"
+        where = f"@{event.turn}" if event.turn else ""
+        ctx.say(f"  e{event.seq:<7}{where:<6}{event.kind:<20} because it names e{event.named}{other}")
+    if len(dependents) > MAX_SHOWN:
+        ctx.say(f"  and {len(dependents) - MAX_SHOWN} more that depend on them")
+    for seq, reason in skipped.items():
+        ctx.say(f"  e{seq:<7}skipped: {reason}")
     ctx.say("  headers and hashes stay; there is no way back")
 
 
@@ -201,10 +199,10 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
         sessions = [ctx.session(session)]
     found = _scan(ctx, sessions)
     seqs: dict[SessionId, list[int]] = {}
-    for each in found:
-        seqs.setdefault(each.session, []).append(each.seq)
+    for secret in found:
+        seqs.setdefault(secret.session, []).append(secret.seq)
     if ctx.is_for_people:
-        _show_redact(ctx, found)
+        _show_secrets(ctx, found)
     left = Erasure({}, ())
     if found and not dry_run:
         refuse_any_held(ctx.store, seqs)
@@ -222,7 +220,7 @@ def redact_command(ctx: CommandContext, session: str, everything: bool, dry_run:
 
     def human() -> None:
         if not found:
-            ctx.say(f"No secrets were found in {len(sessions)} {'session' if len(sessions) == 1 else 'sessions'}.")
+            ctx.say(f"No secrets were found in {counted(len(sessions), 'session')}.")
         elif dry_run:
             ctx.say("This was a dry run: nothing was erased.")
         else:
@@ -236,18 +234,18 @@ def _scan(ctx: CommandContext, sessions: list[Session[Any]]) -> list[FoundSecret
     out: dict[tuple[str, int], FoundSecret] = {}
     with Progress(ctx, "scanned events", sum(s.head.seq for s in sessions)) as progress:
         for session in sessions:
-            # Forks share events; each is listed once, where it stands.
+            # Forks share events; each is listed once, for the session that stores it.
             out.update({(f.session, f.seq): f for f in scan(session.log, scanned=progress)})
     return list(out.values())
 
 
-def _show_redact(ctx: CommandContext, found: list[FoundSecret]) -> None:
+def _show_secrets(ctx: CommandContext, found: list[FoundSecret]) -> None:
     last = ""
-    for each in found[:SHOWN_REDACT]:
-        if each.session != last:
-            ctx.say(ctx.style(inert_line(ctx.name_of(each.session)), bold=True))
-            last = each.session
-        where = f"@{each.turn}" if each.turn else ""
-        ctx.say(f"  e{each.seq:<7}{where:<6}{each.kind:<20}{inert_line(', '.join(each.markers))}")
-    if len(found) > SHOWN_REDACT:
-        ctx.say(f"  and {len(found) - SHOWN_REDACT} more")
+    for secret in found[:MAX_SECRETS]:
+        if secret.session != last:
+            ctx.say(ctx.style(inert_line(ctx.name_of(secret.session)), bold=True))
+            last = secret.session
+        where = f"@{secret.turn}" if secret.turn else ""
+        ctx.say(f"  e{secret.seq:<7}{where:<6}{secret.kind:<20}{inert_line(', '.join(secret.markers))}")
+    if len(found) > MAX_SECRETS:
+        ctx.say(f"  and {len(found) - MAX_SECRETS} more")

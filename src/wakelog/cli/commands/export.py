@@ -1,4 +1,4 @@
-"""`wakelog export`: write a session to a file."""
+"""`wakelog export`: writes a session to a file."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ from wakelog.session import Session
 
 FORMATS = ("bundle", "ndjson", "json", "md", "html", "openai", "claude-code", "pytest")
 READABLE = ("ndjson", "json", "md")
-"""Those that hold what can be read of a damaged session; the others prove themselves, or are run."""
-CHUNK = 1 << 20
+"""Formats that can hold what is left of a damaged session. The others must be complete to be verified or run."""
+MAX_MASKED = 12
+_MASK_WORDS = {"user": "user name in a path", "own-word": "own word"}
 
 
 @click.command("export")
@@ -82,11 +83,11 @@ def export_command(
     can resume, both up to a point. pytest writes a test that replays a turn or range strictly, with the bundle that it
     needs beside it.
 
-    What is exported from an encrypted store is not encrypted; only with --encrypted a bundle is. It can be verified and
-    imported by anybody, and read by whoever has the key.
+    An export of an encrypted store is not encrypted, except a bundle with --encrypted. Anybody can verify and import
+    such a bundle; reading it needs the key.
 
     With --redact, secrets are looked for once more, and home folders and user names in paths are masked. What was
-    masked, and in which events, is said on stderr: read the file before you share it.
+    masked, and in which events, is printed on stderr: read the file before you share it.
 
     Examples:
       wakelog export fix-bug -o fix-bug.wakelog
@@ -96,8 +97,8 @@ def export_command(
       wakelog export fix-bug --format ndjson --gzip -o fix-bug.ndjson.gz
       wakelog export fix-bug@4 --format pytest --agent app:run -o tests/test_fix_bug.py
     """
-    if target == STDOUT and (not ctx.is_for_people):
-        # Then the answer is the export itself.
+    if target == STDOUT and not ctx.is_for_people:
+        # --json and --ndjson on stdout: the answer is the export itself.
         form, ctx.json, ctx.ndjson = form or ("json" if ctx.json else "ndjson"), False, False
     form = form or "bundle"
     if encrypted and form != "bundle":
@@ -114,7 +115,7 @@ def export_command(
     mask = None
     if redact:
         mask = ShareMask(_own_words(words))
-        say_review(ctx, mask.learn(session.log, lambda: _chosen(place, lambda _: None, form)), dry_run=dry_run)
+        say_review(ctx, mask.learn(session.log, lambda: _entries(place, lambda _: None, form)), dry_run=dry_run)
         if dry_run:
             return 0
     if target != STDOUT and not is_url(target):
@@ -145,8 +146,7 @@ def export_command(
         "content_gone": gone,
         "holes": holes,
     }
-    name = label(session)
-    ctx.answer("export", data, f"Wrote {name} as {form} to {target}  ({size(data['bytes'])})")  # type: ignore[arg-type]
+    ctx.answer("export", data, f"Wrote {label(session)} as {form} to {target}  ({size(written)})")
     if form == "bundle":
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
     elif form == "claude-code":
@@ -159,19 +159,16 @@ def _check_redaction(form: str, redact: bool, words: tuple[str, ...], dry_run: b
     if (words or dry_run) and not redact:
         raise click.UsageError("--redact-words and --dry-run belong to --redact")
     if redact and form in ("bundle", "pytest"):
-        raise click.UsageError(
-            f"a {form} holds the log as it is, so nothing in it can be masked: choose another --format"
-            if form == "bundle"
-            else "a test replays the log as it is, so nothing in it can be masked: choose another --format"
-        )
+        what = "a bundle holds" if form == "bundle" else "a test replays"
+        raise click.UsageError(f"{what} the log as it is, so nothing in it can be masked: choose another --format")
 
 
-def _own_words(given: tuple[str, ...]) -> list[str]:
-    """Words as they are, and the lines of files."""
+def _own_words(words: tuple[str, ...]) -> list[str]:
+    """The words, with the name of a file replaced by its lines."""
     found: list[str] = []
-    for each in given:
-        path = Path(each)
-        found += path.read_text(encoding="utf-8").splitlines() if path.is_file() else [each]
+    for word in words:
+        path = Path(word)
+        found += path.read_text(encoding="utf-8").splitlines() if path.is_file() else [word]
     return found
 
 
@@ -184,7 +181,7 @@ def _write(
     mask: ShareMask | None,
     encrypted: bool,
 ) -> tuple[int, list[Hole]]:
-    """Writes, and returns how many events had lost their content before, and what could not be read."""
+    """Writes the export; returns how many events had lost their content before, and what could not be read."""
     session = place.session
     if form == "bundle":
         _write_bundle(session, out, beyond, encrypted)
@@ -195,7 +192,7 @@ def _write(
 
     def entries() -> Iterator[Entry]:
         nonlocal gone
-        for entry in _chosen(place, holes.append, form):
+        for entry in _entries(place, holes.append, form):
             progress()
             gone += not entry.is_intact
             yield entry
@@ -208,8 +205,8 @@ def _write(
             messages = b",\n".join(msgspec.json.encode(value(message)) for message in openai_chat(session, at))
             out.write(b"[\n" + messages + b"\n]\n")
         else:
-            for made in claude_code_file(session, at):
-                out.write(msgspec.json.encode(value(made)) + b"\n")
+            for document in claude_code_file(session, at):
+                out.write(msgspec.json.encode(value(document)) + b"\n")
     elif form == "html":
         for piece in html_page(session, entries(), text):
             out.write(piece.encode(errors="replace"))
@@ -231,7 +228,7 @@ def _write(
 
 
 def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted: bool) -> None:
-    """A bundle proves itself, so it holds all of a session or is not made."""
+    """Writes a bundle. It must verify, so a damaged session is an error."""
     try:
         session.export_bundle(out, beyond=beyond, encrypted=encrypted)
     except CorruptLogError as exc:
@@ -255,7 +252,7 @@ def _write_json(
     out: IO[bytes],
     mask: Callable[[str], str],
 ) -> None:
-    """One document, written event by event: it may be larger than memory."""
+    """Writes one document, event by event, because it may be larger than memory."""
     name = mask(session.name or "") or None
     front = {"schema": "wakelog.export/1", "session": session.id, "name": name, "head": session.head.seq}
     out.write(msgspec.json.encode(front)[:-1] + b',"events":[')
@@ -263,8 +260,8 @@ def _write_json(
     for record in records:
         out.write(separator + msgspec.json.encode(record))
         separator = b",\n"
-    said = b',"holes":' + msgspec.json.encode(holes) if holes else b""
-    out.write(b"\n]" + said + b"}\n")
+    rest = b',"holes":' + msgspec.json.encode(holes) if holes else b""
+    out.write(b"\n]" + rest + b"}\n")
 
 
 def _records(session: Session[Any], entries: Iterator[Entry]) -> Iterator[dict[str, Any]]:
@@ -275,17 +272,17 @@ def _records(session: Session[Any], entries: Iterator[Entry]) -> Iterator[dict[s
         yield record(session, entry, tools, 0)
 
 
-def _chosen(place: Place, told: Told, form: str) -> Iterator[Entry]:
+def _entries(place: Place, told: Told, form: str) -> Iterator[Entry]:
     if not place.text:
         return place.session.log.entries(told=told)
     span = place.span
-    if form in ("openai", "claude-code"):  # a conversation begins at its beginning
-        return place.session.log.entries(upto=span.last, told=told)
-    return place.session.log.entries(after=max(0, span.first - 1), upto=span.last, told=told)
+    # A conversation starts with the first event.
+    after = 0 if form in ("openai", "claude-code") else max(0, span.first - 1)
+    return place.session.log.entries(after=after, upto=span.last, told=told)
 
 
 def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:
-    """Writes both files, the recording first: a test without it would be broken."""
+    """Writes a test and its recording. The recording is written first, because the test needs it."""
     test, session = Path(target), place.session
     if target == STDOUT or test.suffix != ".py":
         raise click.UsageError("a test is two files: name the Python one with -o, such as tests/test_fix_auth.py")
@@ -317,27 +314,21 @@ def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, z
         "bundle": str(bundle),
         "steps": steps,
     }
-
-    said = f"Wrote a test of {inert_line(recording.name)} to {test}  ({steps} steps)"
-    ctx.answer("export", data, [said, f"  its recording is {bundle}  ({size(bundle.stat().st_size)})"])
+    wrote = f"Wrote a test of {inert_line(recording.name)} to {test}  ({steps} steps)"
+    ctx.answer("export", data, [wrote, f"  its recording is {bundle}  ({size(bundle.stat().st_size)})"])
     ctx.suggest(*([] if agent else [f"fill in AGENT in {target}"]), f"pytest {target}")
 
 
-EVENTS = 12
-_WORDS = {"user": "user name in a path", "own-word": "own word"}
-
-
 def say_review(ctx: CommandContext, review: MaskReview, *, dry_run: bool) -> None:
-    """The review, also when there is nothing in it: that is an answer too."""
+    """Prints what is masked, or that nothing is, on stderr."""
     verb = "would be masked" if dry_run else "masked"
     if not review.total:
         click.echo(f"nothing {verb}: no secrets, own words or home folders were found", err=True)
         return
-    count, events = review.total, len(review.events)
-    places = f"{counted(count, 'place')} in {counted(events, 'event')}"
+    places = f"{counted(review.total, 'place')} in {counted(len(review.events), 'event')}"
     click.echo(f"{places} {verb}:", err=True)
     for kind, found in sorted(review.kinds.items()):
-        shown = " ".join(f"e{seq}" for seq in sorted(found)[:EVENTS])
-        more = f" and {len(found) - EVENTS} more" if len(found) > EVENTS else ""
-        click.echo(f"  {_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}{more}", err=True)
+        shown = " ".join(f"e{seq}" for seq in sorted(found)[:MAX_MASKED])
+        more = f" and {len(found) - MAX_MASKED} more" if len(found) > MAX_MASKED else ""
+        click.echo(f"  {_MASK_WORDS.get(kind, kind):<20} {sum(found.values()):>5}  {shown}{more}", err=True)
     ctx.suggest("read the file before you share it: rules recognise formats, not meanings")

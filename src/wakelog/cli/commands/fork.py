@@ -1,4 +1,4 @@
-"""`wakelog fork` and `adopt`: a new session sharing the history up to a point, and its result taken back."""
+"""`wakelog fork` and `adopt`: create a session that shares the history up to a point, and take its result back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wakelog.files.checkout import Worktree
 from wakelog.session import Session
 from wakelog.store import Store
 
-SHOWN = 16
+MAX_SHOWN = 16
 _WORDS = {
     "message.added": "message",
     "decision.made": "decision",
@@ -54,7 +54,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     where = ctx.place(selector)
     session = where.session
     if where.is_range:
-        raise click.UsageError("a fork begins at one point, not at a range")
+        raise click.UsageError("a fork starts at one point, not at a range")
     at = session.seq(where.text or None)
     if at < 1:
         raise InvalidInputError(
@@ -64,29 +64,29 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     fork = session.fork(at, name=name or _free_name(ctx.store, session.name), why=why)
     turn = fork.head.turn
     place = f"@{turn} (e{at})" if turn else f"e{at}"
-    said = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
-    parent = {"parent": session.id, "parent_name": session.name}
+    line = f"Forked {label(session)} at {place} as {ctx.style(label(fork), bold=True)}  {fork.id}"
+    data = {"parent": session.id, "parent_name": session.name, "at": at, "turn": turn, "head": fork.head.seq}
     if made is not None:
-        said += "\n" + "\n".join(_worktree_lines(made))
-    placed = {"worktree": msgspec.to_builtins(made)} if made is not None else {}
-    ctx.done("fork", fork, said, **parent, at=at, turn=turn, head=fork.head.seq, **placed)
+        line += "\n" + "\n".join(_worktree_lines(made))
+        data["worktree"] = msgspec.to_builtins(made)
+    ctx.done("fork", fork, line, **data)
     ctx.suggest(f"wakelog log {fork}", f"wakelog diff {session.name}@ {fork.name}@")
     return PARTIAL if made is not None and made.files.missing else 0
 
 
 def _worktree_lines(made: Worktree) -> Iterator[str]:
-    began = "" if made.is_recorded else ", which is HEAD now: the session does not say where it began"
-    yield f"  worktree  {inert_line(made.folder)} at {made.commit[:10]}{began}"
+    guess = "" if made.is_recorded else ", which is HEAD now: the session does not say where it started"
+    yield f"  worktree  {inert_line(made.folder)} at {made.commit[:10]}{guess}"
     written, removed = len(made.files.written), len(made.files.removed)
     yield f"  files     {written} as they were, {removed} removed"
-    for path, why in made.files.missing[:SHOWN]:
+    for path, why in made.files.missing[:MAX_SHOWN]:
         yield f"  not there {inert_line(path)}: {inert_line(why)}"
-    if (more := len(made.files.missing) - SHOWN) > 0:
+    if (more := len(made.files.missing) - MAX_SHOWN) > 0:
         yield f"            and {more} more"
 
 
 def _free_name(store: Store, name: str) -> str:
-    """The name with the first free number behind it; nothing for a session without a name."""
+    """The name with the first free number; empty for a session without a name."""
     if not name:
         return ""
     return next(n for i in itertools.count(2) if store.engine.find(n := f"{name}-{i}") is None)
@@ -168,13 +168,11 @@ def _show(ctx: CommandContext, session: Session[Any], fork: Session[Any], previe
     spent += [duration(cost.duration_us)] if cost.duration_us else []
     if spent:
         ctx.row("counts here", f"what the fork spent: {' · '.join(spent)}")
-    for effect in preview.effects[:SHOWN]:
-        ctx.row("outside", f"{inert_line(effect.tool)} ({effect.effect}, {effect.outcome})  e{effect.seq}")
-    if len(preview.effects) > SHOWN:
-        ctx.row("", f"and {len(preview.effects) - SHOWN} more")
+    effects = [f"{inert_line(e.tool)} ({e.effect}, {e.outcome})  e{e.seq}" for e in preview.effects]
+    ctx.rows("outside", effects, MAX_SHOWN)
     found = TurnDiff((session.id, preview.head), (fork.id, preview.at), preview.changes, [])
     lines = list(change_lines(ctx, found, {}, indent="  "))
-    ctx.say_all(lines[:SHOWN])
-    if len(lines) > SHOWN:
+    ctx.say_all(lines[:MAX_SHOWN])
+    if len(lines) > MAX_SHOWN:
         command = f"wakelog diff {handle(session)}@ {handle(fork)}@"
-        ctx.say(f"  {len(lines) - SHOWN} more lines {glyph('dot')} {command}")
+        ctx.say(f"  {len(lines) - MAX_SHOWN} more lines {glyph('dot')} {command}")

@@ -1,4 +1,4 @@
-"""`wakelog gc`: apply retention; say what would go, then do it."""
+"""`wakelog gc`: applies retention. Shows what would be removed; does it with --yes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.output import Progress
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import age, inert_line, iso, size
+from wakelog.cli.text import age, counted, inert_line, iso, size
 from wakelog.config import settings as config
 from wakelog.config.amounts import parse_age, parse_size
 from wakelog.config.retention_policy import RetentionPolicy
 from wakelog.maintenance.retention import Applied, Planned, apply, plan
 
-SKIPS_SHOWN = 10
+MAX_SKIPPED = 10
 
 
 @click.command("gc")
@@ -31,9 +31,7 @@ SKIPS_SHOWN = 10
     type=click.Choice(["open", "active", "paused", "closed", "archived"]),
     help="Select sessions with this status (default: closed and archived).",
 )
-@click.option(
-    "--action", type=click.Choice(["archive", "prune", "delete"]), help="What to do with them (default: prune)."
-)
+@click.option("--action", type=click.Choice(["archive", "prune", "delete"]), help="Do this with them (default: prune).")
 @click.option(
     "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
 )
@@ -78,8 +76,8 @@ def gc_command(
     applied: list[Applied] = []
     if is_done:
         with Progress(ctx, f"{policy.action}d sessions", len(doing)) as progress:
-            for each in apply(ctx.store, doing, archive_to=archive_to, keep_totals=keep_totals):
-                applied.append(each)
+            for result in apply(ctx.store, doing, archive_to=archive_to, keep_totals=keep_totals):
+                applied.append(result)
                 progress()
     data = {
         "policy": str(policy),
@@ -93,20 +91,16 @@ def gc_command(
 
 
 def _policy(rules: dict[str, Any]) -> RetentionPolicy:
-    """The settings' policy, with what the command line says in its place."""
-    policy = config.policy(config.load())
-    changes: dict[str, Any] = {}
-    if rules["older_than"] is not None:
-        changes["keep_us"] = parse_age(rules["older_than"])
-    if rules["max_size"] is not None:
-        changes["max_bytes"] = parse_size(rules["max_size"])
-    if rules["keep_last"] is not None:
-        changes["keep_last"] = rules["keep_last"]
-    if rules["statuses"]:
-        changes["statuses"] = tuple(rules["statuses"])
-    if rules["action"] is not None:
-        changes["action"] = rules["action"]
-    return msgspec.structs.replace(policy, **changes)
+    """The policy of the settings, overridden by the options."""
+    changes = {
+        "keep_us": rules["older_than"] and parse_age(rules["older_than"]),
+        "max_bytes": rules["max_size"] and parse_size(rules["max_size"]),
+        "keep_last": rules["keep_last"],
+        "statuses": rules["statuses"] or None,
+        "action": rules["action"],
+    }
+    given = {name: value for name, value in changes.items() if value is not None}
+    return msgspec.structs.replace(config.policy(config.load()), **given)
 
 
 def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Planned]) -> None:
@@ -114,7 +108,7 @@ def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Plann
     now = ctx.store.clock()
     doing = [p for p in planned if p.action != "skip"]
     skipped = [p for p in planned if p.action == "skip"]
-    shown = [*doing, *skipped[:SKIPS_SHOWN]]
+    shown = [*doing, *skipped[:MAX_SKIPPED]]
     if shown:
         columns = [
             Column("", 0),
@@ -125,8 +119,8 @@ def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Plann
         ]
         rows = [(p.action, p.name or p.session, age(p.at, now), size(p.bytes), p.reason) for p in shown]
         say_table(ctx, columns, rows, titles=False)
-    if len(skipped) > SKIPS_SHOWN:
-        ctx.say(f"and {len(skipped) - SKIPS_SHOWN} more that are left alone (--json lists them)")
+    if len(skipped) > MAX_SKIPPED:
+        ctx.say(f"and {len(skipped) - MAX_SKIPPED} more that are left alone (--json lists them)")
 
 
 def _show_end(
@@ -140,12 +134,12 @@ def _show_end(
         ctx.say("Nothing to do.")
     elif not is_done:
         total = "" if policy.action == "archive" else f", up to {size(sum(p.bytes for p in doing))}"
-        ctx.say(f"{len(doing)} {'session' if len(doing) == 1 else 'sessions'}{total}. Nothing was done: --yes does it.")
+        ctx.say(f"{counted(len(doing), 'session')}{total}. Nothing was done: --yes does it.")
     else:
-        for each in applied:
-            if not each.done:
-                name = inert_line(each.planned.name or each.planned.session)
-                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert_line(each.problem)}")
-        done = [a for a in applied if a.done]
+        for result in applied:
+            if not result.done:
+                name = inert_line(result.planned.name or result.planned.session)
+                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert_line(result.problem)}")
+        done = sum(result.done for result in applied)
         word = {"archive": "Archived", "prune": "Pruned", "delete": "Deleted"}[policy.action]
-        ctx.say(f"{word} {len(done)} of {len(doing)} {'session' if len(doing) == 1 else 'sessions'}.")
+        ctx.say(f"{word} {done} of {counted(len(doing), 'session')}.")

@@ -1,4 +1,4 @@
-"""`wakelog git`: which commits in git have work of which turns, and the other way round."""
+"""`wakelog git`: links commits to the turns whose work they contain."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wakelog.files.commit_links import CommitLink
 from wakelog.files.git_hook import install_hook, remove_hook
 from wakelog.store.git import CommitTurn, SessionCommits
 
-SHORT = 10
+HASH_LENGTH = 10
 _LINKS = (Column(), Column(), Column(), Column(least=16))
 _TURNS = (Column(least=12), Column(), Column(least=24))
 _HOW = {
@@ -50,7 +50,7 @@ def git_command() -> None:
 @click.argument("name", metavar="[SESSION]", required=False, default="", shell_complete=complete_session)
 @click.option("--all", "everything", is_flag=True, help="Link all sessions that worked in this repository.")
 @click.option(
-    "--repo", "folder", metavar="DIR", default="", help="A folder of the repository (default: the session's)."
+    "--repo", "folder", metavar="DIR", default="", help="Use the repository of this folder (default: the session's)."
 )
 @click.option("--notes", is_flag=True, help="Write each link to git too, as a note in refs/notes/wakelog.")
 @click.option("--dry-run", is_flag=True, help="Show what would be linked; write nothing.")
@@ -77,34 +77,34 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
         found = [SessionCommits(session.id, session.name, tuple(links))]
 
     def human() -> None:
-        for each in found:
-            ctx.say(title(ctx, ctx.store.resume(each.session)))
-            say_table(ctx, _LINKS, list(_link_rows(each.links)), titles=False)
-        if not any(each.links for each in found):
+        for session in found:
+            ctx.say(title(ctx, ctx.store.resume(session.session)))
+            say_table(ctx, _LINKS, list(_link_rows(session.links)), titles=False)
+        if not any(session.links for session in found):
             ctx.say("no commit has work of a turn, as far as can be seen")
         elif dry_run:
             ctx.remark("nothing was written")
 
     ctx.answer("gitlinks", found, human)
-    newest = next((each.links[-1] for each in reversed(found) if each.links), None)
+    newest = next((session.links[-1] for session in reversed(found) if session.links), None)
     if newest:
-        ctx.suggest(f"wakelog git show {newest.commit[:SHORT]}")
+        ctx.suggest(f"wakelog git show {newest.commit[:HASH_LENGTH]}")
     return 0 if newest else NO
 
 
 def _link_rows(links: Iterable[CommitLink]) -> Iterable[Row]:
-    for each in links:
+    for link in links:
         yield (
-            Cell(f"  @{each.turn}", {"fg": "cyan"}),
-            Cell(each.commit[:SHORT], {"fg": "yellow"}),
-            Cell(each.known, {"dim": True}),
-            each.subject,
+            Cell(f"  @{link.turn}", {"fg": "cyan"}),
+            Cell(link.commit[:HASH_LENGTH], {"fg": "yellow"}),
+            Cell(link.known, {"dim": True}),
+            link.subject,
         )
 
 
 @git_command.command("show")
 @click.argument("revision", metavar="[REV]", default="HEAD")
-@click.option("--repo", "folder", metavar="DIR", default=".", help="A folder of the repository (default: this one).")
+@click.option("--repo", "folder", metavar="DIR", default=".", help="Use the repository of this folder (default: here).")
 @common
 def show(ctx: CommandContext, revision: str, folder: str) -> int:
     """List the turns behind a commit, with the words that each was asked for. They are known after `wakelog git link`.
@@ -117,9 +117,9 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
     commit = found.commit
 
     def human() -> None:
-        front = ctx.style(commit.hash[:SHORT], fg="yellow")
-        ctx.say(f"{front} {fit(commit.subject, ctx.columns - SHORT - 1)}")
-        rows = [_turn_row(each) for each in found.turns]
+        front = ctx.style(commit.hash[:HASH_LENGTH], fg="yellow")
+        ctx.say(f"{front} {fit(commit.subject, ctx.columns - HASH_LENGTH - 1)}")
+        rows = [_turn_row(turn) for turn in found.turns]
         say_table(ctx, _TURNS, rows, titles=False, none="  no turn is linked to it")
 
     data: dict[str, Any] = {
@@ -129,7 +129,7 @@ def show(ctx: CommandContext, revision: str, folder: str) -> int:
         "turns": found.turns,
     }
     ctx.answer("gitturns", data, human, records=found.turns)
-    here = next((each for each in found.turns if each.is_here), None)
+    here = next((turn for turn in found.turns if turn.is_here), None)
     if here:
         ctx.suggest(f"wakelog show {harmless(here.name) or here.session}@{here.turn}")
     elif not found.turns:
@@ -149,14 +149,14 @@ def _turn_row(turn: CommitTurn) -> Row:
 
 @git_command.command("hook")
 @click.argument("what", type=click.Choice(["install", "remove"]))
-@click.option("--repo", "folder", metavar="DIR", default=".", help="A folder of the repository (default: this one).")
+@click.option("--repo", "folder", metavar="DIR", default=".", help="Use the repository of this folder (default: here).")
 @common
 def hook(ctx: CommandContext, what: str, folder: str) -> None:
     """Install or remove a hook of git that names the turns behind a commit in its message: `Wakelog-Turn: fix-bug@3`.
 
-    The hook is prepare-commit-msg. A hook that is there stays, and gets a few lines at its end; removing takes out
-    exactly those. It names the turns that changed a file which is being committed, since that file was last committed,
-    and never stops a commit.
+    The hook is prepare-commit-msg. An existing hook stays and gets a few lines at its end; `remove` deletes exactly
+    those lines. The hook names the turns that changed a file in the commit since that file was last committed. It never
+    stops a commit.
 
     Examples:
       wakelog git hook install
@@ -164,11 +164,10 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
     """
     install, own = what == "install", shutil.which("wakelog") or sys.argv[0]
     path, changed = install_hook(folder, own) if install else remove_hook(folder)
-
-    done = "is in" if install else "was taken out of"
+    done = "is in" if install else "was removed from"
     same = "was there already:" if install else "was not there:"
-    said = f"the hook {done if changed else same} {inert_line(str(path))}"
-    ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, said)
+    line = f"the hook {done if changed else same} {inert_line(str(path))}"
+    ctx.answer("githook", {"hook": str(path), "installed": install, "changed": changed}, line)
 
 
 @git_command.command("trailer")
@@ -176,8 +175,8 @@ def hook(ctx: CommandContext, what: str, folder: str) -> None:
 @click.argument("kind", metavar="[KIND]", default="")
 @common
 def trailer(ctx: CommandContext, message: Path, kind: str) -> None:
-    """Add the turns behind what is staged to the file with a commit's message. The hook of git runs this with what git
-    gives it; it never fails. Merges are left alone.
+    """Add the turns behind the staged files to the file with a commit message. The hook of git runs this; it never
+    fails. Merges are left alone.
 
     Example:
       wakelog git trailer .git/COMMIT_EDITMSG message

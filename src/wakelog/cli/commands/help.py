@@ -1,4 +1,4 @@
-"""`wakelog help` and `completion`."""
+"""`wakelog help` and `completion`: show help, and print scripts for shell completion."""
 
 from __future__ import annotations
 
@@ -64,16 +64,16 @@ def completion_command(ctx: CommandContext, shell: str) -> None:
     script = source(shell)
     ctx.answer("completion", {"shell": shell, "script": script}, script.rstrip("\n"))
     if sys.stdout.isatty():
-        # To somebody who looks at it. A shell that evaluates it at every start has heard it already.
+        # A hint for a reader. A shell that runs this at every start does not need it.
         ctx.suggest(_HOW[shell])
 
 
 def source(shell: str) -> str:
-    """Click's script for our command."""
+    """The completion script that click makes for our command."""
     from wakelog.cli.app import app
 
     found = get_completion_class(shell)
     assert found is not None, shell
     maker = found(app, {}, "wakelog", "_WAKELOG_COMPLETE")
-    # Not maker.source(): for bash that runs bash to ask its version, and prints a warning where there is none.
+    # Not maker.source(): for bash that runs bash to learn its version, and warns if there is none.
     return maker.source_template % maker.source_vars()

@@ -1,4 +1,4 @@
-"""`wakelog hold`: forbid erasing, pruning and deleting."""
+"""`wakelog hold`: protects sessions from erasing, pruning and deleting."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def rm(ctx: CommandContext, session: str, why: str) -> None:
     before = hold_of(found)
     seq = lift_hold(found, why=why)
     reason = before.reason if before else ""
-    said = f"{label(found)} is no longer under a hold (it was: {inert_line(reason)})"
-    ctx.done("hold", found, said, reason=reason, seq=seq)
+    line = f"{label(found)} is no longer under a hold (it was: {inert_line(reason)})"
+    ctx.done("hold", found, line, reason=reason, seq=seq)
 
 
 @hold_command.command("ls")

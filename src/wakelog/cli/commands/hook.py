@@ -1,6 +1,6 @@
-"""`wakelog hook`: what agents run, and `--drain`.
+"""`wakelog hook`: records what agents report, and imports it with `--drain`.
 
-Called by an agent it does not come here: cli/__init__.py goes to the spool before anything else is loaded."""
+When an agent runs it, cli/__init__.py writes to the spool without loading this file."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], 
     def human() -> None:
         ctx.say(f"{report.records} records imported: {', '.join(map(inert, report.sessions)) or 'no session'}")
         if report.waiting:
-            ctx.say(f"{report.waiting} wait for what follows them")
+            ctx.say(f"{report.waiting} wait for records that follow")
         if report.deleted:
-            ctx.say(f"{report.deleted} were of deleted sessions and are left out")
+            ctx.say(f"{report.deleted} belong to deleted sessions and were left out")
         if report.broken:
             ctx.say(f"{report.broken} could not be read")
         for trouble in report.troubles:

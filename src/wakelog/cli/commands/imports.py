@@ -1,4 +1,4 @@
-"""`wakelog import`: bring in transcripts of coding agents, and bundles made by `wakelog export`."""
+"""`wakelog import`: imports transcripts of coding agents, and bundles made by `wakelog export`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WATCH_S = 1.0
 
 
 class ImportedFile(msgspec.Struct, frozen=True):
-    """What became of one file."""
+    """The result for one file."""
 
     file: str
     ok: bool
@@ -50,11 +50,11 @@ class ImportedFile(msgspec.Struct, frozen=True):
     broken_count: int = 0
     sessions: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    """Sessions of it that are new here, or have new events."""
+    """Its sessions that are new here, or have new events."""
     deleted: tuple[str, ...] = ()
-    """Sessions of it that were deleted, and are left out."""
+    """Its sessions that were deleted before, and are left out."""
     gone_on: tuple[str, ...] = ()
-    """Sessions of it that their program has gone on with here, and are left as they are."""
+    """Its sessions that continued here since, and stay as they are."""
 
 
 @click.command("import")
@@ -99,22 +99,22 @@ def import_command(
     """
     oldest = find_time(ctx, since, time.time_ns() // 1000)
     sources = _sources(files, form or "", oldest) if files else [*find_transcripts(since=oldest)]
-    found = [each for each in sources if isinstance(each, FoundTranscript)]
+    found = [source for source in sources if isinstance(source, FoundTranscript)]
     if not files and not _offer(ctx, found, yes=yes or dry_run or watch):
         ctx.answer("import", [], [])
         return 0
-    store = _target(ctx, dry_run, is_shared=bool(found))
-    taken = _take_all(ctx, store, sources, dry_run, again)
-    ctx.answer("import", msgspec.to_builtins(taken), lambda: _show(ctx, taken, dry_run))
+    store = _open_target(ctx, dry_run, is_shared=bool(found))
+    results = _import_all(ctx, store, sources, dry_run, again)
+    ctx.answer("import", msgspec.to_builtins(results), lambda: _show(ctx, results, dry_run))
     if watch and not dry_run:
         _watch(ctx, store, found, files, form or "", oldest)
     elif found and not dry_run:
         ctx.suggest("wakelog ls", "wakelog search WORDS", "wakelog log")
-    return 0 if all(t.ok and not t.broken_count for t in taken) else PARTIAL
+    return 0 if all(result.ok and not result.broken_count for result in results) else PARTIAL
 
 
 def _sources(files: tuple[str, ...], form: str, since: int) -> list[FoundTranscript | str | ImportedFile]:
-    """What the files are: transcripts, bundles (by name), or, among several, what cannot be read."""
+    """The files as transcripts or bundles (by name). An unreadable file becomes a failed result if it is not alone."""
     sources: list[FoundTranscript | str | ImportedFile] = []
     for file in files:
         try:
@@ -141,13 +141,13 @@ def _source(file: str, form: str, since: int) -> list[FoundTranscript | str]:
 
 
 def _is_bundle(path: Path) -> bool:
-    """Whether a file is a bundle, or is called one: its own check tells the rest."""
+    """True if a file is a bundle or has the name of one; importing it checks the rest."""
     with open_source(path) as file:
         return file.read(len(BUNDLE)) == BUNDLE or ".wakelog" in path.suffixes
 
 
 def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> bool:
-    """Says what is on this machine, and asks."""
+    """Shows what was found on this machine, and asks."""
     if not ctx.is_for_people:
         if found and not yes:
             ctx.confirm("Import them?", yes=False)
@@ -165,13 +165,13 @@ def _offer(ctx: CommandContext, found: list[FoundTranscript], *, yes: bool) -> b
 
 def summary(found: list[FoundTranscript]) -> str:
     counts, sizes = Counter(f.format for f in found), defaultdict[str, int](int)
-    for each in found:
-        sizes[each.format] += each.size
+    for transcript in found:
+        sizes[transcript.format] += transcript.size
     return " · ".join(f"{get_format(f).TITLE} {n:,} ({size(sizes[f])})" for f, n in counts.most_common())
 
 
-def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
-    """Where to: a dry run makes no store where there is none."""
+def _open_target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
+    """The store to import into. A dry run never creates one."""
     try:
         if is_shared:
             return ctx.shared_store(create=not dry_run)
@@ -185,44 +185,45 @@ def _target(ctx: CommandContext, dry_run: bool, *, is_shared: bool) -> Store:
 # Transcripts
 
 
-def _take_all(
+def _import_all(
     ctx: CommandContext,
     store: Store,
     sources: Sequence[FoundTranscript | str | ImportedFile],
     dry_run: bool,
     again: bool,
 ) -> list[ImportedFile]:
-    """Takes them in, one after the other. One that cannot be is told, and stops the others only if it is alone."""
-    taken: list[ImportedFile] = []
-    sizes = [each.size for each in sources if isinstance(each, FoundTranscript)]
-    with seldom_collected(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
-        for each in sources:
-            if isinstance(each, ImportedFile):
-                taken.append(each)
+    """Imports the sources in order. A source that fails is reported; it aborts the import only if it is alone."""
+    results: list[ImportedFile] = []
+    sizes = [source.size for source in sources if isinstance(source, FoundTranscript)]
+    with rare_collection(), Progress(ctx, "importing, bytes", sum(sizes)) as progress:
+        for source in sources:
+            if isinstance(source, ImportedFile):
+                results.append(source)
                 continue
             try:
-                if isinstance(each, str):
-                    is_server = each.startswith(SERVERS)
-                    taken.append(
-                        _take_over(store, each, dry_run, again) if is_server else _take(ctx, store, each, dry_run)
-                    )
+                if isinstance(source, FoundTranscript):
+                    results.append(_import_transcript(store, source, dry_run, again, progress))
+                elif source.startswith(SERVERS):
+                    results.append(_take_over(store, source, dry_run, again))
                 else:
-                    taken.append(_import(store, each, dry_run, again, progress))
+                    results.append(_import_bundle(ctx, store, source, dry_run))
             except WakelogError as exc:
                 if len(sources) == 1:
                     raise
-                file, form = (hide_password(each), "bundle") if isinstance(each, str) else (str(each.path), each.format)
-                taken.append(ImportedFile(file, False, problem=exc.message, format=form))
+                file, form = hide_password(str(source)), "bundle"
+                if isinstance(source, FoundTranscript):
+                    file, form = str(source.path), source.format
+                results.append(ImportedFile(file, False, problem=exc.message, format=form))
     if sizes and not dry_run:
-        with seldom_collected(), Progress(ctx, "indexed sessions") as progress:
+        with rare_collection(), Progress(ctx, "indexed sessions") as progress:
             store.index.catch_up(lambda done, _: progress(max(0, done - progress.count)))
-    return taken
+    return results
 
 
 @contextlib.contextmanager
-def seldom_collected() -> Iterator[None]:
-    """While inside, cyclic garbage is looked for less often. Records are many small objects without cycles, and looking
-    at them again and again takes a twentieth of the time."""
+def rare_collection() -> Iterator[None]:
+    """Runs the garbage collector less often. Records are many small objects without cycles; looking at them again and
+    again costs a twentieth of the time."""
     before = gc.get_threshold()
     gc.set_threshold(20_000, 20, 20)
     try:
@@ -231,34 +232,38 @@ def seldom_collected() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _import(store: Store, each: FoundTranscript, dry_run: bool, again: bool, progress: Progress) -> ImportedFile:
-    takeover = takeover_of(each.format) if not dry_run else None
+def _import_transcript(
+    store: Store, found: FoundTranscript, dry_run: bool, again: bool, progress: Progress
+) -> ImportedFile:
+    takeover = takeover_of(found.format) if not dry_run else None
     if takeover is not None:
-        report = takeover.take_over(store, str(each.path), again=again)
-        progress(each.size)
-        return _taken(report)
+        report = takeover.take_over(store, str(found.path), again=again)
+        progress(found.size)
+        return _result(report)
     before = progress.count
-    report = import_transcript(store, each.path, format=each.format, on_progress=progress, dry_run=dry_run, again=again)
-    progress(max(0, each.size - (progress.count - before)))
-    told = _taken(report)
-    if (framework := FRAMEWORKS.get(each.format)) and not dry_run:
+    report = import_transcript(
+        store, found.path, format=found.format, on_progress=progress, dry_run=dry_run, again=again
+    )
+    progress(max(0, found.size - (progress.count - before)))
+    result = _result(report)
+    if (framework := FRAMEWORKS.get(found.format)) and not dry_run:
         why = f"to go on with them in {framework.title}, install it beside wakelog and import again"
-        told = msgspec.structs.replace(told, warning=f"for reading; {why}: pip install {framework.install}")
-    return told
+        result = msgspec.structs.replace(result, warning=f"for reading; {why}: pip install {framework.install}")
+    return result
 
 
 def _take_over(store: Store, url: str, dry_run: bool, again: bool) -> ImportedFile:
-    """A database on a server, which only its framework reads."""
+    """Imports a database on a server, which only its framework can read."""
     format = framework_at(url)
     takeover = takeover_of(format)
-    assert takeover is not None  # it has just answered
+    assert takeover is not None  # framework_at found it
     shown = hide_password(url)
     if dry_run:
         return ImportedFile(shown, True, format=format, warning=f"a database of {FRAMEWORKS[format].title}")
-    return msgspec.structs.replace(_taken(takeover.take_over(store, url, again=again)), file=shown)
+    return msgspec.structs.replace(_result(takeover.take_over(store, url, again=again)), file=shown)
 
 
-def _taken(report: ImportReport) -> ImportedFile:
+def _result(report: ImportReport) -> ImportedFile:
     first = report.sessions[0] if report.sessions else None
     return ImportedFile(
         report.file,
@@ -281,8 +286,7 @@ def _taken(report: ImportReport) -> ImportedFile:
 def _watch(
     ctx: CommandContext, store: Store, found: list[FoundTranscript], files: tuple[str, ...], form: str, since: int
 ) -> None:
-    """Takes in what is written, file by file, as it is written. A file is looked at again when its size or time of
-    change differs."""
+    """Imports what is written, as it is written. Reads a file again when its size or time of change differs."""
     seen = {f.path: (f.size, f.changed) for f in found}
     ctx.say("Watching; press Ctrl-C to stop.")
     ctx.flush()
@@ -290,28 +294,28 @@ def _watch(
         while True:
             time.sleep(WATCH_S)
             now = _sources(files, form, since) if files else find_transcripts(since=since)
-            known = [each for each in now if isinstance(each, FoundTranscript)]
+            known = [source for source in now if isinstance(source, FoundTranscript)]
             changed = [f for f in known if seen.get(f.path) != (f.size, f.changed)]
             seen |= {f.path: (f.size, f.changed) for f in changed}
-            for each in _take_all(ctx, store, changed, False, False) if changed else ():
-                if not each.ok or each.new_events:
-                    _show_one(ctx, each)
+            for result in _import_all(ctx, store, changed, False, False) if changed else ():
+                if not result.ok or result.new_events:
+                    _show_one(ctx, result)
             ctx.flush()
 
 
 # Bundles
 
 
-def _take(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> ImportedFile:
+def _import_bundle(ctx: CommandContext, store: Store, file: str, dry_run: bool) -> ImportedFile:
     total = Path(file).stat().st_size if Path(file).is_file() else 0
     with reading_from(file) as raw, Progress(ctx, f"reading {Path(file).name}, bytes", total) as progress:
-        found = store.import_bundle(cast(IO[bytes], _Counted(raw, progress)), dry_run=dry_run)
+        found = store.import_bundle(cast(IO[bytes], _CountedReader(raw, progress)), dry_run=dry_run)
     head = found.head
     return ImportedFile(file, True, head.session, head.name, head.seq, found.new_events, warning=found.warning)
 
 
-class _Counted:
-    """A stream that tells how far it was read, even when it is asked for everything at once."""
+class _CountedReader:
+    """A stream that reports progress, also while everything is read in one call."""
 
     def __init__(self, raw: IO[bytes], progress: Progress) -> None:
         self._raw, self._progress = raw, progress
@@ -332,53 +336,53 @@ class _Counted:
 # What people see
 
 
-def _show(ctx: CommandContext, taken: list[ImportedFile], dry_run: bool) -> None:
-    many = len(taken) > 12
-    for each in taken:
-        if not many or not each.ok or each.broken_count:
-            _show_one(ctx, each)
+def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> None:
+    many = len(results) > 12
+    for result in results:
+        if not many or not result.ok or result.broken_count:
+            _show_one(ctx, result)
     if many:
-        changed = {name for t in taken for name in t.changed or ((t.session,) if t.new_events else ())}
-        turns, events = sum(t.turns for t in taken), sum(t.new_events for t in taken)
+        changed = {name for r in results for name in r.changed or ((r.session,) if r.new_events else ())}
+        turns, events = sum(r.turns for r in results), sum(r.new_events for r in results)
         news = f"{counted(turns, 'new turn')} and {counted(events, 'new event')} in {counted(len(changed), 'session')}"
-        ctx.say(f"{news if events else 'nothing new'}, from {len(taken):,} files")
-        if deleted := sum(len(t.deleted) for t in taken):
-            ctx.say(f"{_counted(deleted)} deleted before and left out; --again imports them again")
+        ctx.say(f"{news if events else 'nothing new'}, from {len(results):,} files")
+        if deleted := sum(len(r.deleted) for r in results):
+            ctx.say(f"{_sessions_were(deleted)} deleted before and left out; --again imports them again")
     if dry_run:
         ctx.say("This was a dry run: nothing was imported.")
 
 
-def _show_one(ctx: CommandContext, each: ImportedFile) -> None:
-    file = inert_line(each.file)
-    if not each.ok:
-        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert_line(each.problem)}")
+def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
+    file = inert_line(result.file)
+    if not result.ok:
+        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert_line(result.problem)}")
         return
-    mark = ctx.style("✔", fg="green") if not each.broken_count else ctx.style("!", fg="yellow")
-    name = inert_line(each.name or each.session)
-    if each.deleted and not name:
-        name = inert_line(each.deleted[0])
-        more = f" and {len(each.deleted) - 1} more" if len(each.deleted) > 1 else ""
+    mark = ctx.style("✔", fg="green") if not result.broken_count else ctx.style("!", fg="yellow")
+    name = inert_line(result.name or result.session)
+    if result.deleted and not name:
+        name = inert_line(result.deleted[0])
+        more = f" and {len(result.deleted) - 1} more" if len(result.deleted) > 1 else ""
         ctx.say(f"{mark} {file}: {name}{more}, deleted before and left out; --again imports it again")
         return
-    if each.format == "bundle":
-        what = f"{each.new_events:,} new of {each.events:,} events"
+    if result.format == "bundle":
+        what = f"{result.new_events:,} new of {result.events:,} events"
     else:
-        what = f"{counted(each.turns, 'new turn')}, {each.new_events:,} events"
-        if len(each.sessions) > 1:
-            name += f" and {len(each.sessions) - 1} more"
-    ctx.say(f"{mark} {file}: {name}, {what if each.new_events else 'everything was there already'}")
-    if each.deleted:
-        ctx.say(f"  {_counted(len(each.deleted))} deleted before and left out; --again imports them again")
-    if each.gone_on:
-        has = "has" if len(each.gone_on) == 1 else "have"
-        ctx.say(f"  {inert_line(', '.join(each.gone_on[:3]))} {has} gone on here since, and stay as they are")
-    if each.warning:
-        ctx.say(f"  {inert_line(each.warning)}")
-    for why in each.broken:
+        what = f"{counted(result.turns, 'new turn')}, {result.new_events:,} events"
+        if len(result.sessions) > 1:
+            name += f" and {len(result.sessions) - 1} more"
+    ctx.say(f"{mark} {file}: {name}, {what if result.new_events else 'everything was there already'}")
+    if result.deleted:
+        ctx.say(f"  {_sessions_were(len(result.deleted))} deleted before and left out; --again imports them again")
+    if result.gone_on:
+        has = "has" if len(result.gone_on) == 1 else "have"
+        ctx.say(f"  {inert_line(', '.join(result.gone_on[:3]))} {has} gone on here since, and stay as they are")
+    if result.warning:
+        ctx.say(f"  {inert_line(result.warning)}")
+    for why in result.broken:
         ctx.say(f"  {inert_line(why)}; kept as it is")
-    if each.broken_count > len(each.broken):
-        ctx.say(f"  and {each.broken_count - len(each.broken):,} more that could not be read; kept as they are")
+    if result.broken_count > len(result.broken):
+        ctx.say(f"  and {result.broken_count - len(result.broken):,} more that could not be read; kept as they are")
 
 
-def _counted(sessions: int) -> str:
+def _sessions_were(sessions: int) -> str:
     return f"{sessions:,} session{' was' if sessions == 1 else 's were'}"

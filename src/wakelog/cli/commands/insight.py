@@ -1,4 +1,4 @@
-"""`wakelog insight` and `accept`: what can be derived from the agent's own words, and how it becomes a record."""
+"""`wakelog insight` and `accept`: show what can be derived from the agent's words, and record it as a decision."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def insight_command(ctx: CommandContext, where: str, everything: bool) -> None:
 
 @click.command("accept")
 @click.argument("item", metavar="EVENT")
-@click.option("--kind", type=click.Choice(ACCEPTED), default=None, help="Which one, if the event has several.")
+@click.option("--kind", type=click.Choice(ACCEPTED), default=None, help="Choose the kind, if the event has several.")
 @common
 def accept_command(ctx: CommandContext, item: str, kind: str | None) -> None:
     """Record a derived item as a real decision, dead end or goal, with the events it was derived from as evidence.
@@ -71,5 +71,5 @@ def accept_command(ctx: CommandContext, item: str, kind: str | None) -> None:
     session = ctx.session()
     seq = session.accept(item, kind=kind or "")
     entry = session.log.entry(seq)
-    said = f"Recorded {inert_line(item)} of {label(session)} as {entry.kind}, e{seq}"
-    ctx.done("accept", session, said, item=item, seq=seq, kind=entry.kind)
+    line = f"Recorded {inert_line(item)} of {label(session)} as {entry.kind}, e{seq}"
+    ctx.done("accept", session, line, item=item, seq=seq, kind=entry.kind)

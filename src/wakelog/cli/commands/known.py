@@ -22,18 +22,18 @@ lines_option = limit_option(LINES, "Show at most N lines.", least=1, most=1000)
 
 
 def _times(function: F) -> F:
-    function = click.option("--as-of", metavar="T", help="Facts that held at that time.")(function)
-    return click.option("--known-at", metavar="T", help="Facts as they were stored by that time.")(function)
+    function = click.option("--as-of", metavar="T", help="Show facts that held at that time.")(function)
+    return click.option("--known-at", metavar="T", help="Show facts that were stored by that time.")(function)
 
 
 def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[str, str | None]:
-    """The subject as its project names it, and the project of this folder; None asks across all."""
+    """The subject as its project names it, and the project of this folder; None means all projects."""
     named, project = ctx.store.known.here(subject)
     return (subject, None) if everything else (named, project)
 
 
 def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
-    """Shows what was found; `none` says what it means when there is nothing."""
+    """Answers with what was found, or with the sentence `none`."""
 
     def lines() -> Iterator[str]:
         yield from known_lines(ctx, found.lines, projects=everything)
@@ -86,7 +86,7 @@ def about(
 
 
 def _add_aspect(verb: str, metavar: str, none: str, text: str) -> None:
-    """A command that asks one thing about a subject."""
+    """Adds a command that asks one question about a subject."""
 
     @known_command.command(verb, help=f"{text}\n\nExamples:\n  wakelog known {verb} src/auth.py")
     @click.argument("subject", metavar=metavar)
@@ -192,9 +192,9 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
 
 
 @known_command.command("recall")
-@click.option("--file", "files", multiple=True, metavar="PATH", help="A file you are working on (repeatable).")
-@click.option("--error", default="", metavar="TEXT", help="The text of an error.")
-@click.option("--goal", default="", metavar="TEXT", help="What you want to do.")
+@click.option("--file", "files", multiple=True, metavar="PATH", help="Name a file you are working on (repeat).")
+@click.option("--error", default="", metavar="TEXT", help="Give the text of an error.")
+@click.option("--goal", default="", metavar="TEXT", help="Say what you want to do.")
 @click.option(
     "--tokens",
     type=click.IntRange(20, 10_000),
@@ -213,7 +213,7 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
       wakelog known recall --file src/auth.py --goal "fix the login"
       wakelog known recall --error "ModuleNotFoundError: No module named 'yaml'"
     """
-    named = tuple(_project(ctx, everything, each)[0] for each in files)
+    named = tuple(_project(ctx, everything, file)[0] for file in files)
     found = ctx.store.known.recall(
         files=named,
         error=error,

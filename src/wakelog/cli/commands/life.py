@@ -1,4 +1,4 @@
-"""`wakelog resume`, `pause`, `close`, `cancel`, `reopen`, `archive`, `delete`: a session's life."""
+"""`wakelog resume`, `pause`, `close`, `cancel`, `reopen` and `delete`: change the status of a session."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ _COMMANDS = {
     "session.archived": "archive",
     "session.deleted": "delete",
 }
-SHOWN = 8
-LOOKED_AT = 20
-"""So many messages are read at a time, for the last words of somebody."""
+MAX_SHOWN = 8
+MESSAGES_PER_READ = 20
+"""How many messages to read at a time while looking for the last words of the user and the agent."""
 
 
 @click.command("pause")
@@ -54,7 +54,7 @@ def pause_command(ctx: CommandContext, session: str, why: str) -> None:
 @click.command("close")
 @session_argument
 @why_option
-@click.option("--outcome", default="completed", help="How it ended, in one word.")
+@click.option("--outcome", default="completed", help="Say how it ended, in one word.")
 @common
 def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> None:
     """End a session. Calls that never started are abandoned; calls that did start are marked as uncertain.
@@ -89,14 +89,14 @@ def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> 
     stopped = cancel_session(ctx.store, ctx.session(session), why=why, subagents=not alone)
 
     def human() -> None:
-        for each in stopped:
-            ctx.say(f"{inert_line(each.name or each.session)}: {each.was} {glyph('arrow')} cancelled")
-            for title, calls in (("given up", each.abandoned), ("uncertain", each.uncertain)):
+        for session in stopped:
+            ctx.say(f"{inert_line(session.name or session.session)}: {session.was} {glyph('arrow')} cancelled")
+            for title, calls in (("given up", session.abandoned), ("uncertain", session.uncertain)):
                 if calls:
                     ctx.row(title, inert_line(", ".join(calls)))
 
-    ctx.answer("cancel", [msgspec.to_builtins(each) for each in stopped], human)
-    if any(each.uncertain for each in stopped):
+    ctx.answer("cancel", [msgspec.to_builtins(session) for session in stopped], human)
+    if any(session.uncertain for session in stopped):
         ctx.suggest("wakelog pending", "wakelog reconcile ACTION")
 
 
@@ -152,7 +152,7 @@ def delete_command(ctx: CommandContext, session: str, why: str, keep_totals: boo
 def move_session(
     ctx: CommandContext, name: str, move: Callable[[Session[Any]], Any], back: str, *, settled: list[str] | None = None
 ) -> None:
-    """Moves a session to another status, and says so; where that is not allowed, what is."""
+    """Moves a session to another status. If that is not allowed, the error suggests what is."""
     session = ctx.session(name)
     before = session.status
     shown = str(session)
@@ -161,21 +161,14 @@ def move_session(
     except NotAllowedError as exc:
         ways = " · ".join(f"wakelog {_COMMANDS[kind]} {shown}" for kind in exc.legal if kind in _COMMANDS)
         raise NotAllowedError(f"{shown} is {before}: {exc.message}", kind=exc.kind, hint=ways, legal=exc.legal) from exc
-    data = {
-        "session": session.id,
-        "name": session.name,
-        "was": before,
-        "status": head.status,
-        "head": head.seq,
-        "settled": settled or [],
-    }
 
     def human() -> None:
         ctx.say(f"{inert_line(shown)}: {before} {glyph('arrow')} {ctx.style(head.status, bold=True)}")
         if settled:
             ctx.say(f"  settled first: {inert_line(', '.join(settled))}")
 
-    ctx.answer("life", data, human)
+    data = {"was": before, "status": head.status, "head": head.seq, "settled": settled or []}
+    ctx.answer("life", {"session": session.id, "name": session.name, **data}, human)
     ctx.suggest(back.format(shown))
 
 
@@ -211,7 +204,7 @@ def resume_command(
         raise click.UsageError("name a session or say --last, not both")
     found = ctx.session("." if last else session) if session or last else pick_session(ctx)
     if agent or only_print:
-        _go_on(ctx, found, agent or NATIVE, only_print)
+        _continue_in_agent(ctx, found, agent or NATIVE, only_print)
         return
     is_left = was_left(found)
     if is_left:
@@ -234,8 +227,8 @@ def resume_command(
     ctx.answer("resume", data, lambda: _show(ctx, data))
 
 
-def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: bool) -> None:
-    """In a coding agent: says the command, or becomes it."""
+def _continue_in_agent(ctx: CommandContext, session: Session[Any], wanted: str, only_print: bool) -> None:
+    """Prints the agent's command, or runs it in place of this process."""
     own = own_agent(session)
     if wanted == NATIVE and not own:
         raise NotFoundError(
@@ -254,7 +247,7 @@ def _go_on(ctx: CommandContext, session: Session[Any], wanted: str, only_print: 
 
 def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     state, head = session.log.state(), session.head
-    said = _last_said(session)
+    words = _last_words(session)
     return {
         "session": session.id,
         "name": session.name,
@@ -265,8 +258,8 @@ def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
         "goal": state["goal"],
         "turn": state["turn"],
         "holder": session.log.living_holder(),
-        "last_user": said.get("user"),
-        "last_assistant": said.get("assistant"),
+        "last_user": words.get("user"),
+        "last_assistant": words.get("assistant"),
         "facts": {key: fact["value"] for key, fact in state["facts"].items()},
         "dead_ends": list(state["dead_ends"].values()),
         "pending": [{"action": action, **entry} for action, entry in state["pending_actions"].items()],
@@ -276,16 +269,16 @@ def _standing_data(session: Session[Any], is_lifted: bool) -> dict[str, Any]:
     }
 
 
-def _last_said(session: Session[Any]) -> dict[str, str]:
-    """The last words of the user and of the agent, by role, as far as there are any."""
-    said: dict[str, str] = {}
+def _last_words(session: Session[Any]) -> dict[str, str]:
+    """The last message of the user and of the agent, by role, if there is one."""
+    words: dict[str, str] = {}
     before: int | None = None
-    while len(said) < 2 and (page := session.messages(limit=LOOKED_AT, before=before)):
+    while len(words) < 2 and (page := session.messages(limit=MESSAGES_PER_READ, before=before)):
         for message in reversed(page):
             if message.role == "assistant" or (message.role == "user" and message.name not in ASIDES):
-                said.setdefault(message.role, message.text)
+                words.setdefault(message.role, message.text)
         before = page[0].seq
-    return said
+    return words
 
 
 def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
@@ -310,7 +303,7 @@ def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
         ("dead ends", ends),
         ("pending", [_pending(p) for p in data["pending"]] or ["nothing"]),
     ):
-        ctx.rows(title, [fit(line, room) for line in lines], SHOWN)
+        ctx.rows(title, [fit(line, room) for line in lines], MAX_SHOWN)
     command = f"wakelog resume {name} --in {NATIVE}" if data["agent"] else data["python"]
     ctx.row("go on", inert_line(command))
 

@@ -1,4 +1,4 @@
-"""`wakelog log`: a session turn by turn, newest first."""
+"""`wakelog log`: shows a session turn by turn, newest first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wakelog.session import Session
 from wakelog.session.status import Standing, standing
 from wakelog.timeline.selectors import Range
 
-TURNS, EVENTS = 40, 100
+MAX_TURNS, MAX_EVENTS = 40, 100
 
 
 @click.command("log")
@@ -43,7 +43,7 @@ TURNS, EVENTS = 40, 100
     "-n",
     "limit",
     type=click.IntRange(0),
-    help=f"Show at most N (default: {TURNS} turns, {EVENTS} events; 0 shows all).",
+    help=f"Show at most N (default: {MAX_TURNS} turns, {MAX_EVENTS} events; 0 shows all).",
 )
 @click.option("--since", metavar="T", help="Start at this time: 10m, 2h, today, 2026-11-15T18:00.")
 @click.option("--until", metavar="T", help="Stop at this time.")
@@ -74,6 +74,7 @@ def log_command(
     place = ctx.place(where, at)
     session = place.session
     span = Range(1, session.head.seq)
+    max_events = MAX_EVENTS if limit is None else limit
     try:
         stand = standing(session, place.at)
         span = _span(place, find_time(ctx, since), find_time(ctx, until), stand.seq)
@@ -81,14 +82,13 @@ def log_command(
             entries = session.events(
                 after=span.first - 1, upto=span.last, kind=kinds or None, tool=tool, newest_first=not reverse
             )
-            _answer_events(ctx, session, stand, entries, EVENTS if limit is None else limit)
+            _answer_events(ctx, session, stand, entries, max_events)
         else:
             looks["insight"] |= looks["patch"]
             look = TurnsLook(**looks, reverse=reverse)
-            _answer_turns(ctx, session, stand, span, TURNS if limit is None else limit, look)
+            _answer_turns(ctx, session, stand, span, MAX_TURNS if limit is None else limit, look)
     except CorruptLogError as exc:
-        shown = EVENTS if limit is None else limit
-        return answer_damaged(ctx, "log", session, exc, span, limit=shown, reverse=not reverse)
+        return answer_damaged(ctx, "log", session, exc, span, limit=max_events, reverse=not reverse)
     return 0
 
 
@@ -111,7 +111,7 @@ def _answer_turns(
     rows, older = _newest(session, span, limit, stand.seq, in_view=look.stat)
     first = None
     if older and older[0] == 1 and older[1] > 1 and ctx.is_for_people:
-        # Where a session began says what it is about.
+        # Also show the first turn: it says what the session is about.
         first = next(_rows(session, Range(span.first, rows[0].first - 1), stand.seq), None) if rows else None
     mark_flags(session, stand.document["flags"], [*rows, *([first] if first else [])])
     shown = rows if look.reverse else rows[::-1]
@@ -136,8 +136,8 @@ def _answer_turns(
 def _newest(
     session: Session[Any], span: Range, limit: int, at: Seq, *, in_view: bool
 ) -> tuple[list[TurnSummary], tuple[int, int] | None]:
-    """The newest turns of a span, oldest first, and which turns of it are older; reads little more than it shows. With
-    `in_view`, without those that were rewound: what they changed does not stand."""
+    """The newest turns of a span, oldest first, and the range of the older turns. Reads little more than it returns.
+    `in_view` leaves out turns that were rewound."""
     if not limit:
         return [row for row in _rows(session, span, at) if row.in_view or not in_view], None
     low, high = turn_at(session, span.first), turn_at(session, span.last)
@@ -155,7 +155,7 @@ def _newest(
 
 
 def _whole_turns(session: Session[Any], span: Range) -> Range:
-    """The span from the beginning of the turn it begins in: half a turn would be told with half its numbers."""
+    """The span, extended to the start of its first turn, because half a turn would have half its numbers."""
     if not 1 < span.first <= span.last:
         return span
     entries = session.log.entries(after=span.first - 1, upto=span.last)

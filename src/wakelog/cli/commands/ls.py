@@ -1,4 +1,4 @@
-"""`wakelog ls`: the sessions of this store."""
+"""`wakelog ls`: lists the sessions of this store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from wakelog.index.index import Index
 from wakelog.index.results import SessionInfo
 from wakelog.model.names import is_of_store
 
-LIMIT, PAGE, SPARE = 50, 200, 50
+MAX_ROWS, MAX_FIRST_PAGE = 50, 200
+SPARE = 50
+"""How many more sessions to read for the first page, because archived ones are left out."""
 
 _COLUMNS = (
     Column("session", least=16),
@@ -55,7 +57,7 @@ _COLUMNS = (
 @click.option("--text", metavar="TEXT", help="List sessions with this in their name, id, goal or an input.")
 @click.option("--forks-of", "parent", metavar="NAME", help="List the forks of that session.")
 @click.option("--name", metavar="GLOB", help="List sessions with that name: fix-*.")
-@limit_option(LIMIT)
+@limit_option(MAX_ROWS)
 @common
 def ls_command(
     ctx: CommandContext,
@@ -76,17 +78,17 @@ def ls_command(
       wakelog ls --json
     """
     filters = {
-        **{each: None if value is False else value for each, value in chosen.items()},
+        **{option: None if value is False else value for option, value in chosen.items()},
         "parent": find_session(ctx, parent) if parent else None,
         "name_glob": name,
         "since": find_time(ctx, since),
     }
-    # A filter may be about the oldest session; without one, the first page is known before the rest is.
+    # A filter may match the oldest session, so it needs the whole index; the first page without one does not.
     is_there = ctx.store.git.worked_in(repo) if repo else None
     is_filtered = any(filters.values()) or is_there is not None
     encryption = ctx.store.encryption.state
     has_index = encryption is None or encryption.has_key or is_filtered
-    is_first_page = has_index and 0 < limit <= PAGE and not is_filtered and ctx.store.is_index_behind
+    is_first_page = has_index and 0 < limit <= MAX_FIRST_PAGE and not is_filtered and ctx.store.is_index_behind
     if has_index:
         with _index(ctx, limit if is_first_page else 0) as index:
             found, more = _find(index, everything or filters["status"] == "archived", limit, is_there, **filters)
@@ -110,7 +112,7 @@ def ls_command(
 
 @contextlib.contextmanager
 def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
-    """The index; or one of the newest sessions, with so many more that archived ones can be left out."""
+    """The index, or with `most` an index of the newest sessions only."""
     if not most:
         yield ctx.store.index
         return
@@ -121,7 +123,7 @@ def _index(ctx: CommandContext, most: int) -> Iterator[Index]:
 def _find(
     index: Index, archived: bool, limit: int, is_there: Callable[[dict[str, str]], bool] | None, **filters: Any
 ) -> tuple[list[SessionInfo], str]:
-    """The sessions asked for, and where to go on."""
+    """The matching sessions, and a cursor for the rest."""
     found: list[SessionInfo] = []
     is_named = bool(filters["name_glob"])
     for info in index.every_session(**filters):
@@ -136,7 +138,7 @@ def _find(
 
 
 def _in_families(found: list[SessionInfo]) -> Iterator[tuple[SessionInfo, int]]:
-    """Each session with its depth: forks below their parents, families in the order of their newest member."""
+    """Each session with its depth: forks below their parents, families ordered by their newest member."""
     by_id = {info.id: info for info in found}
     children: dict[str, list[SessionInfo]] = {}
     for info in found:

@@ -1,4 +1,4 @@
-"""`wakelog mcp` and `proxy`: serve this store to an agent, and record any MCP server."""
+"""`wakelog mcp` and `proxy`: serve this store to an agent, and record the calls of any MCP server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 DURABLE_WAIT_S = 1.0
-"""How long a call may be held back for its intent to be stored. The traffic matters more than the record."""
+"""How long a call may wait until its intent is stored. Passing the call on matters more than the record."""
 
 
 @click.command("mcp")
@@ -63,7 +63,7 @@ def _serve_stdio(ctx: CommandContext, read_only: bool) -> None:
 
     front = Front.on_stdio(read_only=read_only)
     if front.greet():
-        # Only now: it takes longer to load than some clients wait for their first answer.
+        # Imported after the first answer, because loading takes longer than some clients wait.
         from wakelog.mcp.server import run_stdio
 
         run_stdio(lambda create: _open(ctx, create), front, read_only=read_only, take_in=ctx.take_in_hooks)
@@ -81,10 +81,10 @@ def _open(ctx: CommandContext, create: bool) -> Store:
     type=click.Choice(["trusted", "unverified", "untrusted"]),
     default="unverified",
     show_default=True,
-    help="How far to trust its results.",
+    help="Set how far to trust its results.",
 )
 @click.option("--durable", is_flag=True, help="Pass a tool call on only when its intent is stored (or after 1 s).")
-@click.option("--url", metavar="URL", help="The server's Streamable HTTP endpoint, instead of a command.")
+@click.option("--url", metavar="URL", help="Record the server at this Streamable HTTP endpoint, instead of a command.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8723, show_default=True, help="With --url: listen on this port."
 )
@@ -113,7 +113,7 @@ def proxy_command(
     name = name or (os.path.basename(command[0]) if command else _host(url or ""))
 
     def open_session() -> Session[Any]:
-        # In the recorder's thread, and again if it failed: the store may come back.
+        # Runs in the recorder's thread, and again after a failure: the store may come back.
         made = into or f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
         return ctx.new_store().session(made, agent=f"proxy:{name}")
 

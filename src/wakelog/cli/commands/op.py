@@ -1,7 +1,7 @@
-"""`wakelog op`: what was done to a session's record, and going back to how it was after something was done.
+"""`wakelog op`: lists the operations on a session, and goes back to the state after one of them.
 
 An operation is an event: a rewind, an adoption, an erasure, a prune, an import, a hold, a pause. Its number is the
-event's. So nothing new is stored, and every machine sees the same list.
+number of the event, so nothing extra is stored and every machine sees the same list.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from wakelog.maintenance.audit import AuditEntry, whole_audit
 from wakelog.session import Session
 
 _ID = re.compile(r"(?:op:|e)?([1-9][0-9]{0,15})")
-_NOT_OURS = ("approval", "gap")
-"""What is in the audit, and is no operation on the record."""
-SHOWN = 100
+_NO_OPERATION = ("approval", "gap")
+"""Kinds of audit entries that are not operations on the record."""
+MAX_ROWS = 100
 
 
 @click.group("op")
 def op_command() -> None:
-    """List what was done to a session: rewinds, adoptions, erasures, prunes, imports, holds, pauses. Nothing is lost by
-    any rewind, so you can go back to how things were after an operation.
+    """List what was done to a session: rewinds, adoptions, erasures, prunes, imports, holds, pauses. A rewind loses
+    nothing, so you can go back to the state after any operation.
 
     Examples:
       wakelog op log fix-bug
@@ -42,7 +42,7 @@ def op_command() -> None:
 
 @op_command.command("log")
 @session_argument
-@limit_option(SHOWN)
+@limit_option(MAX_ROWS)
 @common
 def op_log(ctx: CommandContext, session: str, limit: int) -> None:
     """List the operations on a session, newest first, with who did it and why.
@@ -57,11 +57,11 @@ def op_log(ctx: CommandContext, session: str, limit: int) -> None:
 
     def human() -> None:
         columns = (Column("op"), Column("time"), Column("what", 16), Column("by", drop=1), Column("why", 8, drop=2))
-        say_table(ctx, columns, [_row(ctx, each) for each in shown], none=f"nothing was done to {label(found)}")
+        say_table(ctx, columns, [_row(ctx, entry) for entry in shown], none=f"nothing was done to {label(found)}")
         if len(entries) > len(shown):
             ctx.say(f"… {len(entries) - len(shown):,} more (-n 0 shows all)")
 
-    ctx.answer("op-log", [plain(each) for each in shown], human)
+    ctx.answer("op-log", [plain(entry) for entry in shown], human)
     if shown:
         ctx.suggest(f"wakelog op show op:{shown[0].seq} -s {handle(found)}", "wakelog undo")
 
@@ -100,8 +100,8 @@ def op_show(ctx: CommandContext, operation: str) -> None:
 @why_option
 @common
 def op_restore(ctx: CommandContext, operation: str, yes: bool, why: str) -> None:
-    """Go back to how the session was right after an operation. This is a rewind: nothing is lost, and `wakelog undo`
-    takes it back. Files on disk are not touched. What was erased stays erased.
+    """Go back to the state right after an operation. This is a rewind: nothing is lost, and `wakelog undo` reverts it.
+    Files on disk are not touched. What was erased stays erased.
 
     Example:
       wakelog op restore op:65 -s fix-bug
@@ -112,19 +112,19 @@ def op_restore(ctx: CommandContext, operation: str, yes: bool, why: str) -> None
         ctx.say(f"Go back to {label(found)} as it was after op:{entry.seq} ({_what(entry)})")
     ctx.confirm("Go back?", yes=yes)
     head = found.rewind(entry.seq, why=why or f"restore of op:{entry.seq}")
-    said = f"{label(found)} is as it was after op:{entry.seq}. To undo: wakelog undo {handle(found)}"
-    ctx.done("op-restore", found, said, operation=entry.seq, head=head.seq)
+    line = f"{label(found)} is as it was after op:{entry.seq}. To undo: wakelog undo {handle(found)}"
+    ctx.done("op-restore", found, line, operation=entry.seq, head=head.seq)
 
 
 def _operations(ctx: CommandContext, session: Session[Any]) -> list[AuditEntry]:
-    return [each for each in whole_audit(ctx.store, session).entries if each.concern not in _NOT_OURS]
+    return [entry for entry in whole_audit(ctx.store, session).entries if entry.concern not in _NO_OPERATION]
 
 
 def _find(ctx: CommandContext, session: Session[Any], operation: str) -> AuditEntry:
     match = _ID.fullmatch(operation)
     if match is None:
         raise click.UsageError(f"{operation!r} is not an operation; it looks like op:17")
-    found = next((each for each in _operations(ctx, session) if each.seq == int(match[1])), None)
+    found = next((entry for entry in _operations(ctx, session) if entry.seq == int(match[1])), None)
     if found is None:
         raise NotFoundError(
             f"e{match[1]} is not an operation on {session.name or session.id}",
@@ -135,9 +135,8 @@ def _find(ctx: CommandContext, session: Session[Any], operation: str) -> AuditEn
 
 
 def _what(entry: AuditEntry) -> str:
-    name = entry.kind.partition(".")[2].replace("_", " ")
-    subject = entry.kind.partition(".")[0]
-    return inert_line(f"{subject} {name}" + (f": {entry.what}" if entry.what else ""))
+    subject, _, verb = entry.kind.partition(".")
+    return inert_line(f"{subject} {verb.replace('_', ' ')}" + (f": {entry.what}" if entry.what else ""))
 
 
 def _row(ctx: CommandContext, entry: AuditEntry) -> list[Cell | str]:

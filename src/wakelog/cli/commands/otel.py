@@ -1,4 +1,4 @@
-"""`wakelog otel`: sessions as spans of OpenTelemetry, out and in."""
+"""`wakelog otel`: exports sessions as spans of OpenTelemetry, and imports spans as sessions."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from wakelog.session import Session
 
 
 class ExportedSpans(msgspec.Struct):
-    """What an export came to."""
+    """The result of an export."""
 
     to: str
     sessions: int = 0
     spans: int = 0
     rejected: int = 0
-    """Spans that the collector did not take."""
+    """Spans that the collector rejected."""
     message: str = ""
-    """Why, in its own words."""
+    """The collector's reason."""
     problems: dict[str, str] = {}
     """Sessions that could not be read, and why."""
 
 
 @click.group("otel")
 def otel_command() -> None:
-    """Send sessions to OpenTelemetry as spans, and make sessions of the spans of traced agents. Both use the names of
-    its conventions for generative AI.
+    """Send sessions to OpenTelemetry as spans, and import the spans of traced agents as sessions. Both use the names
+    of its conventions for generative AI.
 
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
@@ -54,12 +54,14 @@ def otel_command() -> None:
 @otel_command.command("export")
 @place_argument("where", "[SEL|RANGE]")
 @click.option("-A", "--all", "everything", is_flag=True, help="Export all sessions of the store.")
-@click.option("--to", default=STDOUT, metavar="URL|FILE", help="A collector, a file, or - for stdout (default).")
+@click.option(
+    "--to", default=STDOUT, metavar="URL|FILE", help="Send to a collector, a file, or - for stdout (default)."
+)
 @click.option("--content", is_flag=True, help="Include what was said, and the input and output of calls.")
 @click.option(
     "--protocol",
     type=click.Choice(["http/json", "http/protobuf"]),
-    help="How to send (default: OTEL_EXPORTER_OTLP_PROTOCOL, or http/json).",
+    help="Send with this protocol (default: OTEL_EXPORTER_OTLP_PROTOCOL, or http/json).",
 )
 @force_option
 @common
@@ -70,8 +72,8 @@ def export(
 
     A session is one trace: `session NAME`, below it an `invoke_agent` for each attempt at a turn, and in it a `chat`
     for each answer of a model and an `execute_tool` for each call. Each span names its events, so that you find them
-    with `wakelog show`. Words, inputs and outputs stay here unless you ask for them with --content. The same event
-    is the same span in every export. Headers with a key come from OTEL_EXPORTER_OTLP_HEADERS.
+    with `wakelog show`. Words, inputs and outputs are left out unless you pass --content. The same event is the same
+    span in every export. Headers with a key come from OTEL_EXPORTER_OTLP_HEADERS.
 
     Examples:
       wakelog otel export fix-bug --to http://127.0.0.1:4318
@@ -130,7 +132,7 @@ def _documents(
             session: Session[Any] = ctx.store.resume(head.session)
             yield from session_documents(session, content=content)
         except NotFoundError:
-            continue  # deleted while we looked
+            continue  # deleted in the meantime
         except CorruptLogError as exc:
             done.problems[head.name or head.session] = exc.message
             continue
@@ -138,28 +140,30 @@ def _documents(
 
 
 @otel_command.command("serve")
-@click.option("--host", default="127.0.0.1", help="The address to listen on (default: loopback).")
-@click.option("--port", type=click.IntRange(0, 65535), default=4318, help="The port (default: 4318; 0: any).")
-@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="A name that senders use (repeat).")
+@click.option("--host", default="127.0.0.1", help="Listen on this address (default: loopback).")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=4318, help="Listen on this port (default: 4318; 0: any)."
+)
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="Accept this host name (repeat).")
 @click.option(
     "--idle",
     "idle_s",
     type=click.FloatRange(0),
     default=30.0,
     metavar="SECONDS",
-    help="Import a trace whose root is missing after so long (default 30).",
+    help="Import a trace without its root after this time (default 30).",
 )
-@click.option("--spool", type=click.Path(file_okay=False, path_type=Path), help="Where spans wait.")
+@click.option("--spool", type=click.Path(file_okay=False, path_type=Path), help="Keep waiting spans in this folder.")
 @common
 def serve(
     ctx: CommandContext, host: str, port: int, host_names: tuple[str, ...], idle_s: float, spool: Path | None
 ) -> None:
-    """Receive spans over OTLP/HTTP, and make sessions of them, until stopped.
+    """Receive spans over OTLP/HTTP, and import them as sessions, until stopped.
 
     Point an agent's exporter here: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318, with the protocol http/protobuf
-    or http/json. A conversation is a session, or a trace that names none. Traces without spans of generative AI
-    are left out. Spans are on disk before the sender is told so; a trace becomes part of its session when its root
-    has come, or after --idle. On any address but loopback, senders need the token in WAKELOG_OTEL_TOKEN, as
+    or http/json. Each conversation becomes a session, and so does each trace that names no conversation. Traces without
+    spans of generative AI are left out. Spans are on disk before they are acknowledged. A trace is imported when its
+    root has arrived, or after --idle. On any address but loopback, senders need the token in WAKELOG_OTEL_TOKEN, as
     OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer TOKEN".
 
     Examples:
@@ -183,25 +187,25 @@ def serve(
             hint="set WAKELOG_OTEL_TOKEN, and give senders the same token",
         )
     store = ctx.new_store()
-    kept = SpanSpool(spool or store_folder("otel", ctx.identity(store)), idle_s=idle_s)
-    with closing(kept):
+    spans = SpanSpool(spool or store_folder("otel", ctx.identity(store)), idle_s=idle_s)
+    with closing(spans):
         sock = serving.listen(host, port)
         serving.log_to_stderr(as_json=not sys.stderr.isatty())
-        imports = TraceImports(kept, store, on_import=lambda report: _tell(ctx, report))
+        imports = TraceImports(spans, store, on_import=lambda report: _report(ctx, report))
         url = f"http://{f'[{host}]' if ':' in host else host}:{sock.getsockname()[1]}"
-        data = {"url": url, "store": hide_password(ctx.url), "spool": str(kept.folder), "token": bool(token)}
+        data = {"url": url, "store": hide_password(ctx.url), "spool": str(spans.folder), "token": bool(token)}
         ctx.answer("otel-serve", data, f"Receiving spans at {url}/v1/traces; stop with Ctrl-C")
         ctx.flush()
         imports.start()
         try:
-            run_intake(TraceIntake(kept, token=token, host_names=(host, *host_names)), sock)
+            run_intake(TraceIntake(spans, token=token, host_names=(host, *host_names)), sock)
         finally:
             imports.stop()
 
 
-def _tell(ctx: CommandContext, report: ImportReport) -> None:
-    for each in report.sessions:
-        if each.records:
-            data = {"session": each.session, "name": each.name, "spans": each.records, "events": each.events}
-            said = f"{inert_line(each.name)}  {counted(each.records, 'span')}, {counted(each.events, 'event')}"
-            ctx.tell("otel-intake", data, said)
+def _report(ctx: CommandContext, report: ImportReport) -> None:
+    for session in report.sessions:
+        if session.records:
+            counts = {"spans": session.records, "events": session.events}
+            line = f"{inert_line(session.name)}  {counted(session.records, 'span')}, {counted(session.events, 'event')}"
+            ctx.tell("otel-intake", {"session": session.session, "name": session.name, **counts}, line)

@@ -1,4 +1,4 @@
-"""`wakelog patterns` and `compare-cohorts`: what sessions do again and again, and how sets of them differ."""
+"""`wakelog patterns` and `compare-cohorts`: what sessions repeat, and how two sets of sessions differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wakelog.cli.errors import NO
 from wakelog.cli.options import all_projects_option, limit_option, why_option
 from wakelog.cli.places import find_time
 from wakelog.cli.render.patterns import difference_line, pattern_lines, place_lines, plan_lines
-from wakelog.cli.text import counted, fit, inert_line
+from wakelog.cli.text import counted, fit, glyph, inert_line
 from wakelog.patterns.cohorts import Cohort
 from wakelog.patterns.findings import KINDS, PER_KIND
 
@@ -19,7 +19,7 @@ def _project(ctx: CommandContext, everything: bool) -> str | None:
 
 
 class WithList(click.Group):
-    """A group that lists when it is told nothing else."""
+    """A group that runs `list` if no command is named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if not args or (args[0].startswith("-") and args[0] not in ("-h", "--help")):
@@ -39,8 +39,8 @@ def patterns_command() -> None:
 
 
 @patterns_command.command("list")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Show only this kind (repeatable).")
-@click.option("--since", metavar="T", help="Sessions active since then: 2h, 60d, today, 2026-11-15.")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Show only this kind (repeat).")
+@click.option("--since", metavar="T", help="Use sessions active since then: 2h, 60d, today, 2026-11-15.")
 @click.option("--least", type=click.IntRange(0), default=0, metavar="N", help="Show patterns of at least N sessions.")
 @limit_option(PER_KIND, "Show at most N of each kind.", least=1, most=1000)
 @all_projects_option
@@ -51,8 +51,8 @@ def list_patterns(
     """List chains of steps, recipes after errors, repeated dead ends, loops, flaky tools, files that change together
     and slow calls.
 
-    Sessions are counted by fork trees, so that forks do not count twice. Chains say that they go with success only
-    where runs of the same task show it, and enough of them. The exit code is 1 when nothing repeats.
+    Forks of one session count once. A chain is said to go with success only if enough runs of the same task show it.
+    The exit code is 1 when nothing repeats.
 
     Examples:
       wakelog patterns list
@@ -70,9 +70,8 @@ def list_patterns(
         ctx.say_all(pattern_lines(ctx, found))
         for note in found.notes:
             ctx.remark(note)
-        rest = f"{found.hidden} more; -n shows more of each kind" if found.hidden else ""
-        looked = counted(found.sessions, "session") + (f" {chr(183)} {rest}" if rest else "")
-        ctx.remark(looked)
+        rest = f" {glyph('dot')} {found.hidden} more; -n shows more of each kind" if found.hidden else ""
+        ctx.remark(counted(found.sessions, "session") + rest)
 
     ctx.answer("patterns", found, human, records=list(found.patterns))
     if found.patterns:
@@ -100,12 +99,14 @@ def show_pattern(ctx: CommandContext, id: str, everything: bool) -> None:
 
 
 @patterns_command.command("map")
-@click.option("--format", "form", type=click.Choice(["dot", "svg"]), default="dot", show_default=True)
-@click.option("--since", metavar="T", help="Sessions active since then.")
+@click.option(
+    "--format", "form", type=click.Choice(["dot", "svg"]), default="dot", show_default=True, help="Write this format."
+)
+@click.option("--since", metavar="T", help="Use sessions active since then.")
 @all_projects_option
 @common
 def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: bool) -> None:
-    """Write what follows what as a graph, for Graphviz or as a picture.
+    """Write which step follows which as a graph, for Graphviz or as a picture.
 
     Examples:
       wakelog patterns map | dot -Tpng > steps.png
@@ -116,16 +117,16 @@ def map_patterns(ctx: CommandContext, form: str, since: str | None, everything: 
 
 @patterns_command.command("promote")
 @click.argument("id")
-@click.option("--name", required=True, metavar="NAME", help="What the plan is to be called.")
+@click.option("--name", required=True, metavar="NAME", help="Name the plan.")
 @why_option
 @all_projects_option
 @common
 def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everything: bool) -> None:
     """Make a plan from a chain that at least three independent sessions completed.
 
-    A value that is the same in all of them stays. A value that varies becomes a parameter, if it came from the input;
-    if the log does not know where it came from, the chain is refused. Calls over a list become one step over a list.
-    Agents are offered the plan once a person has endorsed it.
+    A value that is the same in all sessions stays. A value that varies becomes a parameter if it came from the input;
+    if its origin is unknown, the chain is refused. Calls over a list become one step over a list. Agents are offered
+    the plan once a person has endorsed it.
 
     Examples:
       wakelog patterns promote c764836e8 --name refund
@@ -144,9 +145,9 @@ def promote_pattern(ctx: CommandContext, id: str, name: str, why: str, everythin
 def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, everything: bool) -> None:
     """Show what differs between two sets of sessions: outcomes, cost, time, errors, steps.
 
-    A set is name=value pairs with commas: labels, agent, model or outcome, and since=T and until=T. Sessions of one
-    task are compared with each other, where both sets have it. Only what stays after correction for many questions is
-    called a difference; with too few sessions, that is the answer.
+    A set is name=value pairs with commas: labels, agent, model or outcome, and since=T and until=T. If both sets have
+    sessions of the same task, these are compared with each other. A difference is reported only if it is significant
+    after correction for many comparisons; with too few sessions, the answer is "too few".
 
     Examples:
       wakelog compare-cohorts agent_version=2.1 agent_version=2.2
@@ -157,15 +158,15 @@ def compare_cohorts_command(ctx: CommandContext, a: str, b: str, rows: bool, eve
     def human() -> None:
         within = f"within {found.tasks} tasks" if found.tasks else "without common tasks"
         ctx.say(f"{found.a} and {found.b} sessions, {found.compared} compared {within}")
-        told = [each for each in found.differences if each.verdict in ("more", "less")]
-        ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in told)
-        if not told:
-            is_few = any(each.verdict == "too few" for each in found.differences) or not found.differences
+        clear = [d for d in found.differences if d.verdict in ("more", "less")]
+        ctx.say_all("  " + fit(difference_line(difference), ctx.columns - 2) for difference in clear)
+        if not clear:
+            is_few = any(d.verdict == "too few" for d in found.differences) or not found.differences
             ctx.say("  too few sessions to say what differs" if is_few else "  no difference was found")
-        rest = [each for each in found.differences if each not in told]
+        rest = [d for d in found.differences if d not in clear]
         if rows and rest:
             ctx.remark("no clear difference")
-            ctx.say_all("  " + fit(difference_line(each), ctx.columns - 2) for each in rest)
+            ctx.say_all("  " + fit(difference_line(difference), ctx.columns - 2) for difference in rest)
         for note in found.notes:
             ctx.remark(note)
 

@@ -1,4 +1,4 @@
-"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: what waits for somebody."""
+"""`wakelog pending`, `reconcile`, `approve`, `deny`, `answer`, `abandon`: what waits for a person."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NEXT = {
 
 
 class _Pending(msgspec.Struct, frozen=True):
-    """A call that is open, or a question."""
+    """An open call or question."""
 
     session: Session[Any]
     action: str
@@ -39,18 +39,17 @@ class _Pending(msgspec.Struct, frozen=True):
 
     @property
     def next(self) -> str:
-        """The commands that settle it, ready to be pasted."""
+        """The commands that settle it, ready to paste."""
         if self.entry["tool"] == "input":
             return " | ".join(f"wakelog answer {handle(self.session)} {self._handle} {text}" for text in self._options)
         return _NEXT[self.entry["status"]].format(call=f"{handle(self.session)} {self._handle}")
 
     @property
     def _handle(self) -> str:
-        """The id where it is harmless in a shell, else so much of its beginning as names it: a model may choose any
-        id."""
+        """The id if it needs no quotes in a shell, else its shortest unique prefix: a model may choose any id."""
         others = [other for other in self.session.log.part("pending_actions") if other != self.action]
-        beginnings = (self.action[:size] for size in range(1, len(self.action)))
-        unique = (b for b in beginnings if harmless(b) and not any(other.startswith(b) for other in others))
+        prefixes = (self.action[:size] for size in range(1, len(self.action)))
+        unique = (p for p in prefixes if harmless(p) and not any(other.startswith(p) for other in others))
         return harmless(self.action) or next(unique, shlex.quote(inert_line(self.action)))
 
     @property
@@ -87,51 +86,50 @@ def pending_command(ctx: CommandContext, session: str) -> int:
       wakelog pending
       wakelog pending crash --json
     """
-    sessions = [ctx.session(session)] if session or ctx.names_session else _all(ctx)
+    sessions = [ctx.session(session)] if session or ctx.names_session else _sessions_with_pending(ctx)
     found = [_Pending(s, action, p) for s in sessions for action, p in s.log.part("pending_actions").items()]
 
     def human() -> None:
         if not found:
             ctx.say("nothing is pending")
             return
-        say_table(ctx, COLUMNS, [_cells(each) for each in found])
+        say_table(ctx, COLUMNS, [_cells(call) for call in found])
         ctx.say("")
-        for each in found:
-            if each.entry["status"] != "running":
-                ctx.say(f"  {each.next}")
-        running = sum(each.entry["status"] == "running" for each in found)
+        for call in found:
+            if call.entry["status"] != "running":
+                ctx.say(f"  {call.next}")
+        running = sum(call.entry["status"] == "running" for call in found)
         if running:
             ctx.say(f"  {running} running, or their process died: wakelog reconcile SESSION CALL … once that is known")
 
-    ctx.answer("pending", [each.plain() for each in found], human)
+    ctx.answer("pending", [call.plain() for call in found], human)
     return 0 if found else NO
 
 
-def _all(ctx: CommandContext) -> list[Session[Any]]:
-    """The sessions with something pending, as the index knows them."""
+def _sessions_with_pending(ctx: CommandContext) -> list[Session[Any]]:
     out = []
     for info in ctx.store.index.every_session():
-        # What cannot be read, `verify` tells of; the others must still be seen.
+        # A damaged session must not hide the others; `verify` reports it.
         with contextlib.suppress(CorruptLogError, NotFoundError):
             if info.pending:
                 out.append(ctx.store.resume(info.id))
     return out
 
 
-def _cells(each: _Pending) -> list[str]:
-    turn = f"@{each.entry['turn']}" if each.entry["turn"] else ""
-    given = f"{each.entry['tool']} {text_of(each.input)}"
-    return [str(each.session), turn, each.action, str(each.entry["status"]), given]
+def _cells(call: _Pending) -> list[str]:
+    turn = f"@{call.entry['turn']}" if call.entry["turn"] else ""
+    request = f"{call.entry['tool']} {text_of(call.input)}"
+    return [str(call.session), turn, call.action, str(call.entry["status"]), request]
 
 
 def _find(session: Session[Any], text: str) -> _Pending:
-    """A pending call by its id, or by the beginning of it."""
+    """A pending call by its id, or by a unique prefix of it."""
     pending = session.log.part("pending_actions")
-    fits = [text] if text in pending else [action for action in pending if action.startswith(text)]
-    if len(fits) == 1:
-        return _Pending(session, fits[0], pending[fits[0]])
-    what = f"can be {' or '.join(sorted(fits))}" if fits else f"is not pending in {session}"
-    known = f" (pending: {', '.join(sorted(pending)) or 'nothing'})" if not fits else ""
+    matches = [text] if text in pending else [action for action in pending if action.startswith(text)]
+    if len(matches) == 1:
+        return _Pending(session, matches[0], pending[matches[0]])
+    what = f"can be {' or '.join(sorted(matches))}" if matches else f"is not pending in {session}"
+    known = f" (pending: {', '.join(sorted(pending)) or 'nothing'})" if not matches else ""
     raise NotFoundError(
         f"{text!r} {what}{known}",
         kind="action-not-pending",
@@ -142,13 +140,15 @@ def _find(session: Session[Any], text: str) -> _Pending:
 @click.command("reconcile")
 @named_session
 @click.argument("action")
-@click.option("--succeeded", "outcome", flag_value="succeeded", help="The call succeeded.")
-@click.option("--failed", "outcome", flag_value="failed", help="The call was tried and failed.")
-@click.option("--never-ran", "outcome", flag_value="never_ran", help="The call never ran; the agent may try it again.")
+@click.option("--succeeded", "outcome", flag_value="succeeded", help="Record that the call succeeded.")
+@click.option("--failed", "outcome", flag_value="failed", help="Record that the call ran and failed.")
+@click.option(
+    "--never-ran", "outcome", flag_value="never_ran", help="Record that the call never ran; it may be tried again."
+)
 @click.option("--from-evidence", "outcome", flag_value="evidence", help="Use the outcome that a late worker reported.")
-@click.option("--output", metavar="JSON", help="The result of the call; text that is not JSON is taken as text.")
-@click.option("--by", metavar="WHO", help="Who found out (default: you).")
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="How you know.")
+@click.option("--output", metavar="JSON", help="Record this result of the call: JSON, or else a text.")
+@click.option("--by", metavar="WHO", help="Say who found out (default: you).")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Say how you know.")
 @common
 def reconcile_command(
     ctx: CommandContext, session: str, action: str, outcome: str | None, output: str | None, by: str | None, why: str
@@ -166,22 +166,21 @@ def reconcile_command(
     if outcome is None:
         _show(ctx, found)
         return NO
-    is_told = outcome == "evidence"
+    is_evidence = outcome == "evidence"
     value = None if output is None else json_or_text(output)
     seq = found.session.calls.reconcile(
-        found.action, "" if is_told else outcome, output=value, by=by or ("" if is_told else _me()), why=why
+        found.action, "" if is_evidence else outcome, output=value, by=by or ("" if is_evidence else _me()), why=why
     )
-    said = found.session.log.entry(seq).body["outcome"]
-    _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {said.replace('_', ' ')}")
+    recorded = found.session.log.entry(seq).body["outcome"]
+    _answer_settled(ctx, found, seq, f"{found.action} is reconciled: {recorded.replace('_', ' ')}")
     return 0
 
 
 def _show(ctx: CommandContext, found: _Pending) -> None:
-    """What is known of a call that nobody knows the outcome of."""
-    evidence = found.session.calls.evidence(found.action)
-    told = [
+    """Shows what is known about a call with an unknown outcome."""
+    evidence = [
         {"seq": e.seq, "outcome": e.body.get("outcome", ""), "output": fetched(found.session, e, e.body.get("output"))}
-        for e in evidence
+        for e in found.session.calls.evidence(found.action)
     ]
 
     def human() -> None:
@@ -190,34 +189,34 @@ def _show(ctx: CommandContext, found: _Pending) -> None:
         ctx.say(f"{ctx.style(inert_line(found.action), bold=True)}  {entry['status']}, {where}")
         ctx.say(f"  {inert_line(entry['tool'])} {inert_line(text_of(found.input))}")
         ctx.say(f"  key: {inert_line(entry.get('key') or 'none')}")
-        for each in told:
-            what = f"{each['outcome']} {text_of(each['output'])}" if each["output"] is not None else each["outcome"]
-            ctx.say(f"  a late worker said (e{each['seq']}): {inert_line(what)}")
-        ctx.say(f"  {found.next}{' | --from-evidence' if told and '--never-ran' in found.next else ''}")
+        for item in evidence:
+            what = f"{item['outcome']} {text_of(item['output'])}" if item["output"] is not None else item["outcome"]
+            ctx.say(f"  a late worker said (e{item['seq']}): {inert_line(what)}")
+        ctx.say(f"  {found.next}{' | --from-evidence' if evidence and '--never-ran' in found.next else ''}")
 
-    ctx.answer("pending", {**found.plain(), "evidence": told}, human)
+    ctx.answer("pending", {**found.plain(), "evidence": evidence}, human)
 
 
 @click.command("answer")
 @named_session
 @click.argument("request")
-@click.argument("given", metavar="TEXT")
+@click.argument("text", metavar="TEXT")
 @why_option
 @common
-def answer_command(ctx: CommandContext, session: str, request: str, given: str, why: str) -> None:
-    """Answer a question that an agent asked. Where the question has options, TEXT is one of them. REQUEST is the id of
+def answer_command(ctx: CommandContext, session: str, request: str, text: str, why: str) -> None:
+    """Answer a question that an agent asked. If the question has options, TEXT is one of them. REQUEST is the id of
     the question, or its first characters.
 
     Example:
       wakelog answer fix-bug apply-on-production yes -m "after the backup"
     """
     found = _find(ctx.session(session), request)
-    seq = found.session.calls.answer(found.action, given, by=_me(), why=why)
-    _answer_settled(ctx, found, seq, f"{found.action} is answered: {given}")
+    seq = found.session.calls.answer(found.action, text, by=_me(), why=why)
+    _answer_settled(ctx, found, seq, f"{found.action} is answered: {text}")
 
 
-def _settling(verb: str, done: str, doc: str) -> click.Command:
-    """A command that settles a call by the verb of its name."""
+def _settle_command(verb: str, done: str, doc: str) -> click.Command:
+    """A command that settles a call with the verb of the same name."""
 
     @click.command(verb, help=doc)
     @named_session
@@ -228,14 +227,14 @@ def _settling(verb: str, done: str, doc: str) -> click.Command:
         found = _find(ctx.session(session), action)
         who = {} if verb == "abandon" else {"by": _me()}
         seq = getattr(found.session.calls, verb)(found.action, why=why, **who)
-        has_begun = found.entry["status"] in ("running", "uncertain")
-        more = ("; it is not run again" if has_begun else "; it never ran") if verb == "abandon" else ""
+        had_started = found.entry["status"] in ("running", "uncertain")
+        more = ("; it is not run again" if had_started else "; it never ran") if verb == "abandon" else ""
         _answer_settled(ctx, found, seq, f"{found.action} is {done}{more}")
 
     return command
 
 
-approve_command = _settling(
+approve_command = _settle_command(
     "approve",
     "approved: a waiting agent continues; if it has ended, run its script again",
     """Approve a call that waits, so that it can run.
@@ -244,7 +243,7 @@ approve_command = _settling(
       wakelog approve deploy release-3f2a -m "checked the diff"
     """,
 )
-deny_command = _settling(
+deny_command = _settle_command(
     "deny",
     "denied: its caller gets an error of type denied",
     """Deny a call that waits for approval.
@@ -253,7 +252,7 @@ deny_command = _settling(
       wakelog deny deploy release-3f2a -m "not on a Friday"
     """,
 )
-abandon_command = _settling(
+abandon_command = _settle_command(
     "abandon",
     "given up",
     """Give up on a pending call, when its outcome no longer matters. A call that had started is not run again: the

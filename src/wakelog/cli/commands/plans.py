@@ -1,4 +1,4 @@
-"""`wakelog plans`: plans made from proven chains; look at, endorse, run and remove them."""
+"""`wakelog plans`: shows, endorses, runs and removes plans made from proven chains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wakelog.store.plans import PromotedPlan
 shape(PlanProgress, "plan ok total done stopped?")
 shape(PlanCall, "number tool call status seq note?")
 _name = click.argument("name", metavar="NAME")
-_by = click.option("--by", default="", metavar="WHO", help="Who does this.")
+_by = click.option("--by", default="", metavar="WHO", help="Say who does this.")
 
 
 @click.group("plans", cls=WithList)
@@ -43,7 +43,7 @@ def plans_command() -> None:
 
 
 @plans_command.command("list")
-@click.option("--endorsed", is_flag=True, help="Only those that agents may be offered.")
+@click.option("--endorsed", is_flag=True, help="List only plans that agents are offered.")
 @common
 def list_plans(ctx: CommandContext, endorsed: bool) -> int:
     """List the plans with their runs so far. The exit code is 1 when there is none.
@@ -52,7 +52,7 @@ def list_plans(ctx: CommandContext, endorsed: bool) -> int:
       wakelog plans list --endorsed
     """
     found = list(ctx.store.plans.all(endorsed=endorsed))
-    lines = chain.from_iterable(plan_lines(ctx, each) for each in found)
+    lines = chain.from_iterable(plan_lines(ctx, plan) for plan in found)
     code = ctx.answer_found("plans", found, found, lambda: lines, "there are no plans")
     if not found:
         ctx.suggest("wakelog patterns --kind chain")
@@ -99,17 +99,19 @@ def endorse_plan(ctx: CommandContext, name: str, by: str, why: str) -> None:
 
 @plans_command.command("run")
 @_name
-@click.option("--set", "changes", multiple=True, metavar="KEY=TEXT", help="Give a parameter; KEY:=JSON for no text.")
-@click.option("--tools", multiple=True, metavar="MODULE", help="Take tools from here (repeatable); see above.")
+@click.option(
+    "--set", "changes", multiple=True, metavar="KEY=TEXT", help="Set a parameter; KEY:=JSON for other values."
+)
+@click.option("--tools", multiple=True, metavar="MODULE", help="Take tools from here (repeat); see above.")
 @common
 def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tuple[str, ...]) -> int:
     """Run an endorsed plan on new inputs, with real tools, recorded in a session.
 
-    A plan knows the names of its tools and not their code. --tools MODULE takes the functions of those names from a
+    A plan knows the names of its tools, but not their code. --tools MODULE takes the functions of those names from a
     module that can be imported from this folder; --tools TOOL=MODULE:FUNCTION takes one. When a tool is missing,
     nothing runs, and the program that would run the plan is printed.
 
-    The run is a turn of the session NAME-run, or of that of -s. It stops at the first call that does not succeed. The
+    The run is a turn of the session NAME-run, or of the one that -s names. It stops at the first call that fails. The
     exit code is 1 when the plan was not completed.
 
     Examples:
@@ -120,15 +122,15 @@ def run_plan(ctx: CommandContext, name: str, changes: tuple[str, ...], tools: tu
 
     found, inputs = ctx.store.plans.endorsed(name), dict(_inputs(changes))
     wanted = list(dict.fromkeys(step.tool for step in found.plan.steps))
-    # What the tools print is not the answer.
+    # What the tools print is not part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
         loaded = load_tools(tools, wanted)
     missing = [tool for tool in wanted if tool not in loaded]
     if missing:
         program = list(_program_lines(found, inputs, wanted))
         data = {"name": found.name, "missing": missing, "program": program}
-        said = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
-        ctx.answer("plan-tools", data, [f"{said}. Name their module with --tools, or run:", "", *program])
+        problem = f"nothing was run: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not given"
+        ctx.answer("plan-tools", data, [f"{problem}. Name their module with --tools, or run:", "", *program])
         return NO
     if unset := [p.name for p in found.plan.parameters if p.known == "unknown" and p.name not in inputs]:
         raise click.UsageError(f"the plan needs {', '.join(unset)}: give it with --set {unset[0]}=TEXT")
@@ -153,7 +155,7 @@ def _inputs(changes: tuple[str, ...]) -> Iterator[tuple[str, Value]]:
 
 
 def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str]:
-    """The calls that were made, and how far it came."""
+    """The calls that were made, and the result."""
     for call in progress.done:
         mark = glyph("done") if call.status == "succeeded" else glyph("failed")
         yield fit(f"  {mark} {call.number}  {inert_line(call.call)}", ctx.columns)
@@ -161,9 +163,10 @@ def _progress_lines(ctx: CommandContext, progress: PlanProgress) -> Iterator[str
 
 
 def _program_lines(found: PromotedPlan, inputs: Mapping[str, Value], tools: Sequence[str]) -> Iterator[str]:
-    """The program that runs a plan, to be pasted: what is not known yet is ..."""
-    given = {p.name: inputs.get(p.name, ...) for p in found.plan.parameters}
-    values = ", ".join(f"{name!r}: {'...' if value is ... else repr(value)}" for name, value in given.items())
+    """A program that runs a plan, to paste; unknown values are `...`."""
+    values = ", ".join(
+        f"{p.name!r}: {repr(inputs[p.name]) if p.name in inputs else '...'}" for p in found.plan.parameters
+    )
     yield "import wakelog"
     yield ""
     yield "store = wakelog.open()"

@@ -1,4 +1,4 @@
-"""`wakelog preferences`: what people want, for one project or all."""
+"""`wakelog preferences`: what people prefer, for one project or all."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from wakelog.cli.render.results import shape
 from wakelog.cli.text import fit, inert_line
 from wakelog.store.preferences import PossiblePreference, Preference
 
-_person = click.option("--person", default="", metavar="WHO", help="Whose it is (default: everybody's).")
-_everywhere = click.option("--everywhere", is_flag=True, help="For all projects, not only this folder's.")
+_person = click.option("--person", default="", metavar="WHO", help="Keep it for this person (default: for everybody).")
+_everywhere = click.option("--everywhere", is_flag=True, help="Keep it for all projects, not only for this folder's.")
 shape(Preference, "id text project? person? known source timestamp=at:iso")
 shape(PossiblePreference, "session name? item kind text turn seq roots")
 
 
 @click.group("preferences", cls=WithList)
 def preferences_command() -> None:
-    """Show the preferences of people: the brief of a session has those that apply to it. Without a command, `list`.
+    """Show the preferences of people. The brief of a session has those that apply to it. Without a command, `list`.
 
     The label `person` says whose session it is.
 
@@ -45,7 +45,7 @@ def list_preferences(ctx: CommandContext, everything: bool) -> int:
     """
     project = None if everything else (ctx.store.known.here()[1] or "")
     found = list(ctx.store.preferences.all(project=project))
-    lines = chain.from_iterable(_lines(ctx, each) for each in found)
+    lines = chain.from_iterable(_lines(ctx, preference) for preference in found)
     code = ctx.answer_found("preferences", found, found, lambda: lines, "no preferences are kept")
     if not found:
         ctx.suggest('wakelog preferences add "…"', "wakelog preferences derived")
@@ -76,7 +76,7 @@ def add_preference(ctx: CommandContext, text: str, person: str, everywhere: bool
 @limit_option(20, "Show at most N.", least=1, most=200)
 @common
 def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> int:
-    """List what users said in the newest sessions that may apply to others too. Nothing is kept until you accept it.
+    """List what users said in the newest sessions that may hold in others too. Nothing is kept until you accept it.
 
     Examples:
       wakelog preferences derived
@@ -85,11 +85,11 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
     found = list(ctx.store.preferences.derived(project=project, limit=limit))
 
     def lines() -> Iterator[str]:
-        for each in found:
-            times = f"  {each.roots} sessions" if each.roots > 1 else ""
-            place = f"{each.name or each.session}@{each.item}"
-            yield f"{ctx.style(inert_line(place), fg='cyan')}  {each.kind}{times}"
-            yield "  " + fit(inert_line(each.text), ctx.columns - 2)
+        for item in found:
+            times = f"  {item.roots} sessions" if item.roots > 1 else ""
+            place = f"{item.name or item.session}@{item.item}"
+            yield f"{ctx.style(inert_line(place), fg='cyan')}  {item.kind}{times}"
+            yield "  " + fit(inert_line(item.text), ctx.columns - 2)
 
     none = "nothing was said that could be a preference"
     code = ctx.answer_found("possible-preferences", found, found, lines, none)
@@ -106,7 +106,7 @@ def derived_preferences(ctx: CommandContext, everything: bool, limit: int) -> in
 @why_option
 @common
 def accept_preference(ctx: CommandContext, where: str, person: str, everywhere: bool, why: str) -> None:
-    """Keep what `derived` listed. Only its position is stored: when its source is erased, it is gone too.
+    """Keep a preference that `derived` listed. Only its position is stored, so erasing its source removes it too.
 
     Examples:
       wakelog preferences accept fix-bug@e17
@@ -134,9 +134,9 @@ def remove_preference(ctx: CommandContext, id: str, why: str) -> None:
     ctx.answer("preference-removed", {"id": id}, f"the preference {id} is removed")
 
 
-def _lines(ctx: CommandContext, each: Preference) -> Iterator[str]:
-    scope = " and ".join(filter(None, (each.project and f"in {each.project}", each.person and f"for {each.person}")))
-    session, _, seq = each.source.rpartition("@")
-    note = f"{scope or 'everywhere'}, {each.known}, {session}@e{seq}"
-    yield f"{ctx.style(each.id, fg='cyan')}  {fit(inert_line(each.text), ctx.columns - 8)}"
+def _lines(ctx: CommandContext, kept: Preference) -> Iterator[str]:
+    scope = " and ".join(filter(None, (kept.project and f"in {kept.project}", kept.person and f"for {kept.person}")))
+    session, _, seq = kept.source.rpartition("@")
+    note = f"{scope or 'everywhere'}, {kept.known}, {session}@e{seq}"
+    yield f"{ctx.style(kept.id, fg='cyan')}  {fit(inert_line(kept.text), ctx.columns - 8)}"
     yield ctx.style(f"        {inert_line(note)}", dim=True)

@@ -1,4 +1,4 @@
-"""`wakelog project`: keep the index up to date while sessions are written."""
+"""`wakelog project`: keeps the index up to date while sessions are written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from wakelog.maintenance.projection import Projection, ShardProgress, catch_up, 
 
 
 @click.command("project")
-@click.option("--once", is_flag=True, help="Take in what is stored now, and stop.")
-@click.option("--status", is_flag=True, help="Show how far each shard is, and who projects it.")
+@click.option("--once", is_flag=True, help="Index what is stored now, and stop.")
+@click.option("--status", is_flag=True, help="Show the progress of each shard, and which process indexes it.")
 @common
 def project_command(ctx: CommandContext, once: bool, status: bool) -> None:
     """Keep the index up to date while sessions are written, until stopped.
 
-    Questions bring the index up to date by themselves; with this they find it so. For a store on a NATS cluster with
+    A query also brings the index up to date; with this command it need not wait. For a store on a NATS cluster with
     `index=postgresql://…` in its URL, start as many as you need, on any machine: they share the shards, and when one is
-    lost the others take over. Killed at any moment, it continues where it was, and takes in nothing twice.
+    lost the others take over. If it is killed, it continues where it was, and indexes nothing twice.
 
     Examples:
       wakelog project --store 'nats://n1,n2,n3/team?index=postgresql://wakelog@db/index'
@@ -50,24 +50,24 @@ def _run(ctx: CommandContext) -> None:
             ctx.flush()
         before: tuple[int, ...] | None = None
 
-        def told(now: Projection) -> None:
+        def report(now: Projection) -> None:
             nonlocal before
             if now.shards == before:
                 return
             before = now.shards
             data = {"shards": list(now.shards), "of": now.of, "projectors": now.projectors}
             which = ", ".join(map(str, now.shards)) or "none"
-            said = f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})"
+            line = f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})"
             if now.of or not ctx.is_for_people:
-                ctx.tell("projection-share", data, said)
+                ctx.tell("projection-share", data, line)
 
-        projection.run(told, lambda what: ctx.warn(f"{inert_line(what)}; trying again"))
+        projection.run(report, lambda what: ctx.warn(f"{inert_line(what)}; trying again"))
 
 
 def _show(ctx: CommandContext, found: Sequence[ShardProgress]) -> None:
     rows = [
-        (f"shard {each.shard}", f"{each.place:,}", f"{each.behind:,}", inert_line(each.owner) or "nobody")
-        for each in found
+        (f"shard {shard.shard}", f"{shard.place:,}", f"{shard.behind:,}", inert_line(shard.owner) or "nobody")
+        for shard in found
     ]
     columns = [Column("shard", 7), Column("place", right=True), Column("behind", right=True), Column("projected by")]
     say_table(ctx, columns, rows)

@@ -1,4 +1,4 @@
-"""`wakelog ps`: sessions that are live, waiting or in trouble."""
+"""`wakelog ps`: lists sessions that are live, waiting or in trouble."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wakelog.cli.text import age, glyph, inert
 from wakelog.maintenance.live_sessions import MOST, LiveSession, find_live
 from wakelog.session.status import URGENT, Standing
 
-EVERY_S = 2.0
+REFRESH_S = 2.0
 _COLUMNS = (
     Column("needs"),
     Column("session", least=14),
@@ -60,62 +60,60 @@ def ps_command(
     """
     wanted = {*(["waiting"] if waiting else []), *(["stuck", "uncertain"] if stuck else [])}
     wanted |= {"over-budget"} if over_budget else set()
-    # Programs, and who asks for something in particular, get all; a person who only looks need not wait for it.
+    # Programs and specific questions get everything; a person who only looks should not wait for the index.
     is_first_look = not (wanted or failed or everything or not ctx.is_for_people) and ctx.store.is_index_behind
-    live = told = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed, None)
+    most = MOST if is_first_look else 0
+    live = last = _answer_live(ctx, wanted, everything, most, failed, None)
     while watch:
         ctx.flush()
-        time.sleep(EVERY_S)
+        time.sleep(REFRESH_S)
         if ctx.is_for_people:
             click.clear()
-        told = _say_live(ctx, wanted, everything, MOST if is_first_look else 0, failed, told)
+        last = _answer_live(ctx, wanted, everything, most, failed, last)
     if live:
         name = handle(live[0].session)
         ctx.suggest(f"wakelog status {name}", f"wakelog tail -f {name}")
 
 
-def _say_live(
+def _answer_live(
     ctx: CommandContext,
     wanted: set[str],
     everything: bool,
     most: int,
     failed: bool,
-    told: tuple[LiveSession, ...] | None,
+    last: tuple[LiveSession, ...] | None,
 ) -> tuple[LiveSession, ...]:
-    """Says what is live. A program that watches is not told again what it was `told` last."""
-    # Who only looks is not shown thousands that rest; programs are.
-    is_all = everything or not ctx.is_for_people
-    idle = None if is_all else MOST
+    """Answers with the live sessions. A program that watches gets no second answer equal to the `last` one."""
+    idle = None if everything or not ctx.is_for_people else MOST
     fleet = find_live(ctx.store, wanted, everything=everything, idle=idle, newest=most, failed=failed)
-    if told is not None and not ctx.is_for_people and _stands(fleet.found) == _stands(told):
-        return told
+    if last is not None and not ctx.is_for_people and _versions(fleet.found) == _versions(last):
+        return last
     for info, problem in fleet.unreadable:
         ctx.warn(f"{label(info)} cannot be read: {inert(problem)}")
 
     def human() -> None:
         _show(ctx, fleet.found, failed, wanted)
         if most:
-            note = f"  of the {most} sessions written last; many are not indexed yet: -A looks at all"
-            ctx.remark(note)
+            ctx.remark(f"  of the {most} sessions written last; many are not indexed yet: -A looks at all")
         elif fleet.resting:
             ctx.remark(f"  {fleet.resting} more that are idle; -A shows all")
 
-    ctx.answer("ps", [plain_session(each.session, each.stand) for each in fleet.found], human)
+    ctx.answer("ps", [plain_session(live.session, live.stand) for live in fleet.found], human)
     return fleet.found
 
 
-def _stands(live: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
-    return [(each.session.id, each.stand.seq, each.stand.needs) for each in live]
+def _versions(found: Sequence[LiveSession]) -> list[tuple[str, int, tuple[str, ...]]]:
+    return [(live.session.id, live.stand.seq, live.stand.needs) for live in found]
 
 
-def _show(ctx: CommandContext, live: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
+def _show(ctx: CommandContext, found: Sequence[LiveSession], failed: bool, wanted: set[str]) -> None:
     words = [*(["failed"] if failed else []), *(_NOTHING[need] for need in _NOTHING if need in wanted)]
     none = f"nothing {' or '.join(words) or 'is live'}"
-    say_table(ctx, _COLUMNS, [_row(ctx, each, failed) for each in live], none=none)
+    say_table(ctx, _COLUMNS, [_row(ctx, live, failed) for live in found], none=none)
 
 
-def _row(ctx: CommandContext, each: LiveSession, failed: bool) -> Row:
-    stand, turn = each.stand, each.stand.document["turn"]
+def _row(ctx: CommandContext, live: LiveSession, failed: bool) -> Row:
+    stand, turn = live.stand, live.stand.document["turn"]
     sign, color = status_sign(stand.status)
     urgent = [need for need in stand.needs if need in URGENT]
     place = f"@{turn['number']}" + (" open" if turn["status"] == "open" else "") if turn["number"] else ""
@@ -124,20 +122,20 @@ def _row(ctx: CommandContext, each: LiveSession, failed: bool) -> Row:
             ", ".join(urgent) or stand.need,
             {"fg": _COLORS[stand.need], "bold": True} if stand.need in _COLORS else {"dim": True},
         ),
-        Cell(str(each.session), {"bold": True}),
+        Cell(str(live.session), {"bold": True}),
         age(stand.at, ctx.store.clock()),
         place,
         Cell(f"{sign} {stand.status}", {"fg": color}),
         stand.holder,
-        each.info.last_error or each.info.outcome if failed else _headline(stand),
+        live.info.last_error or live.info.outcome if failed else _headline(stand),
     )
 
 
 def _headline(stand: Standing) -> str:
-    """The thing to know about a session, in a line: what it waits for, else what was flagged, else its goal."""
+    """The most important thing about a session: its pending calls and flags, else its goal."""
     order = ("waiting", "uncertain", "running", "requested")
     pending = sorted(stand.pending.items(), key=lambda item: order.index(item[1].get("status", "requested")))
-    words = [pending_text(action, each) for action, each in pending[:3]]
+    words = [pending_text(action, call) for action, call in pending[:3]]
     words += [f"{glyph('warn')} {name}" for name in list(stand.document["flags"])[:3]]
     if not words and stand.document["goal"] is not None:
         words = [text_of(stand.document["goal"])]

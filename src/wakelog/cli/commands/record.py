@@ -1,4 +1,4 @@
-"""`wakelog record`: runs a command, and records the model calls that it makes."""
+"""`wakelog record`: runs a command, and records its model calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 _RUNNERS = ("python", "node", "bun", "deno", "uv", "uvx", "npx", "ruby", "bash", "sh", "env", "time")
-"""Commands that run another one, which is what people think of."""
+"""Commands that run another one; the session is named after that one."""
 _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
 
 
@@ -31,7 +31,7 @@ _SCRIPTS = (".py", ".js", ".mjs", ".ts", ".rb", ".sh")
     "also",
     multiple=True,
     metavar="NAME[=URL]",
-    help="Another variable that holds a model's base URL, and where it leads if it is not set. Can be repeated.",
+    help="Also redirect this variable with a model's base URL; URL is used if it is not set (repeat).",
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @common
@@ -64,17 +64,17 @@ def record_command(
     from wakelog.instruments.recorder import ConversationRecorder
 
     lane_name = LaneName(name or program_of(command), os.getpid())
-    endpoints = Endpoints(os.environ, dict(_pair(each) for each in also))
+    endpoints = Endpoints(os.environ, dict(_pair(text) for text in also))
 
     stores: list[Store] = []
     capture = FileCapture()
 
     def open_session(number: int) -> Session[Any]:
-        # In the recorder's thread, and again if it failed: the store may come back.
+        # Runs in the recorder's thread, and again after a failure: the store may come back.
         if not stores:
             stores.append(ctx.new_store())
-        made = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
-        session: Session[Any] = stores[0].session(made, agent=lane_name.program)
+        session_name = lane_name(number) if into is None else into if number == 1 else f"{into}-{number}"
+        session: Session[Any] = stores[0].session(session_name, agent=lane_name.program)
         if files:
             capture.start(session)
         return session
@@ -93,7 +93,7 @@ def record_command(
 
 
 def program_of(command: Sequence[str]) -> str:
-    """What a command is called: the script that an interpreter runs, or the command itself."""
+    """The name of a command: that of the script for an interpreter, else its own."""
     name = Path(command[0]).stem
     while name.rstrip("0123456789.") in _RUNNERS:
         rest = [word for word in command[1:] if not word.startswith("-") and "=" not in word and word != "run"]

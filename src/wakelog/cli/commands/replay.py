@@ -1,4 +1,4 @@
-"""`wakelog replay`: run recorded turns again, against recorded results."""
+"""`wakelog replay`: runs recorded turns again, against recorded results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wakelog.cli.render.results import plain, shape, shows
 from wakelog.cli.render.sessions import handle
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import scalar
-from wakelog.cli.text import fit, glyph, inert, inert_line
+from wakelog.cli.text import counted, fit, glyph, inert, inert_line
 from wakelog.errors import DivergenceError, WakelogError
 from wakelog.model.values import Value
 from wakelog.replay.plan import Plan, Reference
@@ -38,7 +38,7 @@ _MODES = {
 
 
 def plain_report(report: Report) -> dict[str, Any]:
-    """A report for programs."""
+    """A report as JSON."""
     found = report.divergence
     return {
         **{k: v for k, v in msgspec.to_builtins(report).items() if k not in ("steps", "name")},
@@ -51,19 +51,19 @@ def plain_report(report: Report) -> dict[str, Any]:
 
 
 def _plain(row: Compared) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(row)
-    return {k: v if v not in ("", 0) else None for k, v in plain.items()}
+    fields: dict[str, Any] = msgspec.to_builtins(row)
+    return {k: v if v not in ("", 0) else None for k, v in fields.items()}
 
 
 # What would be replayed
 
 
 def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: str) -> None:
-    """What would be run again, and how to pass the code."""
+    """Prints what would be run again, and how to name the code."""
     ctx.say(f"{ctx.style(inert_line(recording.name), bold=True)}  {_summary(recording)}, from e{recording.start} on")
     ctx.say(f"  {mode}: {_MODES[mode]}")
-    for number, begun in enumerate(recording.turns, 1):
-        ctx.say(fit(f"  @{begun.turn}  {begun.words}  ({begun.outcome})", ctx.columns))
+    for number, turn in enumerate(recording.turns, 1):
+        ctx.say(fit(f"  @{turn.turn}  {turn.words}  ({turn.outcome})", ctx.columns))
         _say_steps(ctx, recording, number)
     _say_steps(ctx, recording, 0)
     if not agent:
@@ -71,12 +71,12 @@ def say_recording(ctx: CommandContext, recording: Recording, mode: str, agent: s
 
 
 def _say_steps(ctx: CommandContext, recording: Recording, place: int) -> None:
-    rows = [_recorded(recording, step) for step in recording.steps if step.place == place]
+    rows = [_step_row(recording, step) for step in recording.steps if step.place == place]
     if rows:
         say_table(ctx, (Column(right=True), Column(), Column(least=24), Column(least=8)), rows, titles=False)
 
 
-def _recorded(recording: Recording, step: RecordedCall) -> Row:
+def _step_row(recording: Recording, step: RecordedCall) -> Row:
     text = ("model " if step.is_model else "") + recording.words_of(step)
     note = step.gone and f"{step.gone}: cannot be answered"
     if not step.outcome:
@@ -90,15 +90,14 @@ def _recorded(recording: Recording, step: RecordedCall) -> Row:
 
 
 def _summary(recording: Recording) -> str:
-    turns, steps = len(recording.turns), len(recording.steps)
-    return f"{turns} turn{'s' * (turns != 1)}, {steps} step{'s' * (steps != 1)}"
+    return f"{counted(len(recording.turns), 'turn')}, {counted(len(recording.steps), 'step')}"
 
 
-# What came of it
+# The report
 
 
 def say_report(ctx: CommandContext, report: Report) -> None:
-    """The first difference, then all steps."""
+    """Prints the first difference, then all steps."""
     ctx.say(f"{ctx.style(inert_line(report.name), bold=True)}  {report.mode}  {_sum(report)}")
     found = report.divergence
     if found is not None:
@@ -129,7 +128,7 @@ def _sum(report: Report) -> str:
 
 
 def _lines(row: Compared) -> list[Row]:
-    """A step; where the two sides are not the same, both of them."""
+    """A step; if the two sides differ, both of them."""
     agrees = row.agrees
     mark = glyph("done") if agrees else glyph("failed")
     style = {"dim": True} if agrees else {"fg": "red"}
@@ -153,9 +152,9 @@ def _lines(row: Compared) -> list[Row]:
 
 @shows(Plan)
 def say_plan(ctx: CommandContext, plan: Plan) -> None:
-    """A plan for people: what is to be checked is told with each value."""
-    steps = len(plan.steps)
-    ctx.say(f"{ctx.style('plan of ' + inert_line(plan.name), bold=True)}  {steps} step{'s' * (steps != 1)}")
+    """Prints a plan; each value says how it is known."""
+    steps = counted(len(plan.steps), "step")
+    ctx.say(f"{ctx.style('plan of ' + inert_line(plan.name), bold=True)}  {steps}")
     ctx.say("parameters" if plan.parameters else "parameters  none: no value of an input was found in a call")
     rows: list[Row] = [
         (f"  {p.name}", scalar(p.value, 40) if p.known != "unknown" else "must be given", p.origin, p.known)
@@ -168,7 +167,7 @@ def say_plan(ctx: CommandContext, plan: Plan) -> None:
     _say_plan_steps(ctx, plan, 0)
     if plan.left_out:
         ctx.say("left out")
-        out: list[Row] = [(f"  e{each.seq}", each.tool, Cell(each.why, {"dim": True})) for each in plan.left_out]
+        out: list[Row] = [(f"  e{call.seq}", call.tool, Cell(call.why, {"dim": True})) for call in plan.left_out]
         say_table(ctx, (Column(), Column(least=8), Column(least=16)), out, titles=False)
     ctx.say("Values marked with ~ were matched by their content: check them. --json gives the plan to keep and change.")
 
@@ -186,7 +185,7 @@ def _say_plan_steps(ctx: CommandContext, plan: Plan, turn: int) -> None:
 
 
 def _template(value: Value) -> str:
-    """A template on one line: ~order_id "4711" where something is put in."""
+    """A template on one line; ~order_id "4711" is a value that is filled in."""
     reference = Plan.reference(value)
     if reference is not None:
         return _reference(reference)
@@ -216,20 +215,20 @@ def _reference(reference: Reference) -> str:
     "--mode",
     type=click.Choice(["strict", "fill", "live"]),
     default="strict",
-    help="How to answer calls (default: strict).",
+    help="Answer calls in this way (default: strict).",
 )
 @click.option("--agent", default="", metavar="MODULE:FUNCTION", help="Run this function, found from this folder.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VAL", help="Change an input or the data; see above.")
 @click.option(
-    "--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="Whether calls with effects may run."
+    "--effects", type=click.Choice(["refuse", "allow"]), default="refuse", help="Refuse or allow calls with effects."
 )
 @click.option(
     "--order",
     type=click.Choice(["recorded", "any"]),
     default="recorded",
-    help="Whether calls must come in the recorded order.",
+    help="Expect calls in the recorded order, or in any.",
 )
-@click.option("--record", is_flag=True, help="Keep a strict replay, too, in a fork.")
+@click.option("--record", is_flag=True, help="Keep a strict replay too, in a fork.")
 @click.option("--dry-run", is_flag=True, help="Show what would be replayed, and stop.")
 @click.option("--plan", "as_plan", is_flag=True, help="Print the calls as a plan that runs on new inputs.")
 @common
@@ -289,12 +288,12 @@ def _range_of(ctx: CommandContext, place: Place, start: str) -> str:
         first, last = begin.text, last or "@"
     text = first + (f"..{last}" if last and last != first else "")
     if text:
-        find_span(place.session, text)  # for its error, which names what is near
+        find_span(place.session, text)  # its error suggests what is near
     return text
 
 
 def changes_of(changes: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """The KEY=VAL of each --set; @FILE is what the file holds."""
+    """The key and value of each --set; @FILE is replaced by the content of the file."""
     for change in changes:
         key, equals, text = change.partition("=")
         if not equals or not key:
@@ -311,8 +310,7 @@ def _show_plan(ctx: CommandContext, session: Session[Any], where: str, sets: dic
     plan = session.calls.workflow(where)
     if sets:
         texts = {p.name for p in plan.parameters if isinstance(p.value, str)} | {str(p.value) for p in plan.parameters}
-        given = {name: text if name in texts else json_or_text(text) for name, text in sets.items()}
-        plan = plan.with_values(given)
+        plan = plan.with_values({name: text if name in texts else json_or_text(text) for name, text in sets.items()})
     ctx.answer("plan", plan)
     return 0
 
@@ -320,7 +318,7 @@ def _show_plan(ctx: CommandContext, session: Session[Any], where: str, sets: dic
 def _run(ctx: CommandContext, session: Session[Any], where: str, agent: str, sets: dict[str, str], **how: Any) -> int:
     from wakelog.replay.agent_run import load_agent
 
-    # What the agent's code prints is not the answer.
+    # What the agent's code prints is not part of the answer.
     with contextlib.redirect_stdout(sys.stderr):
         function = load_agent(agent)
         replay = session.replay(where, **how)
@@ -345,13 +343,13 @@ def _run(ctx: CommandContext, session: Session[Any], where: str, agent: str, set
 
 
 def _change(replay: Any, sets: dict[str, str]) -> None:
-    """Other inputs, and other data to begin with."""
+    """Changes inputs, and the data at the start."""
     for key, text in sets.items():
         if key.startswith("/data/"):
             replay.session.patch([{"op": "add", "path": key, "value": json_or_text(text)}], why="replay --set")
             continue
         word, _, number = key.partition(".")
-        turns = [str(begun.turn) for begun in replay.turns]
+        turns = [str(recorded.turn) for recorded in replay.turns]
         wanted = number or (turns[0] if turns else "")
         if word != "input" or wanted not in turns:
             known = ", ".join(f"input.{turn}" for turn in turns)

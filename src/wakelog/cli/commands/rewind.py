@@ -1,4 +1,4 @@
-"""`wakelog rewind`, `undo` and `redo`: move the view back, after saying what that does and what it does not."""
+"""`wakelog rewind`, `undo` and `redo`: move the view back, after a preview of what changes and what does not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wakelog.cli.options import session_argument, why_option, yes_option
 from wakelog.cli.places import refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import glyph, inert, inert_line
+from wakelog.cli.text import counted, glyph, inert, inert_line
 from wakelog.diff.rewind_preview import Beyond, FileBeyond, RewindPreview
 from wakelog.session import Session
 from wakelog.session.undo import Undone
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from wakelog.files.restore_plan import RestorePlan
 
 
-FILES_SHOWN = 12
+MAX_SHOWN = 12
 PARTS = ("state", "conversation", "files")
 F = TypeVar("F", bound=Callable[..., Any])
 _force = click.option(
@@ -35,18 +35,18 @@ _roots = click.option(
     "roots",
     multiple=True,
     metavar="DIR",
-    help="Restore in this folder (repeatable; the first is the project's).",
+    help="Restore in this folder (repeat; the first is the project's).",
 )
 
 
-def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str, ...]:
-    """What `--what` names, checked."""
-    parts = [part.strip() for part in given.split(",") if part.strip()]
+def _parts(ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    """The parts that `--what` names, checked."""
+    parts = [part.strip() for part in value.split(",") if part.strip()]
     unknown = [part for part in parts if part not in PARTS]
     if unknown or not parts:
         raise click.BadParameter(f"{', '.join(unknown) or 'nothing'}: choose from {', '.join(PARTS)}")
     if "conversation" in parts and "state" not in parts:
-        # Both are read from the same view of the same events: one cannot be moved and the other left.
+        # Both are read from the same view, so one cannot move without the other.
         raise click.BadParameter("conversation and state move together: --what state")
     return tuple(part for part in PARTS if part in parts or (part == "conversation" and "state" in parts))
 
@@ -58,7 +58,7 @@ def _parts(ctx: click.Context, param: click.Parameter, given: str) -> tuple[str,
     default="state",
     callback=_parts,
     metavar="PARTS",
-    help="What to rewind: state (with the conversation), files, or state,files.  [default: state]",
+    help="Rewind these: state (with the conversation), files, or state,files.  [default: state]",
 )
 @_force
 @_roots
@@ -96,7 +96,7 @@ def rewind_command(
     session = where.session
     if not where.text or where.is_range:
         raise click.UsageError(f"rewind goes to one point: {session}@4, e12, cp:NAME, …")
-    to = session.seq(where.text) or 1  # before anything is no state; the first there is, is as it was opened
+    to = session.seq(where.text) or 1  # @0 has no state; the first state is that of the opened session
     preview = session.history.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
     if ctx.is_for_people:
@@ -105,7 +105,9 @@ def rewind_command(
     done = not dry_run and not nothing
     restored = None
     if done:
-        ctx.confirm("Proceed?" if plan else "Rewind?", yes=yes, show=_differ(ctx, session, plan) if plan else None)
+        ctx.confirm(
+            "Proceed?" if plan else "Rewind?", yes=yes, show=_diff_printer(ctx, session, plan) if plan else None
+        )
         refuse_if_moved(session, preview.head)
         if plan is None:
             session.rewind(to, why=why)
@@ -127,7 +129,7 @@ def rewind_command(
     return PARTIAL if restored is not None and restored.is_partial else 0
 
 
-def _differ(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Any:
+def _diff_printer(ctx: CommandContext, session: Session[Any], plan: RestorePlan) -> Callable[[], None]:
     from wakelog.cli.render.files import diff_lines
 
     def show() -> None:
@@ -160,7 +162,7 @@ def _show_end(
             ctx.say("Nothing was done.")
             return
     place = _place(preview.to, preview.to_turn)
-    did = f"Rewound to {place}." if "state" in what else f"Files went back to {place}."
+    did = f"Rewound to {place}." if "state" in what else f"Restored the files to {place}."
     ctx.say(f"{did} To undo: {inert_line(undo)}")
 
 
@@ -171,28 +173,28 @@ def show_preview(
     what: tuple[str, ...] = ("state", "conversation"),
     plan: RestorePlan | None = None,
 ) -> None:
-    """What would change and what would not, one aspect a line."""
+    """Prints what would change and what would not, one aspect a line."""
     name = label(session)
     turns = preview.turn - preview.to_turn
     stay = f"{turns} {'turn stays' if turns == 1 else 'turns stay'} in the log" if turns else "the events between stay"
     here, there = _place(preview.head, preview.turn), _place(preview.to, preview.to_turn)
     if "state" in what:
         ctx.say(f"{ctx.style(f'Rewind {name}', bold=True)} from {here} to {there}  ({stay}; nothing is removed)")
-        _state(ctx, preview)
+        _say_state(ctx, preview)
     else:
         ctx.say(f"{ctx.style(f'Restore the files of {name}', bold=True)} to {there}  (the session stays at {here})")
         ctx.row("state", "not selected")
         ctx.row("conversation", "not selected")
     if plan is None:
-        ctx.rows("files", [_file_line(file) for file in preview.files], FILES_SHOWN, rest=", not touched")
+        ctx.rows("files", [_file_line(file) for file in preview.files], MAX_SHOWN, rest=", not touched")
     else:
         from wakelog.cli.render.files import plan_lines
 
         ctx.rows("files", list(plan_lines(ctx, plan)))
     if preview.effects:
-        count = len(preview.effects)
-        ctx.row("outside", ctx.style(f"{count} effect{'s' * (count != 1)} cannot be undone:", fg="yellow"))
-        ctx.rows("", [_effect_line(effect) for effect in preview.effects], FILES_SHOWN)
+        effects = counted(len(preview.effects), "effect")
+        ctx.row("outside", ctx.style(f"{effects} cannot be undone:", fg="yellow"))
+        ctx.rows("", [_effect_line(effect) for effect in preview.effects], MAX_SHOWN)
     if plan is not None and plan.git:
         ctx.row("git", f"HEAD stays at {plan.git[:7]}; nothing is reset or committed")
     if preview.stays and "state" in what:
@@ -202,7 +204,7 @@ def show_preview(
         ctx.row("careful", ctx.style(f"{holder} is writing this session at this moment", fg="yellow"))
 
 
-def _state(ctx: CommandContext, preview: RewindPreview) -> None:
+def _say_state(ctx: CommandContext, preview: RewindPreview) -> None:
     arrow = glyph("arrow")
     ctx.row("state", f"{preview.keys_now:,} keys {arrow} {preview.keys_then:,} keys" if preview.parts else "no change")
     for part in preview.parts:
@@ -245,7 +247,7 @@ def undo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
     Example:
       wakelog undo fix-bug
     """
-    return _take_back(ctx, session, "undo", files=not no_files, force=force, roots=roots)
+    return _undo(ctx, session, "undo", files=not no_files, force=force, roots=roots)
 
 
 @click.command("redo")
@@ -257,13 +259,13 @@ def redo_command(ctx: CommandContext, session: str, no_files: bool, force: bool,
     Example:
       wakelog redo fix-bug
     """
-    return _take_back(ctx, session, "redo", files=not no_files, force=force, roots=roots)
+    return _undo(ctx, session, "redo", files=not no_files, force=force, roots=roots)
 
 
-def _take_back(ctx: CommandContext, session: str, schema: str, **how: Any) -> int:
+def _undo(ctx: CommandContext, session: str, verb: str, **how: Any) -> int:
     found = ctx.session(session)
     before = found.head.seq
-    undone: Undone = getattr(found, schema)(**how)
+    undone: Undone = getattr(found, verb)(**how)
     data = {
         "session": found.id,
         "name": found.name,
@@ -277,7 +279,7 @@ def _take_back(ctx: CommandContext, session: str, schema: str, **how: Any) -> in
         "files": undone.files.results if undone.files else None,
         "left_files": undone.left_files,
     }
-    ctx.answer(schema, data, lambda: _show(ctx, found, undone, data))
+    ctx.answer(verb, data, lambda: _show(ctx, found, undone, data))
     return PARTIAL if undone.files is not None and undone.files.is_partial else 0
 
 
@@ -298,5 +300,4 @@ def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[s
     if undone.files is not None:
         from wakelog.cli.render.files import result_lines
 
-        for line in result_lines(ctx, undone.files):
-            ctx.say(f"  {line}")
+        ctx.say_all(f"  {line}" for line in result_lines(ctx, undone.files))

@@ -1,4 +1,4 @@
-"""`wakelog rollup`: what work came to, by turn, phase, session, project or day."""
+"""`wakelog rollup`: totals of work, by turn, phase, session, project or day."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wakelog.cli.shell_completion import complete_session
 from wakelog.cli.text import count, duration, money
 from wakelog.index.rollups import LEVELS, MEASURES, Rollup, RollupRow
 
-LIMIT = 50
+MAX_ROWS = 50
 shape(
     RollupRow,
     "sessions turns phases events calls errors model_calls added removed tokens_in? tokens_out? duration_us?"
@@ -29,15 +29,15 @@ shape(
 @click.command("rollup")
 @click.argument("sessions", metavar="[SESSION]...", nargs=-1, shell_complete=complete_session)
 @click.option("--by", type=click.Choice(LEVELS), default="session", show_default=True, help="Group by this.")
-@click.option("--since", metavar="T", help="Turns that began since then: 7d, today, 2026-11-15.")
-@click.option("--until", metavar="T", help="Turns that began before then.")
+@click.option("--since", metavar="T", help="Count turns that started since then: 7d, today, 2026-11-15.")
+@click.option("--until", metavar="T", help="Count turns that started before then.")
 @click.option(
     "--svg",
     "measure",
     type=click.Choice([*MEASURES, "took"]),
-    help="Write a picture instead: a bar a group by this number; `took` draws how long calls took.",
+    help="Write a picture instead: one bar for each group; `took` draws how long calls took.",
 )
-@limit_option(LIMIT, "Show at most N rows; 0 shows all.")
+@limit_option(MAX_ROWS, "Show at most N rows; 0 shows all.")
 @all_projects_option
 @common
 def rollup_command(
@@ -65,7 +65,7 @@ def rollup_command(
     project = None if everything or sessions else ctx.store.known.here()[1]
     found = ctx.store.rollup(
         by,
-        sessions=[ctx.session(each).id for each in sessions] or None,
+        sessions=[ctx.session(session).id for session in sessions] or None,
         project=project,
         since=find_time(ctx, since) or None,
         until=find_time(ctx, until) or None,

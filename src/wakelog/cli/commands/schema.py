@@ -1,7 +1,6 @@
-"""`wakelog schema`: the JSON Schemas of everything that is written as JSON.
+"""`wakelog schema`: prints the JSON Schemas of everything that is written as JSON.
 
-They are made from the reference and the types when the docs are, and shipped as a file: what a program was written for
-does not change within a version, and nothing has to be opened to print it.
+They are generated with the docs and shipped as a file, so that printing them needs no store.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def schema_command(ctx: CommandContext, name: str, only_names: bool) -> None:
     """
     schemas = _schemas()
     if only_names:
-        ctx.answer("schemas", list(schemas), schemas, records=[{"name": each} for each in schemas])
+        ctx.answer("schemas", list(schemas), schemas, records=[{"name": schema} for schema in schemas])
         return
     if name and name not in schemas:
         import difflib
@@ -65,21 +64,21 @@ def schema_command(ctx: CommandContext, name: str, only_names: bool) -> None:
             hint=f"wakelog schema {like}" if like else "wakelog schema --list",
         )
     if ctx.ndjson:
-        for each in [name] if name else schemas:
-            ctx.record("schema", {"name": each, "document": schemas[each]})
+        for schema in [name] if name else schemas:
+            ctx.record("schema", {"name": schema, "document": schemas[schema]})
         return
     ctx.print_json(schemas[name] if name else schemas)
 
 
 def _schemas() -> dict[str, Any]:
-    """Every schema by its name, each complete in itself."""
+    """Every schema by its name, each with its definitions."""
     text = importlib.resources.files("wakelog.cli").joinpath("schemas.json").read_bytes()
-    kept: dict[str, Any] = msgspec.json.decode(text)
-    out = {f"wakelog.{name}/1": _document(name, data, kept["shapes"]) for name, data in kept["answers"].items()}
+    file: dict[str, Any] = msgspec.json.decode(text)
+    out = {f"wakelog.{name}/1": _document(name, data, file["shapes"]) for name, data in file["answers"].items()}
     out["error"] = {"$schema": DRAFT, "title": "an error, on stderr with --json", **_ERROR}
-    out["state"] = kept["state"]
-    for kind, shape in kept["events"].items():
-        parts = _used(shape, kept["event_parts"])
+    out["state"] = file["state"]
+    for kind, shape in file["events"].items():
+        parts = _referenced(shape, file["event_parts"])
         title = {"$schema": DRAFT, **shape, "title": f"the body of {kind}, as it is given to append"}
         out[f"event:{kind}"] = {**title, "$defs": parts} if parts else title
     return out
@@ -98,22 +97,22 @@ def _document(name: str, data: Any, shapes: dict[str, Any]) -> dict[str, Any]:
             "warnings": {"type": "array"},
         },
         "required": ["schema", "store", "data", "next", "warnings"],
-        "$defs": _used(data, shapes),
+        "$defs": _referenced(data, shapes),
     }
 
 
-def _used(schema: Any, known: dict[str, Any]) -> dict[str, Any]:
-    """The parts that a schema refers to, and those they refer to."""
+def _referenced(schema: Any, known: dict[str, Any]) -> dict[str, Any]:
+    """The definitions that a schema refers to, directly or through others."""
     found: dict[str, Any] = {}
     queue = [schema]
     while queue:
-        each = queue.pop()
-        if isinstance(each, dict):
-            name = str(each.get("$ref", "")).removeprefix("#/$defs/")
+        node = queue.pop()
+        if isinstance(node, dict):
+            name = str(node.get("$ref", "")).removeprefix("#/$defs/")
             if name in known and name not in found:
                 found[name] = known[name]
                 queue.append(known[name])
-            queue += each.values()
-        elif isinstance(each, list):
-            queue += each
+            queue += node.values()
+        elif isinstance(node, list):
+            queue += node
     return dict(sorted(found.items()))

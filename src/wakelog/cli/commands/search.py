@@ -1,8 +1,10 @@
-"""`wakelog search` and `query`: find words, and read-only SQL."""
+"""`wakelog search` and `query`: find words, and run read-only SQL."""
 
 from __future__ import annotations
 
+import re
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,9 +26,9 @@ from wakelog.index.sql import ROWS_MAX, VIEWS
 from wakelog.model.payloads import without_bytes
 from wakelog.store.insight_search import DerivedHit
 
-LIMIT, ALL = 20, 10_000
-_NARROW = 8
-"""With less room than this for each column, a table tells nothing."""
+MAX_HITS, ALL = 20, 10_000
+_NARROWEST = 8
+"""With fewer columns of text than this for each column, a table is unreadable."""
 
 
 @click.command("search")
@@ -34,7 +36,7 @@ _NARROW = 8
 @click.option("-A", "--all", "everything", is_flag=True, help="Search all sessions, also when -s names one.")
 @click.option("--since", metavar="T", help="Search from this time on: 2h, 60d, today, 2026-11-15.")
 @click.option("--kind", metavar="K", help="Show events of this kind, or of all kinds K.*.")
-@limit_option(LIMIT, "Show at most N hits.", least=1, most=ALL)
+@limit_option(MAX_HITS, "Show at most N hits.", least=1, most=ALL)
 @click.option("-l", "--sessions", "names", is_flag=True, help="List only the sessions with a hit.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Count the hits of each session.")
 @common
@@ -52,8 +54,8 @@ def search_command(
     prefix.
 
     Searches all sessions of the store, or the one that -s names. Each hit starts with what `wakelog show` takes. With
-    --kind decision or dead_end, also what is derived from the agent's words, marked ~. The exit code is 1 when nothing
-    is found.
+    --kind decision or dead_end, what is derived from the agent's words is found too, marked ~. The exit code is 1 when
+    nothing is found.
 
     Examples:
       wakelog search session token
@@ -61,7 +63,7 @@ def search_command(
     """
     text = " ".join(query)
     session = ctx.session().id if ctx.names_session and not everything else None
-    with Progress(ctx, "words of events") as progress:  # they are made when somebody searches, and then kept
+    with Progress(ctx, "words of events") as progress:  # words are indexed on the first search, then kept
         ctx.store.index.catch_up_words(session, progress.reach)
     page = ctx.store.index.search(
         text,
@@ -101,7 +103,7 @@ def _answer_sessions(ctx: CommandContext, text: str, hits: list[Hit], counts: bo
 
 
 def _place(hit: Hit) -> str:
-    """What to paste: `fix-auth@7 e40`."""
+    """A selector to paste: `fix-auth@7 e40`."""
     name = harmless(hit.name) or hit.session
     attempt = f".{hit.attempt}" if hit.attempt > 1 else ""
     return f"{name}@{hit.turn}{attempt} e{hit.seq}" if hit.turn else f"-s {name} e{hit.seq}"
@@ -109,12 +111,11 @@ def _place(hit: Hit) -> str:
 
 def _show(ctx: CommandContext, text: str, hits: list[Hit], since: str | None) -> None:
     if not hits and since:
-        ctx.say(
-            f"nothing since {inert_line(since)} says {inert_line(text)!r}; without --since, older sessions are read too"
-        )
+        where = f"nothing since {inert_line(since)} contains {inert_line(text)!r}"
+        ctx.say(f"{where}; without --since, older sessions are searched too")
         return
     if not hits:
-        ctx.say(f"nothing says {inert_line(text)!r}")
+        ctx.say(f"nothing contains {inert_line(text)!r}")
         return
     now = ctx.store.clock()
     for hit in hits:
@@ -127,18 +128,14 @@ def _show(ctx: CommandContext, text: str, hits: list[Hit], since: str | None) ->
         rest = fit("  ".join(marks), max(10, ctx.columns - width(place) - 2))
         ctx.say(f"{ctx.style(place, fg='cyan')}  {ctx.style(rest, dim=True)}")
         snippet = fit(hit.snippet, ctx.columns - 4)
-        ctx.say("    " + _marked(ctx, snippet))
+        ctx.say("    " + _highlight(ctx, snippet))
 
 
-def _marked(ctx: CommandContext, snippet: str) -> str:
-    """The snippet with what matched in bold, where there is colour; else the marks stay."""
+def _highlight(ctx: CommandContext, snippet: str) -> str:
+    """The snippet with matches in bold; without colour the marks « » stay."""
     if not ctx.color:
         return snippet
-    out, inside = [], False
-    for part in snippet.replace("«", "\0«").replace("»", "»\0").split("\0"):
-        inside = part.startswith("«")
-        out.append(ctx.style(part.strip("«»"), bold=True, fg="yellow") if inside else part)
-    return "".join(out)
+    return re.sub("«([^»]*)»?", lambda match: ctx.style(match[1], bold=True, fg="yellow"), snippet)
 
 
 shape(
@@ -156,7 +153,7 @@ shape(
 @click.option(
     "--timeout", "timeout_s", type=float, default=2.0, show_default=True, metavar="S", help="Stop after S seconds."
 )
-@click.option("--archive", "place", default="", metavar="DIR|URL", help="Ask an archive in Parquet, not the store.")
+@click.option("--archive", "place", default="", metavar="DIR|URL", help="Query an archive in Parquet, not the store.")
 @common
 def query_command(ctx: CommandContext, sql: str, views: bool, limit: int, timeout_s: float, place: str) -> None:
     """Run one SELECT over the views of the store (list them with --views). `-` reads the statement from stdin.
@@ -199,8 +196,8 @@ def _show_query(ctx: CommandContext, table: Table) -> None:
     if not table.rows:
         ctx.say("no rows")
         return
-    if len(table.columns) * (_NARROW + GAP) > ctx.columns:
-        _show_upright(ctx, table)
+    if len(table.columns) * (_NARROWEST + GAP) > ctx.columns:
+        _show_vertically(ctx, table)
         return
     columns = [
         Column(
@@ -213,8 +210,8 @@ def _show_query(ctx: CommandContext, table: Table) -> None:
     say_table(ctx, columns, [[Cell(_text(value)) for value in row] for row in table.rows])
 
 
-def _show_upright(ctx: CommandContext, table: Table) -> None:
-    """Too many columns for a line: a block for each row, a line for each column that holds something."""
+def _show_vertically(ctx: CommandContext, table: Table) -> None:
+    """For too many columns: a block for each row, with a line for each column that is not empty."""
     names = [pad(name, 16) for name in table.columns]
     for number, row in enumerate(table.rows, 1):
         ctx.say(ctx.style(f"row {number}", bold=True))
@@ -236,13 +233,8 @@ def _answer_views(ctx: CommandContext) -> None:
     def human() -> None:
         for view, names in columns.items():
             ctx.say(ctx.style(view, bold=True))
-            line = "   "
-            for name in names:
-                if len(line) + len(name) + 2 > ctx.columns:
-                    ctx.say(line)
-                    line = "   "
-                line += f" {name}"
-            ctx.say(line)
+            text = " ".join(names)
+            ctx.say_all(textwrap.wrap(text, ctx.columns - 1, initial_indent="    ", subsequent_indent="    "))
 
     ctx.answer("query", data, human)
 

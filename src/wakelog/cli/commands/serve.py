@@ -1,4 +1,4 @@
-"""`wakelog serve` and `key`: this store over HTTP, and who may use it."""
+"""`wakelog serve` and `key`: serve this store over HTTP, and manage the keys for it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ _FILE = click.option(
 
 
 @click.command("serve")
-@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="The address to listen on (default: loopback).")
-@click.option("--port", default=8425, type=click.IntRange(0, 65535), help="The port (default: 8425; 0: any free one).")
-@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="Accept this host name (repeatable).")
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Listen on this address (default: loopback).")
+@click.option(
+    "--port", default=8425, type=click.IntRange(0, 65535), help="Listen on this port (default: 8425; 0: any)."
+)
+@click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="Accept this host name (repeat).")
 @click.option(
     "--trusted-origin",
     "origins",
     multiple=True,
     metavar="URL",
-    help="Accept requests from pages of this origin (repeatable).",
+    help="Accept requests from pages of this origin (repeat).",
 )
-@click.option(
-    "--keys", "key_file", type=click.Path(path_type=Path), help="Read keys from this file (default: in the store)."
-)
+@_FILE
 @click.option(
     "--launch-key/--no-launch-key", default=None, help="Create a key for this run only (default: on loopback)."
 )
@@ -56,10 +56,14 @@ _FILE = click.option(
     "--tls-cert", type=click.Path(exists=True, path_type=Path), help="Use TLS with this certificate chain (PEM)."
 )
 @click.option(
-    "--tls-key", type=click.Path(exists=True, path_type=Path), help="The private key of the certificate (PEM)."
+    "--tls-key", type=click.Path(exists=True, path_type=Path), help="Use this private key of the certificate (PEM)."
 )
 @click.option(
-    "--log", "log_form", type=click.Choice(["auto", "text", "json"]), default="auto", help="How to write log lines."
+    "--log",
+    "log_form",
+    type=click.Choice(["auto", "text", "json"]),
+    default="auto",
+    help="Write log lines in this form.",
 )
 @common
 def serve_command(
@@ -160,13 +164,13 @@ def key_command() -> None:
 
 @key_command.command("new")
 @click.argument("name")
-@click.option("--scope", type=click.Choice(SCOPES), default="write", help="What it may do (default: write).")
+@click.option("--scope", type=click.Choice(SCOPES), default="write", help="Set what it may do (default: write).")
 @click.option(
     "--namespace",
     "namespaces",
     multiple=True,
     metavar="NAME",
-    help="Give access to this namespace (repeatable; default: default).",
+    help="Give access to this namespace (repeat; default: default).",
 )
 @click.option("--all-namespaces", is_flag=True, help="Give access to all namespaces.")
 @click.option("--expires", default="forever", metavar="AGE", help="Let it expire after: 90d, 1y (default: never).")

@@ -1,4 +1,4 @@
-"""`wakelog show`: one turn, event or commit in full."""
+"""`wakelog show`: shows one turn, event or commit in full."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from wakelog.session import Session
 from wakelog.timeline.selectors import Range
 
 MAX_BYTES = 4096
-EVENTS = 1000
-"""A turn can be any size; this many of its events are shown before the rest is only counted."""
+MAX_EVENTS = 1000
+"""How many events of a turn are shown; the others are counted."""
 
 
 class _Shown(msgspec.Struct, frozen=True):
-    """What a selector stands for."""
+    """What a selector names: a session, and a turn, event, commit or range in it."""
 
     session: Session[Any]
     kind: str
@@ -70,42 +70,41 @@ def show_command(
     try:
         _show(ctx, shown, raw, with_output, everything, limit)
     except CorruptLogError as exc:
-        codes = [answer_damaged(ctx, "show", each.session, exc, each.span, limit=EVENTS) for each in shown]
-        return max(codes)
+        return max(answer_damaged(ctx, "show", item.session, exc, item.span, limit=MAX_EVENTS) for item in shown)
     return 0
 
 
 def _show(ctx: CommandContext, shown: list[_Shown], raw: bool, with_output: bool, everything: bool, limit: int) -> None:
     if raw:
-        for each in shown:
-            _say_raw(each)
+        for item in shown:
+            _say_raw(item)
         return
     if ctx.ndjson:
-        for each in shown:
+        for item in shown:
             tools: dict[str, str] = {}
-            for entry in _entries(each):
-                ctx.record("show", record(each.session, entry, tools, limit))
+            for entry in _entries(item):
+                ctx.record("show", record(item.session, entry, tools, limit))
         return
     if ctx.json:
-        documents = [_plain(each, everything, limit) for each in shown]
-        ctx.answer("show", documents[0] if len(documents) == 1 else documents, lambda: None)
+        documents = [_plain(item, everything, limit) for item in shown]
+        ctx.answer("show", documents[0] if len(documents) == 1 else documents)
         return
-    for number, each in enumerate(shown):
+    for number, item in enumerate(shown):
         if number:
             ctx.say()
-        _say(ctx, each, with_output, everything, limit)
+        _say(ctx, item, with_output, everything, limit)
     ctx.flush()
     _suggest(ctx, shown[-1])
 
 
 def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
     found: list[_Shown] = []
-    given = [ctx.place(text) for text in places or ("@",)]
-    for place in given:
-        found.append(_one(place.session if place.named or not found else found[-1].session, place.text))
-    if len(given) > 1 and given[0].named and not given[0].text and not given[1].named:
-        del found[0]  # a name alone, before positions, says whose they are
-    # What a search prints, `fix-auth@7 e40`, means that event, not the turn as well.
+    named = [ctx.place(text) for text in places or ("@",)]
+    for place in named:
+        found.append(_find_one(place.session if place.named or not found else found[-1].session, place.text))
+    if len(named) > 1 and named[0].named and not named[0].text and not named[1].named:
+        del found[0]  # a name alone only says which session the positions after it are in
+    # `fix-auth@7 e40`, as search prints it, means the event and not the turn as well.
     if len(found) == 2 and places[0][-1:].isdigit() and found[1].kind == "event" and found[0].kind == "turn":
         first, second = found
         if first.session.id == second.session.id and first.span.first <= second.span.first <= first.span.last:
@@ -113,7 +112,7 @@ def _find(ctx: CommandContext, places: tuple[str, ...]) -> list[_Shown]:
     return found
 
 
-def _one(session: Session[Any], spot: str) -> _Shown:
+def _find_one(session: Session[Any], spot: str) -> _Shown:
     head = session.head
     if spot in ("", "@"):
         if head.turn:
@@ -150,7 +149,7 @@ def _insight(shown: _Shown, row: TurnSummary | None, everything: bool) -> Insigh
 def _plain(shown: _Shown, everything: bool, limit: int) -> dict[str, Any]:
     tools: dict[str, str] = {}
     row, session = _turn_row(shown), shown.session
-    events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), EVENTS)]
+    events = [record(session, e, tools, limit) for e in itertools.islice(_entries(shown), MAX_EVENTS)]
     return {
         **identity(session),
         "kind": shown.kind,
@@ -186,21 +185,21 @@ def _say(ctx: CommandContext, shown: _Shown, with_output: bool, everything: bool
         return
     row = _turn_row(shown)
     commit = _plain_commit(session, shown.span.last) if shown.kind == "commit" else None
-    entries = itertools.islice(_entries(shown), EVENTS)
+    entries = itertools.islice(_entries(shown), MAX_EVENTS)
     found = _insight(shown, row, everything)
-    # The goal is in the heading, and checks and files are among the events.
+    # The heading has the goal, and checks and files are among the events.
     about = list(insight_lines(ctx, found, (*WHY, "pending", "check"), files=False)) if found else []
     ctx.say_all(
         turn_lines(ctx, session, row, commit, shown.span, entries, tools, about, with_output=with_output, limit=limit)
     )
     total = row.events if row else shown.span.last - shown.span.first + 1
-    if total > EVENTS:
+    if total > MAX_EVENTS:
         rest = f"wakelog log {handle(session)} --events, or show a range e{shown.span.first}.."
-        ctx.remark(f"  {total - EVENTS:,} more events ({rest})")
+        ctx.remark(f"  {total - MAX_EVENTS:,} more events ({rest})")
 
 
 def _say_raw(shown: _Shown) -> None:
-    """Stored bytes as they are, to a pipe; on a terminal they are made inert."""
+    """Prints the stored bytes; inert on a terminal, unchanged in a pipe."""
     for entry in _entries(shown):
         for part in (entry.record.header, entry.record.body):
             text = part.decode(errors="backslashreplace")

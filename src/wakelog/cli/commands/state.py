@@ -1,9 +1,8 @@
-"""`wakelog state` and `blame`: the typed state at any point, and who last wrote each key of it."""
+"""`wakelog state` and `blame`: show the state at any point, and who last wrote each key of it."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import Any
 
 import click
 import msgspec
@@ -53,7 +52,7 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
       wakelog state --at fix-auth@5
     """
     if schema:
-        click.echo(msgspec.json.format(msgspec.json.encode(msgspec.json.schema(State)), indent=2).decode())
+        ctx.print_json(msgspec.json.schema(State))
         return
     where = ctx.place(at=at)
     session, seq = where.session, where.session.head.seq if where.at is None else where.at
@@ -83,7 +82,7 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
 
 
 def _say_document(ctx: CommandContext, document: dict[str, Value]) -> None:
-    """The parts that hold something; the empty ones are named at the end."""
+    """Prints the parts that are not empty, then the names of the empty ones."""
     empty = [name for name, value in document.items() if _is_empty(value)]
     ctx.say_all(tree({name: value for name, value in document.items() if name not in empty}, ctx.columns, 2))
     for line in textwrap.wrap(f"empty: {', '.join(empty)}", ctx.columns - 4) if empty else ():
@@ -119,22 +118,22 @@ def blame_command(ctx: CommandContext, key: str, at: str) -> None:
 
     def human() -> None:
         ctx.say(f"{title(ctx, session)}  e{seq}")
-        say_table(ctx, _COLUMNS, [_row(ctx, each) for each in found], titles=False)
+        say_table(ctx, _COLUMNS, [_row(ctx, blame) for blame in found], titles=False)
 
     ctx.answer("blame", data, human)
     if found and found[0].writer:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found[0].writer.seq}")
 
 
-def _row(ctx: CommandContext, each: Blame) -> Row:
-    writer = each.writer
-    value = Cell(scalar(each.value, 60))
+def _row(ctx: CommandContext, blame: Blame) -> Row:
+    key, value = Cell(f"  {plain_key(blame.pointer)}", {"fg": "cyan"}), Cell(scalar(blame.value, 60))
+    writer = blame.writer
     if writer is None:
-        return (Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}), value, "", "", "unknown", "", "", "")
-    mark: Any = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
-    why = f"{writer.why}" if writer.known == "recorded" else f"{writer.why} ({writer.known})" if writer.why else ""
+        return (key, value, "", "", "unknown", "", "", "")
+    mark = f"{glyph('warn')} {writer.source or writer.trust}" if writer.trust != "trusted" else ""
+    why = writer.why if writer.known == "recorded" or not writer.why else f"{writer.why} ({writer.known})"
     return (
-        Cell(f"  {plain_key(each.pointer)}", {"fg": "cyan"}),
+        key,
         value,
         f"@{writer.turn}" if writer.turn else glyph("dash"),
         Cell(clock(writer.at, utc=ctx.utc) + other_time(writer.at, writer.stored_at), {"dim": True}),

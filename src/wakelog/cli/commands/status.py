@@ -1,4 +1,4 @@
-"""`wakelog status`: where a session stands, and what is pending."""
+"""`wakelog status`: shows the status of a session and its pending calls."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wakelog.cli.text import age, clock, count, duration, fit, glyph, money, wid
 from wakelog.model.values import Value
 
 if TYPE_CHECKING:
-    # Loaded when it is shown: a shell that completes a name needs the command only.
+    # Imported when needed: a shell that completes a name loads only the command.
     from wakelog.session import Session
     from wakelog.session.status import Standing
 
-_SHOWN = 8
+_MAX_SHOWN = 8
 
 
 @click.command("status")
@@ -58,11 +58,11 @@ def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
     room = ctx.columns - 13
     for name, text in _lines(session, stand, room):
         ctx.say(f"  {ctx.style(f'{name:<10}', dim=True)} {fit(text, room)}")
-    for action, pending in list(stand.pending.items())[:_SHOWN]:
+    for action, pending in list(stand.pending.items())[:_MAX_SHOWN]:
         line = f"{pending_text(action, pending)}  e{pending['seq']}"
         ctx.say(f"  {ctx.style('pending  ', fg='yellow')}  {fit(line, room)}")
     _more(ctx, len(stand.pending), "pending")
-    for name, flag in list(document["flags"].items())[:_SHOWN]:
+    for name, flag in list(document["flags"].items())[:_MAX_SHOWN]:
         color = "red" if flag.get("severity") in ("error", "alarm") else "yellow"
         line = f"{glyph('warn')} {name}: {text_of(flag.get('message', ''))}  e{flag['seq']}"
         ctx.say(f"  {ctx.style('flag     ', fg=color)}  {fit(line, room)}")
@@ -72,8 +72,8 @@ def _show(ctx: CommandContext, session: Session[Any], stand: Standing) -> None:
 
 
 def _more(ctx: CommandContext, total: int, what: str) -> None:
-    if total > _SHOWN:
-        ctx.say(f"             and {total - _SHOWN} more {what} (wakelog state)")
+    if total > _MAX_SHOWN:
+        ctx.say(f"             and {total - _MAX_SHOWN} more {what} (wakelog state)")
 
 
 def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str,
     if head.fork:
         lines.append(("fork of", f"{head.fork.parent} at e{head.fork.at}"))
     if document["labels"]:
-        rows = _rows([f"{k}={text_of(v)}" for k, v in document["labels"].items()], room)
+        rows = _wrap_words([f"{k}={text_of(v)}" for k, v in document["labels"].items()], room)
         lines += [("" if number else "labels", row) for number, row in enumerate(rows)]
     if budget := _budget_text(document["budget"]):
         lines.append(("budget", budget))
@@ -96,14 +96,14 @@ def _lines(session: Session[Any], stand: Standing, room: int) -> list[tuple[str,
     if sources := document["trust"]:
         for trust in ("untrusted", "unverified"):
             named = [f"{name} (e{t['seq']})" for name, t in sources.items() if t["trust"] == trust]
-            more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+            more = f" and {len(named) - _MAX_SHOWN} more" if len(named) > _MAX_SHOWN else ""
             if named:
-                lines.append((trust, ", ".join(named[:_SHOWN]) + more))
+                lines.append((trust, ", ".join(named[:_MAX_SHOWN]) + more))
     return lines
 
 
-def _rows(words: list[str], room: int) -> list[str]:
-    """Words on as few rows as hold them."""
+def _wrap_words(words: list[str], room: int) -> list[str]:
+    """The words on as few rows as possible."""
     rows: list[str] = []
     for word in words:
         if rows and width(rows[-1]) + 1 + width(word) <= room:
@@ -114,7 +114,7 @@ def _rows(words: list[str], room: int) -> list[str]:
 
 
 def _undo_advice(session: Session[Any], stand: Standing) -> str:
-    """How to take the rewind in view back, where that would work: a retry's own is not undone."""
+    """How to undo the rewind in view, if that is possible: the rewind of a retry cannot be undone."""
     if stand.seq != stand.head.seq or stand.status in ("closed", "archived"):
         return ""
     from wakelog.session.undo import undoable

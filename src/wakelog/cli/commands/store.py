@@ -1,4 +1,4 @@
-"""`wakelog store`: what is in this store, where it is, whether it can be used; scrub, copy, backup and restore."""
+"""`wakelog store`: inspects, checks and migrates the store. Scrubbing, copying and other parts are in store_*.py."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wakelog.store import open as open_store
 if TYPE_CHECKING:
     from wakelog.maintenance.archive import ArchiveResult
 
-KINDS_SHOWN = 8
+MAX_KINDS = 8
 _DURABILITY = {
     "synced": "synced: an answered append survives a power cut",
     "written": "written: an answered append survives kill -9, not a power cut",
@@ -77,7 +77,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
 
 
 def _events_of(ctx: CommandContext) -> int:
-    """How many events there are to read; of damaged sessions it is not known."""
+    """How many events there are to read, without those of damaged sessions."""
     engine = ctx.store.engine
     heads = (engine.head(session) for session, problem in ctx.store.session_ids() if problem is None)
     return sum(h.seq - (h.fork.at if h.fork else 0) for h in heads)
@@ -94,7 +94,7 @@ def _plain(ctx: CommandContext, done: Scrubbed) -> dict[str, Any]:
 
 
 def _name(ctx: CommandContext, session: str) -> str:
-    """What a finding's session is called; a damaged one may not tell."""
+    """The name of a finding's session; its id if the session is too damaged to tell."""
     from wakelog.errors import WakelogError
     from wakelog.model.ids import SessionId
 
@@ -108,13 +108,13 @@ def _show(ctx: CommandContext, done: Scrubbed) -> None:
     for finding in sorted(done.findings, key=lambda f: not f.is_damage):
         _say(ctx, finding)
     if done.repaired:
-        ctx.say(f"{ctx.style('✔', fg='green')} {done.repaired} mended")
+        ctx.say(f"{ctx.style('✔', fg='green')} {done.repaired} repaired")
     mark = ctx.style("✗", fg="red", bold=True) if done.damage else ctx.style("✔", fg="green")
     verdict = f"{done.damage} damaged" if done.damage else "every byte agrees"
     ctx.say(f"{mark} {counted(done.sessions, 'session')}, {counted(done.events, 'event')}: {verdict}")
     if done.copies:
         ctx.say(f"  {counted(done.copies, 'replica')} compared; a server may still answer from memory, not from disk")
-    _say_place(ctx, done, done.of_pass)
+    _say_progress(ctx, done, done.of_pass)
 
 
 def _say(ctx: CommandContext, finding: StoreFinding) -> None:
@@ -127,9 +127,9 @@ def _say(ctx: CommandContext, finding: StoreFinding) -> None:
         ctx.say(f"  {ctx.style('fix:', dim=True)} {inert_line(finding.fix)}")
 
 
-def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
+def _say_progress(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
     if not done.is_whole:
-        ctx.say(f"  time is up after {counted(at.sessions, 'session')} of this pass; the next scrub goes on there")
+        ctx.say(f"  time is up after {counted(at.sessions, 'session')} of this pass; the next scrub continues there")
     elif done.is_resumed:
         found = f"{at.damage} damaged" if at.damage else "nothing damaged"
         ctx.say(f"  this pass is complete: {counted(at.sessions, 'session')}, {counted(at.events, 'event')}, {found}")
@@ -141,9 +141,7 @@ def _say_place(ctx: CommandContext, done: Scrubbed, at: Pass) -> None:
 
 @click.command("copy")
 @click.argument("target", metavar="STORE")
-@click.option(
-    "--only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeatable)."
-)
+@click.option("--only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeat).")
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
 @click.option("--decrypt", is_flag=True, help="From an encrypted store: make a copy that is not encrypted.")
 @common
@@ -157,7 +155,7 @@ def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: boo
       wakelog store copy postgresql://wakelog@db.example/wakelog
       wakelog --store postgresql://wakelog@db.example/wakelog store copy ~/laptop
     """
-    here = ctx.store  # first: if there is nothing to copy, nothing is made
+    here = ctx.store  # opened first, so that no target is created if there is nothing to copy
     with open_store(target) as there:
         return _copy(ctx, here, there, target, only, not no_verify, decrypt=decrypt)
 
@@ -207,7 +205,7 @@ def restore(ctx: CommandContext, source: str | None, name: str, origin: str | No
     """
     if origin is None:
         if source is None:
-            raise click.UsageError("what to restore from is missing: wakelog store restore FILE.db|URL")
+            raise click.UsageError("name what to restore from: wakelog store restore FILE.db|URL")
         return _restore(ctx, source, name, ctx.new_store, ctx.url)
     if source is None:
         return _restore(ctx, origin, name, ctx.new_store, ctx.url)
@@ -216,7 +214,7 @@ def restore(ctx: CommandContext, source: str | None, name: str, origin: str | No
 
 
 def _restore(ctx: CommandContext, source: str, name: str, target: Callable[[], Store], where: str) -> int:
-    """The target is opened last: if there is nothing to bring back, nothing is made."""
+    """Restores. The target is opened last, so that none is created if there is nothing to restore."""
     if not name and _is_parquet(source):
         from wakelog.maintenance.parquet_restore import restore_parquet
 
@@ -229,7 +227,7 @@ def _restore(ctx: CommandContext, source: str, name: str, target: Callable[[], S
 
         name, found = archiving.read_list(source, name)
         here = target()
-        with Progress(ctx, "restored events", sum(each.seq for each in found.sessions)) as progress:
+        with Progress(ctx, "restored events", sum(session.seq for session in found.sessions)) as progress:
             done = archiving.restore(here, source, name, progress)
         return show_archive(ctx, done, source, "restored")
     with open_store(source, create=False) as there:
@@ -352,7 +350,7 @@ def check(ctx: CommandContext) -> int:
       wakelog store check
     """
     checks = list(check_store(ctx.store))
-    is_ok = all(each.level != "fail" for each in checks)
+    is_ok = all(found.level != "fail" for found in checks)
     data = {"ok": is_ok, "checks": msgspec.to_builtins(checks)}
     ctx.answer("store-check", data, lambda: say_checks(ctx, checks))
     return 0 if is_ok else INTEGRITY
@@ -420,13 +418,13 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
     if found.encryption:
         row("encryption", _encryption(ctx, found))
     statuses = ", ".join(f"{count} {status}" for status, count in found.by_status.items())
-    forks = f"; {found.forks} {'fork' if found.forks == 1 else 'forks'} among them" if found.forks else ""
+    forks = f"; {counted(found.forks, 'fork')} among them" if found.forks else ""
     row("sessions", f"{found.sessions}  ({statuses}{forks})" if found.sessions else "none yet")
     row("events", f"{found.events:,}")
     if found.files:
         names = {"log": "log", "wal": "write-ahead log", "index": "index", "index_wal": "index's write-ahead log"}
         is_remote = "log" not in found.files
-        big = sorted(found.files.items(), key=lambda each: -each[1])[:3] if is_remote else found.files.items()
+        big = sorted(found.files.items(), key=lambda item: -item[1])[:3] if is_remote else found.files.items()
         parts = [f"{names.get(name, name)} {size(count)}" for name, count in big if count]
         where = "all namespaces, on the server: " if is_remote else ""
         row("on disk", f"{size(sum(found.files.values()))}  ({where}{', '.join(parts)})")
@@ -434,19 +432,15 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         row("from", clock(found.oldest, utc=ctx.utc, long=True))
         row("to", clock(found.newest, utc=ctx.utc, long=True))
     row("retention", found.retention)
-    row(
-        "secrets",
-        "are taken out before storing"
-        if found.redacts
-        else ctx.style("are stored (redact.enabled is false)", fg="yellow"),
-    )
+    secrets = "are removed before storing"
+    row("secrets", secrets if found.redacts else ctx.style("are stored (redact.enabled is false)", fg="yellow"))
     if found.scrubbed is not None and found.scrubbed.ended is not None:
         damage = f", {found.scrubbed.damage} damaged" if found.scrubbed.damage else ", nothing was damaged"
         row("scrubbed", f"{clock(found.scrubbed.ended, utc=ctx.utc, long=True)}{damage}")
     if found.held is None:
         row("held", "not counted (--full counts)" if found.has_key or not found.encryption else "not known: encrypted")
     elif found.held:
-        row("held", f"{found.held} {'session' if found.held == 1 else 'sessions'} (wakelog hold ls)")
+        row("held", f"{counted(found.held, 'session')} (wakelog hold ls)")
     if found.unreadable:
         row("damaged", ctx.style(f"{found.unreadable} (wakelog store scrub)", fg="red"))
     if found.shards:
@@ -456,14 +450,13 @@ def _show_store(ctx: CommandContext, found: StoreInfo) -> None:
         ctx.say("")
         estimate = ", estimated (--full counts)" if found.is_sampled else ""
         ctx.remark(f"bytes by kind, before compression{estimate}")
-        rows = [(k.kind, f"{k.events:,}", size(k.bytes)) for k in found.by_kind[:KINDS_SHOWN]]
-        rest = found.by_kind[KINDS_SHOWN:]
-        if rest:
+        rows = [(k.kind, f"{k.events:,}", size(k.bytes)) for k in found.by_kind[:MAX_KINDS]]
+        if rest := found.by_kind[MAX_KINDS:]:
             others = f"{len(rest)} other kinds"
             rows.append((others, f"{sum(k.events for k in rest):,}", size(sum(k.bytes for k in rest))))
         columns = [Column("kind", 12), Column("events", right=True), Column("bytes", right=True)]
         say_table(ctx, columns, rows, titles=False)
 
 
-for _each in (create, keys_command, shards_command, scrub, copy, backup, restore):
-    store_command.add_command(_each)
+for _command in (create, keys_command, shards_command, scrub, copy, backup, restore):
+    store_command.add_command(_command)

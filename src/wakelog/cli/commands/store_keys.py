@@ -1,4 +1,4 @@
-"""`wakelog store keys`: the keys of an encrypted store."""
+"""`wakelog store keys`: manages the keys of an encrypted store."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import yes_option
 from wakelog.cli.render.table import Column, say_table
-from wakelog.cli.text import clock, inert_line
+from wakelog.cli.text import clock, counted, inert_line
 from wakelog.store.encryption import new_key_file
 
 
 @click.group("keys")
 def keys_command() -> None:
-    """Look after the keys of an encrypted store. The keys themselves are never shown.
+    """Manage the keys of an encrypted store. The keys themselves are never shown.
 
     Examples:
       wakelog store keys new ~/wakelog.key
@@ -31,8 +31,8 @@ def keys_command() -> None:
 @click.argument("file", type=click.Path(path_type=Path))
 @common
 def new(ctx: CommandContext, file: Path) -> None:
-    """Make a key in a file that only you can read. Whoever has it, and the key ring, reads the store; without it nobody
-    does. Keep a copy where you keep other keys.
+    """Make a key in a file that only you can read. Reading the store needs this key and the key ring; without them
+    nobody can read it. Keep a copy where you keep other keys.
 
     Example:
       wakelog store keys new ~/wakelog.key
@@ -55,16 +55,11 @@ def list_keys(ctx: CommandContext) -> None:
     found, ring = encryption.tree_keys(), encryption.ring_path
 
     def human() -> None:
-        rows = [
-            (
-                each.key_id,
-                each.tree,
-                f"deleted {clock(each.deleted_at, utc=ctx.utc, long=True)}"
-                if each.deleted_at
-                else ", ".join(each.sessions) or "not in this store",
-            )
-            for each in found
-        ]
+        rows = []
+        for key in found:
+            sessions = ", ".join(key.sessions) or "not in this store"
+            deleted = f"deleted {clock(key.deleted_at, utc=ctx.utc, long=True)}" if key.deleted_at else ""
+            rows.append((key.key_id, key.tree, deleted or sessions))
         say_table(ctx, [Column("key"), Column("tree"), Column("sessions", 12)], rows)
         ctx.say(f"key ring {inert_line(str(ring))}" if rows else f"no keys yet in {inert_line(str(ring))}")
 
@@ -79,15 +74,15 @@ def rotate(ctx: CommandContext, key: str) -> None:
     """Replace the store's key by another one: file:PATH, env:NAME, keyring:SERVICE/NAME or command:CMD.
 
     The key ring is encrypted again. No byte of the store changes, and the old key no longer opens it. Programs that
-    have the store open look for the new key where they found the old one: put it there. Old copies of the key ring
+    have the store open look for the new key where they found the old one, so put it there. Old copies of the key ring
     still open with the old key: delete them.
 
     Example:
       wakelog store keys rotate file:~/new.key
     """
     count = ctx.store.encryption.rotate(key)
-    said = f"{count} {'key is' if count == 1 else 'keys are'} now opened by the new key, and no longer by the old one"
-    ctx.answer("store-keys-rotated", {"keys": count}, said)
+    line = f"{count} {'key is' if count == 1 else 'keys are'} now opened by the new key, and no longer by the old one"
+    ctx.answer("store-keys-rotated", {"keys": count}, line)
     ctx.suggest("name the new key from now on", f"export WAKELOG_ENCRYPTION_KEY={shlex.quote(key)}")
 
 
@@ -99,8 +94,8 @@ def rotate(ctx: CommandContext, key: str) -> None:
 def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
     """Erase a session with all its forks everywhere: delete them here, and then their key.
 
-    What copies and backups hold of them can never be read again, unless somebody kept a copy of the key ring. A session
-    that is not in this store is named by its id.
+    Copies and backups of them can never be read again, unless somebody kept a copy of the key ring. To name a session
+    that is not in this store, use its id.
 
     Examples:
       wakelog store keys delete fix-bug
@@ -108,7 +103,5 @@ def delete_key(ctx: CommandContext, session: str, why: str, yes: bool) -> None:
     """
     ctx.confirm(f"Erase {session} and all its forks for good, in every copy?", yes=yes)
     done = ctx.store.encryption.delete(session, why=why)
-
-    count = len(done.sessions)
-    said = f"Deleted {count} {'session' if count == 1 else 'sessions'} and the key {done.key_id}"
-    ctx.answer("store-key-deleted", done, [said, "  copies of the key ring that still have it must go too"])
+    line = f"Deleted {counted(len(done.sessions), 'session')} and the key {done.key_id}"
+    ctx.answer("store-key-deleted", done, [line, "  copies of the key ring that still have it must go too"])

@@ -1,4 +1,4 @@
-"""`wakelog store create` and `wakelog store shards`: a store that spreads over machines."""
+"""`wakelog store create` and `wakelog store shards`: create a store, and spread it over machines."""
 
 from __future__ import annotations
 
@@ -21,11 +21,9 @@ from wakelog.model.shards import ShardPlacement
     "--shards",
     type=click.IntRange(1, 1024),
     metavar="N",
-    help="On NATS: how many streams hold the sessions; with --distributed: how many parts each table has (32).",
+    help="On NATS: use N streams for the sessions; with --distributed: split each table into N parts (32).",
 )
-@click.option(
-    "--replicas", type=click.IntRange(1, 5), metavar="N", help="On NATS: how many servers keep each message (3)."
-)
+@click.option("--replicas", type=click.IntRange(1, 5), metavar="N", help="On NATS: keep each message on N servers (3).")
 @click.option("--distributed", is_flag=True, help="On PostgreSQL with Citus: spread the tables over the workers.")
 @click.option(
     "--encrypt",
@@ -38,12 +36,12 @@ from wakelog.model.shards import ShardPlacement
 def create(
     ctx: CommandContext, url: str | None, shards: int | None, replicas: int | None, distributed: bool, key: str
 ) -> None:
-    """Create a store. Sessions create theirs by themselves; this is for choosing how, and for a first check.
+    """Create a store. Recording a session also creates one; use this to choose how, and for a first check.
 
-    With --encrypt, content is encrypted before it is stored. The key is never in the store; wakelog store keys new
+    With --encrypt, content is encrypted before it is stored. The key is never in the store; `wakelog store keys new`
     makes one.
 
-    A store on a NATS cluster is refused where it could lose what it acknowledged: servers before 2.12, without
+    A store on a NATS cluster is refused if it could lose acknowledged events: servers before 2.12, without
     sync_interval: always, or too few for the replicas.
 
     With --distributed, a session and its forks are kept by one worker of a Citus cluster. Name the coordinator in the
@@ -84,7 +82,7 @@ def create(
 @common
 def shards_command(ctx: CommandContext, count: int | None) -> None:
     """Show where each shard is kept: its leader, its replicas and how far they are behind. With N, use N shards for
-    sessions that are opened from now on; those that are there stay where they are.
+    sessions that are opened from now on; existing sessions stay where they are.
 
     Examples:
       wakelog store shards
@@ -97,18 +95,18 @@ def shards_command(ctx: CommandContext, count: int | None) -> None:
 
 
 def say_placement(ctx: CommandContext, found: Sequence[ShardPlacement]) -> None:
-    """A line for each shard."""
+    """Prints a row for each shard."""
     if not found:
         return
     rows = []
-    for each in found:
+    for shard in found:
         others = [
-            f"{name} ({'away' if name in each.away else 'follows'}, {each.lag.get(name, 0)} behind)"
-            for name in each.replicas
-            if name != each.leader
+            f"{name} ({'away' if name in shard.away else 'follows'}, {shard.lag.get(name, 0)} behind)"
+            for name in shard.replicas
+            if name != shard.leader
         ]
-        leader = each.leader or ctx.style("none: being elected", fg="yellow")
-        rows.append((f"shard {each.shard}", leader, ", ".join(others), f"{each.messages:,}", size(each.bytes)))
+        leader = shard.leader or ctx.style("none: being elected", fg="yellow")
+        rows.append((f"shard {shard.shard}", leader, ", ".join(others), f"{shard.messages:,}", size(shard.bytes)))
     columns = [
         Column("shard", 7),
         Column("leader"),

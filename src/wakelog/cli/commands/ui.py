@@ -1,4 +1,4 @@
-"""`wakelog ui`: the web page on this store, for whoever starts it."""
+"""`wakelog ui`: opens the web page on this store."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HOST, PORT = "127.0.0.1", 8426
 
 @click.command("ui")
 @click.option("--write", "may_write", is_flag=True, help="Allow changes: approve, answer, rewind, fork, name, note.")
-@click.option("--port", type=click.IntRange(0, 65535), help=f"The port (default: {PORT}, or any free one).")
+@click.option("--port", type=click.IntRange(0, 65535), help=f"Listen on this port (default: {PORT}, or any free one).")
 @click.option("--no-open", is_flag=True, help="Show the address, and open no browser.")
 @common
 def ui_command(ctx: CommandContext, may_write: bool, port: int | None, no_open: bool) -> None:
-    """Open the web page on this store, in your browser, until stopped. Only this machine can reach it, and only with
-    the key in the address, which is made for this run. Without --write nothing can be changed.
+    """Open the web page on this store in your browser, until stopped. Only this machine can reach it, and only with the
+    key in the address, which is valid for this run. Without --write nothing can be changed.
 
     Examples:
       wakelog ui
@@ -39,14 +39,14 @@ def ui_command(ctx: CommandContext, may_write: bool, port: int | None, no_open: 
 
 
 def check_page() -> None:
-    """UnsupportedError where there is no page to open."""
+    """Raises UnsupportedError if this installation has no page."""
     require_page()
 
 
 def open_page(
     ctx: CommandContext, url: str, *, may_write: bool = False, port: int | None = None, no_open: bool = False
 ) -> None:
-    """Serves the page of a store and opens a browser on it; returns when it is stopped."""
+    """Serves the page of a store and opens a browser on it, until stopped."""
     try:
         from wakelog.http import server as serving
         from wakelog.http.state import Server, Settings
@@ -69,7 +69,7 @@ def open_page(
     ctx.answer("ui", {"url": base, "address": address, "store": url, "write": may_write}, human)
     ctx.flush()
     if not no_open:
-        # The ticket, not the key: whoever lists processes sees the browser's arguments.
+        # With a ticket instead of the key, because other users can see the browser's arguments.
         webbrowser.open(entry_address(base, server.tickets.make(server.launch_token)))
     with background_intake():
         serving.run(server, sock)

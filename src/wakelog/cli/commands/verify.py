@@ -1,4 +1,4 @@
-"""`wakelog verify`: was it altered?"""
+"""`wakelog verify`: checks whether a session was altered."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ GIT = "git:"
 @session_argument
 @all_sessions_option
 @click.option("--against", default="", metavar="ANCHOR", help="Compare with an anchor, or a log of anchors.")
-@click.option("--signer", "signers", multiple=True, metavar="KEY", help="Whose signatures count: key or file (repeat).")
-@click.option("--kept", multiple=True, metavar="FILE", help="A receipt kept elsewhere: file or git:FOLDER (repeat).")
+@click.option("--signer", "signers", multiple=True, metavar="KEY", help="Accept this signer: key or file (repeat).")
+@click.option("--kept", multiple=True, metavar="FILE", help="Use this kept receipt: file or git:FOLDER (repeat).")
 @common
 def verify_command(
     ctx: CommandContext, session: str, everything: bool, against: str, signers: tuple[str, ...], kept: tuple[str, ...]
@@ -46,10 +46,10 @@ def verify_command(
       wakelog verify --all
       wakelog verify --all --against anchors --signer ci.pub --kept newest.receipt
     """
-    keys = [read_public_key(each) for each in signers]
+    keys = [read_public_key(signer) for signer in signers]
     ctx.even_damaged = True
     if against and (is_url(against) or Path(against).is_dir()):
-        return _against_log(ctx, session, everything, against, keys, kept)
+        return _verify_against_log(ctx, session, everything, against, keys, kept)
     if against and not Path(against).exists():
         raise NotFoundError(f"there is no anchor at {against}", kind="file-not-found")
     if kept:
@@ -76,7 +76,7 @@ def verify_command(
     return 0 if all(r.ok for r in reports) else INTEGRITY
 
 
-def _against_log(
+def _verify_against_log(
     ctx: CommandContext,
     session: str,
     everything: bool,
@@ -84,18 +84,18 @@ def _against_log(
     keys: list[PublicKey],
     kept: tuple[str, ...],
 ) -> int:
-    """Checks sessions, and holds a log of anchors against them."""
+    """Verifies sessions, and compares them with a log of anchors."""
     if not keys:
         raise InvalidInputError(
             "a log of anchors is signed: say whose signatures count",
             kind="no-signer",
             hint="--signer NAME+ID+KEY, which the signer told you",
         )
-    notes = [note for each in kept for note in kept_notes(ctx, each)]
+    notes = [note for place in kept for note in kept_notes(ctx, place)]
     log = ctx.store.anchors.log(against, keys)
     chosen = None if everything else ctx.session(session)
     found = ctx.store.anchors.verify(log, [chosen.id] if chosen else (), kept=notes)
-    anchored = {each.session: each for each in found.sessions}
+    anchored = {found_session.session: found_session for found_session in found.sessions}
     reports = list(ctx.store.verify()) if chosen is None else [chosen.verify()]
     here = {report.session for report in reports}
     is_ok = found.ok and all(r.ok for r in reports)
@@ -104,22 +104,22 @@ def _against_log(
         for r in reports
     ]
     data += [
-        {"session": each.session, "name": each.name, "ok": each.ok, "anchors": each}
-        for each in anchored.values()
-        if each.session not in here
+        {"session": missing.session, "name": missing.name, "ok": missing.ok, "anchors": missing}
+        for missing in anchored.values()
+        if missing.session not in here
     ]
 
     def human() -> None:
         for report in reports:
-            each = anchored.get(report.session)
-            _show(ctx, report, failed=each is not None and not each.ok)
+            anchors = anchored.get(report.session)
+            _show(ctx, report, failed=anchors is not None and not anchors.ok)
             if report.session:
-                show_anchored(ctx, each)
-        for each in anchored.values():
-            if each.session not in here:
-                mark = ctx.style("✔", fg="green") if each.ok else ctx.style("✗", fg="red", bold=True)
-                ctx.say(f"{mark} {each.name or each.session}")
-                show_anchored(ctx, each)
+                show_anchored(ctx, anchors)
+        for missing in anchored.values():
+            if missing.session not in here:
+                mark = ctx.style("✔", fg="green") if missing.ok else ctx.style("✗", fg="red", bold=True)
+                ctx.say(f"{mark} {missing.name or missing.session}")
+                show_anchored(ctx, missing)
         show_log(ctx, found)
 
     ctx.answer("verify-anchored", {"sessions": data, "log": _log_data(found)}, human, records=data)
@@ -133,14 +133,14 @@ def _log_data(found: AnchorReport) -> dict[str, Any]:
         "newest_at": found.newest_at,
         "rolled_back": msgspec.to_builtins(found.rolled_back),
         "fault": found.log_fault,
-        "kept": [{"size": each.size, "at": each.at, "signer": each.signer} for each in found.kept],
+        "kept": [{"size": receipt.size, "at": receipt.at, "signer": receipt.signer} for receipt in found.kept],
         "kept_faults": list(found.kept_faults),
         "ok": found.ok,
     }
 
 
 def kept_notes(ctx: CommandContext, place: str) -> list[str]:
-    """Receipts that were kept: in a file, or in the notes of a repository."""
+    """The receipts in a file, or in the git notes of a repository."""
     if place.startswith(GIT):
         notes = ctx.store.anchors.kept_in_git(place.removeprefix(GIT) or ".")
         if not notes:
@@ -169,7 +169,7 @@ def _name(ctx: CommandContext, report: VerifyReport) -> str:
 def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) -> None:
     name = _name(ctx, report)
     mark = ctx.style("✔", fg="green") if report.ok and not failed else ctx.style("✗", fg="red", bold=True)
-    if not report.head_hash:  # of the store itself, or of a session that cannot be read
+    if not report.head_hash:  # the store itself, or a session that cannot be read
         ctx.say(f"{mark} {name}" + ("  cannot be read: nothing of it was checked" if report.session else ""))
         for fault in report.integrity:
             title = f"{'integrity':<13}" if report.session else ""
@@ -184,13 +184,13 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
     if report.scope.get("encrypted"):
-        say = "the key is not at hand: headers, chain and order were checked, the content was not"
-        ctx.say(f"    {'encrypted':<13}{say}")
+        text = "the key is not at hand: headers, chain and order were checked, the content was not"
+        ctx.say(f"    {'encrypted':<13}{text}")
     if report.scope.get("key_deleted"):
         ctx.say(f"    {'erased':<13}its key was deleted: headers, chain and order were checked, the content is gone")
     if report.uncovered:
-        say = "removed by an ancestor after the fork: its anchor covers that, not one of this session"
-        ctx.say(f"    {'removals':<13}{report.uncovered} {say}")
+        text = "removed by an ancestor after the fork: its anchor covers that, not one of this session"
+        ctx.say(f"    {'removals':<13}{report.uncovered} {text}")
 
 
 def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead | None) -> None:
@@ -205,7 +205,7 @@ def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead |
 
 
 def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> SignedHead:
-    """An anchor as `wakelog anchor` prints or writes it, with --json or without, signed or not."""
+    """Reads an anchor as `wakelog anchor` prints or writes it, with or without --json, signed or not."""
     text = _read(path)
     if text.startswith(PROOF):
         return ctx.store.anchors.open(text, keys)
@@ -228,29 +228,29 @@ def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> Sign
         ) from exc
 
 
-def show_anchored(ctx: CommandContext, each: AnchoredSession | None) -> None:
-    """The lines of one session: which anchors hold, since when, and what does not."""
-    if each is None:
+def show_anchored(ctx: CommandContext, found: AnchoredSession | None) -> None:
+    """Prints which anchors of a session hold, since when, and which do not."""
+    if found is None:
         ctx.say(f"    {'anchors':<13}none: it was not anchored yet")
         return
-    if each.held is not None and each.since is not None:
-        first = f" since {_when(ctx, each.since)} (e{each.since.seq})" if each.since != each.held else ""
-        which = "the only anchor" if each.anchors == 1 else f"{each.anchors} anchors"
-        holds = f"e{each.held.seq} holds, anchored {_when(ctx, each.held)}; {which}{first}"
+    if found.held is not None and found.since is not None:
+        first = f" since {_when(ctx, found.since)} (e{found.since.seq})" if found.since != found.held else ""
+        which = "the only anchor" if found.anchors == 1 else f"{found.anchors} anchors"
+        holds = f"e{found.held.seq} holds, anchored {_when(ctx, found.held)}; {which}{first}"
         ctx.say(f"    {'anchors':<13}{holds}")
-    if each.verdict == "holds":
-        ctx.say(f"    {'':<13}{each.told}")
+    if found.verdict == "holds":
+        ctx.say(f"    {'':<13}{found.told}")
         return
-    style = {} if each.ok else {"fg": "red"}
-    ctx.say(f"    {each.verdict:<13}{ctx.style(inert_line(each.told), **style)}")
-    if each.failed is not None:
-        ctx.say(f"    {'':<13}e{each.failed.seq} was anchored {_when(ctx, each.failed)}, and that no longer holds")
+    style = {} if found.ok else {"fg": "red"}
+    ctx.say(f"    {found.verdict:<13}{ctx.style(inert_line(found.told), **style)}")
+    if found.failed is not None:
+        ctx.say(f"    {'':<13}e{found.failed.seq} was anchored {_when(ctx, found.failed)}, and that no longer holds")
 
 
 def show_log(ctx: CommandContext, found: AnchorReport) -> None:
-    """The lines about the log of anchors, and about the store as a whole."""
+    """Prints the state of the log of anchors, and whether the store was rolled back."""
     mark = ctx.style("✔", fg="green") if found.ok else ctx.style("✗", fg="red", bold=True)
-    rounds = f"{found.rounds} round{'s' * (found.rounds != 1)}"
+    rounds = counted(found.rounds, "round")
     newest = f", the newest {clock(found.newest_at, utc=ctx.utc, long=True)}" if found.rounds else ""
     ctx.say(f"{mark} anchors in {inert_line(found.place)}: {rounds}{newest}")
     for fault in filter(None, (found.log_fault, *found.kept_faults)):
@@ -262,11 +262,11 @@ def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     elif not found.kept and not found.kept_faults:
         ctx.say(f"    {'kept':<13}no receipt given: a log of anchors that was cut off would not be seen (--kept)")
     if (back := found.rolled_back) is not None:
-        after, before = (clock(each, utc=ctx.utc, long=True) for each in (back.after, back.before))
+        after, before = (clock(at, utc=ctx.utc, long=True) for at in (back.after, back.before))
         went_on = ", and went on from there" if back.went_on else ""
         lost = f"{counted(back.sessions, 'session')} lost events"
-        told = f"the store is as it was between {after} and {before}{went_on}: {lost}"
-        ctx.say(f"    {'rolled back':<13}{ctx.style(told, fg='red')}")
+        text = f"the store is as it was between {after} and {before}{went_on}: {lost}"
+        ctx.say(f"    {'rolled back':<13}{ctx.style(text, fg='red')}")
 
 
 def _when(ctx: CommandContext, anchor: DatedAnchor) -> str:

@@ -1,4 +1,4 @@
-"""`wakelog watch` and `flag`: rules over the live log, and what rules and people point at."""
+"""`wakelog watch` and `flag`: check live sessions with rules, and manage the flags that rules and people raise."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wakelog.monitors.rules import Given, load_rules
 from wakelog.monitors.store_watch import Watcher, WatchTrouble
 from wakelog.session import Session
 
-NEWS_S, TICK_S, PATIENCE_S = 0.5, 5.0, 5.0
+NEWS_WAIT_S, TICK_S, RETRY_S = 0.5, 5.0, 5.0
 
 
 @click.command("watch")
@@ -76,17 +76,16 @@ def watch_command(
 
 
 def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, everything: bool, dry_run: bool) -> int:
-    raised = [*_raised(ctx, watcher.look()), *_raised(ctx, watcher.tick())]
-    new = {(each.session, each.finding.flag) for each in raised}
+    raised = [*_findings(ctx, watcher.look()), *_findings(ctx, watcher.tick())]
+    new = {(r.session, r.finding.flag) for r in raised}
     found = {(s.id, flag.name): (s, flag) for s in _flagged(ctx, chosen, everything) for flag in flags_of(s)}
-    for each in raised if dry_run else ():
-        key = (each.session, each.finding.flag)
-        if each.finding.is_over:
+    for result in raised if dry_run else ():
+        key = (result.session, result.finding.flag)
+        if result.finding.is_over:
             found.pop(key, None)
         else:
-            found[key] = (ctx.store.resume(each.session), _flag(each))
+            found[key] = (ctx.store.resume(result.session), _flag(result))
     standing = dict(sorted(found.items(), key=lambda item: SEVERITIES.index(item[1][1].severity)))
-    paused = [each for each in raised if each.has_paused]
 
     def human() -> None:
         rows = [flag_cells(ctx, str(s), flag) for s, flag in standing.values()]
@@ -94,8 +93,8 @@ def _once(ctx: CommandContext, watcher: Watcher, chosen: Session[Any] | None, ev
             say_table(ctx, FLAG_COLUMNS, rows)
         count = len(new & set(standing))
         ctx.say(f"{counted(len(standing), 'flag')}, {count} of them new" if standing else "no problems found")
-        for each in paused:
-            ctx.say(f"{inert_line(ctx.name_of(each.session))} is paused")
+        for session in [r.session for r in raised if r.has_paused]:
+            ctx.say(f"{inert_line(ctx.name_of(session))} is paused")
 
     data = [{**plain_flag(s, flag), "is_new": key in new} for key, (s, flag) in standing.items()]
     ctx.answer("watch", data, human)
@@ -115,61 +114,62 @@ def _flagged(ctx: CommandContext, chosen: Session[Any] | None, everything: bool)
 
 
 def _follow(ctx: CommandContext, watcher: Watcher) -> None:
-    """Until Ctrl-C. What cannot be read is told and tried again; it is no reason to stop watching the rest."""
+    """Watches until Ctrl-C. What cannot be read is reported and tried again, so that the rest is still watched."""
     due = 0.0
     while True:
         try:
-            for each in _raised(ctx, watcher.look()):
-                _say_raised(ctx, each)
+            for result in _findings(ctx, watcher.look()):
+                _say_finding(ctx, result)
             if time.monotonic() >= due:
                 ctx.take_in_hooks()
-                for each in _raised(ctx, watcher.tick()):
-                    _say_raised(ctx, each)
+                for result in _findings(ctx, watcher.tick()):
+                    _say_finding(ctx, result)
                 due = time.monotonic() + TICK_S
-            watcher.wait(NEWS_S)
+            watcher.wait(NEWS_WAIT_S)
         except (UnavailableError, CorruptLogError, NotFoundError) as exc:
             ctx.warn(f"{inert(exc.message)}; trying again")
-            time.sleep(PATIENCE_S)
+            time.sleep(RETRY_S)
 
 
-def _raised(ctx: CommandContext, found: Iterator[RaisedFinding | WatchTrouble]) -> Iterator[RaisedFinding]:
-    for each in found:
-        if isinstance(each, RaisedFinding):
-            yield each
+def _findings(ctx: CommandContext, found: Iterator[RaisedFinding | WatchTrouble]) -> Iterator[RaisedFinding]:
+    """The findings; warns about sessions that cannot be watched."""
+    for result in found:
+        if isinstance(result, RaisedFinding):
+            yield result
         else:
-            ctx.warn(f"{inert_line(ctx.name_of(each.session))} cannot be watched: {inert(each.message)}")
+            ctx.warn(f"{inert_line(ctx.name_of(result.session))} cannot be watched: {inert(result.message)}")
 
 
-def _say_raised(ctx: CommandContext, each: RaisedFinding) -> None:
-    finding, name = each.finding, ctx.name_of(each.session)
+def _say_finding(ctx: CommandContext, result: RaisedFinding) -> None:
+    finding, name = result.finding, ctx.name_of(result.session)
     if not ctx.is_for_people:
-        session = ctx.store.resume(each.session)
-        record = {**plain_flag(session, _flag(each)), "is_over": finding.is_over, "has_paused": each.has_paused}
+        session = ctx.store.resume(result.session)
+        record = {**plain_flag(session, _flag(result)), "is_over": finding.is_over, "has_paused": result.has_paused}
         ctx.record("watch", record)
         return
     word = f"{glyph('done')} cleared" if finding.is_over else f"{glyph('warn')} {finding.severity}"
     color = "green" if finding.is_over else COLORS.get(finding.severity, "white")
-    end = f"  {glyph('paused')} paused" if each.has_paused else ""
+    end = f"  {glyph('paused')} paused" if result.has_paused else ""
     when = clock(ctx.store.clock(), utc=ctx.utc, long=True)[11:]
     column = 20 if ctx.columns >= 90 else 10
-    front = f"{when} {pad(name, column)} {ctx.style(pad(word, 9), fg=color)} e{each.cause:<6} "
+    front = f"{when} {pad(name, column)} {ctx.style(pad(word, 9), fg=color)} e{result.cause:<6} "
     room = ctx.columns - width(click.unstyle(front)) - width(end)
     ctx.say(f"{front}{fit(f'{finding.flag}: {finding.message}', room)}{end}")
     ctx.flush()
 
 
-def _flag(each: RaisedFinding) -> StandingFlag:
-    finding = each.finding
+def _flag(result: RaisedFinding) -> StandingFlag:
+    finding = result.finding
     return StandingFlag(
-        finding.flag,
-        each.rule,
-        finding.severity,
-        finding.message,
-        each.seq,
-        each.cause,
-        0,
-        finding.targets,
-        finding.count,
+        name=finding.flag,
+        rule=result.rule,
+        severity=finding.severity,
+        message=finding.message,
+        seq=result.seq,
+        cause=result.cause,
+        at=0,
+        targets=finding.targets,
+        count=finding.count,
     )
 
 
@@ -204,14 +204,14 @@ def ls(ctx: CommandContext, session: str, everything: bool) -> int:
 @flag_command.command("add")
 @named_session
 @click.argument("name")
-@click.option("-m", "--message", default="", metavar="TEXT", help="What to look at.")
-@click.option("--on", default="", metavar="SEL", help="The event it is about, such as e42 or @5.")
+@click.option("-m", "--message", default="", metavar="TEXT", help="Say what to look at.")
+@click.option("--on", default="", metavar="SEL", help="Name the event it is about, such as e42 or @5.")
 @click.option(
     "--severity",
     type=click.Choice(["info", "warning", "error", "alarm"]),
     default="warning",
     show_default=True,
-    help="How serious it is.",
+    help="Say how serious it is.",
 )
 @common
 def add(ctx: CommandContext, session: str, name: str, message: str, on: str, severity: Any) -> None:
@@ -222,14 +222,14 @@ def add(ctx: CommandContext, session: str, name: str, message: str, on: str, sev
     """
     found = ctx.session(session)
     seq = found.monitors.flag(name, message, severity=severity, on=on or None)
-    _tell_flag(ctx, found, name, seq, f"{inert_line(name)} is flagged, as e{seq}")
+    _answer_flag(ctx, found, name, seq, "flagged")
 
 
 @flag_command.command("clear")
 @named_session
 @click.argument("name", metavar="FLAG")
 @click.option(
-    "-m", "--message", "why", required=True, metavar="TEXT", help="Why it no longer applies; kept in the log."
+    "-m", "--message", "why", required=True, metavar="TEXT", help="Say why it no longer applies; kept in the log."
 )
 @common
 def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
@@ -240,12 +240,12 @@ def clear(ctx: CommandContext, session: str, name: str, why: str) -> None:
     """
     found = ctx.session(session)
     seq = found.monitors.clear_flag(name, why=why)
-    _tell_flag(ctx, found, name, seq, f"{inert_line(name)} is cleared, as e{seq}")
+    _answer_flag(ctx, found, name, seq, "cleared")
 
 
-def _tell_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, said: str) -> None:
+def _answer_flag(ctx: CommandContext, session: Session[Any], name: str, seq: int, done: str) -> None:
     data = {**identity(session), "flag": name, "seq": seq}
-    ctx.answer("flag", data, f"{label(session)}: {said}")
+    ctx.answer("flag", data, f"{label(session)}: {inert_line(name)} is {done}, as e{seq}")
 
 
 def _sessions(ctx: CommandContext, session: str, everything: bool) -> list[Session[Any]]:

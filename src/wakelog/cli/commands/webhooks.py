@@ -20,7 +20,7 @@ from wakelog.webhooks.messages import made
 from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
 from wakelog.webhooks.signature import make_secret, secret_of
 
-_FILE = click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="The file of hooks.")
+_FILE = click.option("--file", type=click.Path(dir_okay=False, path_type=Path), help="Use this file of webhooks.")
 
 
 @click.group("webhooks")
@@ -43,12 +43,12 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
     Example:
       wakelog webhooks secret --out ops.secret
     """
-    made_here = make_secret()
+    new = make_secret()
     if out is not None:
-        write_secret(made_here, out)
+        write_secret(new, out)
         ctx.answer("webhook-secret", {"file": str(out)}, f"Wrote a secret to {out}: give it to the receiver too")
         return
-    ctx.answer("webhook-secret", {"secret": made_here}, made_here)
+    ctx.answer("webhook-secret", {"secret": new}, new)
 
 
 @webhooks_command.command("add")
@@ -59,7 +59,7 @@ def secret(ctx: CommandContext, out: Path | None) -> None:
     "source",
     required=True,
     metavar="SOURCE",
-    help="Its secret: a file, env:NAME, keyring:S/NAME or command:CMD.",
+    help="Sign with this secret: a file, env:NAME, keyring:S/NAME or command:CMD.",
 )
 @click.option("--on", "topics", multiple=True, type=click.Choice(TOPICS), help="Send these (repeat; default: all).")
 @click.option("--severity", default="warning", help="Send flags of this severity and above (default: warning).")
@@ -76,13 +76,13 @@ def add(
     content: bool,
     file: Path | None,
 ) -> None:
-    """Add a webhook, or change the one of that name. It gets messages about what happens after its first run.
+    """Add a webhook, or change the one of that name. It gets messages about events after its first run.
 
     Example:
       wakelog webhooks add ops https://ops.example/wakelog --secret env:OPS_SECRET --on approval
     """
     hook = Webhook(name, url, source, topics or TOPICS, severity, content)
-    secret_of(source)  # says now what would be wrong later
+    secret_of(source)  # raises if the secret cannot be read
     add_hook(_file(ctx, file), hook)
     ctx.answer("webhook", _plain(hook), f"{inert_line(name)} gets {', '.join(hook.on)} at {hook.host}")
     ctx.suggest(f"wakelog webhooks test {name}", "wakelog webhooks run")
@@ -108,7 +108,7 @@ def rm(ctx: CommandContext, name: str, file: Path | None) -> None:
 @_FILE
 @common
 def ls(ctx: CommandContext, file: Path | None) -> None:
-    """List the webhooks, and how they are doing. Of an address only the host is shown, of a secret only its source.
+    """List the webhooks, and how they are doing. Of an address only the host is shown; of a secret, only its source.
 
     Example:
       wakelog webhooks ls
@@ -126,13 +126,14 @@ def ls(ctx: CommandContext, file: Path | None) -> None:
         ]
         say_table(ctx, columns, [_row(ctx, state) for state in states], none="There is no webhook.")
         for state in states:
-            for each in state.refused:
-                since = clock(each.since, utc=ctx.utc)
+            for refused in state.refused:
+                event = f"{refused.session}@e{refused.event}"
+                since = clock(refused.since, utc=ctx.utc)
                 ctx.say(
-                    f"{inert_line(state.name)} does not take {each.type} of {each.session}@e{each.event}"
-                    f" since {since}: {each.problem}"
+                    f"{inert_line(state.name)} does not accept {refused.type} of {event} since {since}:"
+                    f" {refused.problem}"
                 )
-                ctx.suggest(f"wakelog webhooks skip {state.name} {each.session}")
+                ctx.suggest(f"wakelog webhooks skip {state.name} {refused.session}")
 
     ctx.answer("webhooks", states, human)
 
@@ -149,16 +150,15 @@ def _row(ctx: CommandContext, state: HookState) -> tuple[str, ...]:
 @_FILE
 @common
 def skip(ctx: CommandContext, name: str, session: str, file: Path | None) -> None:
-    """Give up the one message that a webhook refuses and that holds up a session. The receiver never gets it; the
-    session's next message is sent instead. This is counted in `wakelog webhooks ls`. A sender that runs goes on by
-    itself.
+    """Skip the message that a webhook refuses and that holds up a session. The receiver never gets it; the session's
+    next message is sent instead. `wakelog webhooks ls` counts skipped messages. A running sender continues by itself.
 
     Example:
       wakelog webhooks skip ops fix-bug
     """
-    given_up = skip_message(ctx.store, _folder(ctx), name, session, file)
-    place = f"{session}@e{given_up.event}"
-    ctx.answer("webhook-skipped", given_up, f"{inert_line(name)} never gets {given_up.type} of {inert_line(place)}")
+    skipped = skip_message(ctx.store, _folder(ctx), name, session, file)
+    place = f"{session}@e{skipped.event}"
+    ctx.answer("webhook-skipped", skipped, f"{inert_line(name)} never gets {skipped.type} of {inert_line(place)}")
 
 
 @webhooks_command.command("test")
@@ -176,12 +176,12 @@ def test(ctx: CommandContext, name: str, file: Path | None) -> None:
     message = made(hook, f"test {at}", "test", at, {"store": "wakelog"})
     refusal = WebhookPost(hook).send(message, at // 1_000_000)
     if refusal is not None:
-        raise UnavailableError(f"the message was not taken: {refusal.problem}", kind="webhook-refused")
-    ctx.answer("webhook-test", {"hook": name, "id": message.id}, f"{hook.host} took a test message ({message.id})")
+        raise UnavailableError(f"the message was not accepted: {refusal.problem}", kind="webhook-refused")
+    ctx.answer("webhook-test", {"hook": name, "id": message.id}, f"{hook.host} accepted a test message ({message.id})")
 
 
 @webhooks_command.command("run")
-@click.option("--once", is_flag=True, help="Send what is due, and stop; exit code 1 when something was not taken.")
+@click.option("--once", is_flag=True, help="Send what is due, and stop; exit code 1 when something was refused.")
 @_FILE
 @common
 def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
@@ -211,13 +211,12 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
             return 0
         for sender in senders:
             sender.step()
-    failed = [sent for sent in done if not sent.ok]
     ctx.answer("webhook-sent", done, [_line(sent) for sent in done] or ["There was nothing to send."])
-    return NO if failed or any(sender.waiting for sender in senders) else 0
+    return NO if any(not sent.ok for sent in done) or any(sender.waiting for sender in senders) else 0
 
 
 def _line(sent: WebhookSent) -> str:
-    end = "" if sent.ok else f"  not taken: {sent.problem}"
+    end = "" if sent.ok else f"  not accepted: {sent.problem}"
     return f"{inert_line(sent.hook)}  {sent.type}  {sent.session}@e{sent.event}{end}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import click
@@ -33,8 +34,8 @@ from wakelog.provenance.why import DEPTH, STEPS, Why
 from wakelog.session import Session
 from wakelog.store.line_commits import LineCommit
 
-SHOWN = 12
-SHOWN_ENDORSE = 20
+MAX_KEPT = 12
+MAX_ENDORSED = 20
 
 
 @click.command("why")
@@ -76,15 +77,15 @@ def why_command(
             raise click.UsageError("-A asks about now: leave out --at")
         beyond = session.trust.why_across(place.line.change if place.line else place.text, wide=wide)
         ctx.answer("why-across", plain(beyond), lambda: say_why_across(ctx, beyond))
-        return 0 if any(each.answer.steps for each in beyond.sessions) else NO
+        return 0 if any(session.answer.steps for session in beyond.sessions) else NO
     found = session.why(place.text, at=place.at, depth=depth, steps=steps, wide=wide)
     found, git = (place.line.told(found), place.line.git) if place.line else (found, None)
-    told = reasons_for(session, [step.seq for step in found.steps])
-    data = {**plain_why(session, found), "git": plain(git), "derived": plain(told.items if told else ())}
+    reasons = reasons_for(session, [step.seq for step in found.steps])
+    data = {**plain_why(session, found), "git": plain(git), "derived": plain(reasons.items if reasons else ())}
 
     def human() -> None:
         _say(ctx, session, found, git)
-        ctx.say_all(insight_lines(ctx, told, WHY, files=False) if told and told.items else ())
+        ctx.say_all(insight_lines(ctx, reasons, WHY, files=False) if reasons and reasons.items else ())
 
     ctx.answer("why", data, human, records=data["steps"])
     if found.steps:
@@ -108,12 +109,12 @@ def _say(ctx: CommandContext, session: Session[Any], found: Why, git: LineCommit
         elif target.way == "lines":
             say_wrapped(ctx, f"  git has it since {commit}", dim=True)
         else:
-            said = f"  the line is of {commit}, and no session is known to be behind it; this is what the log has"
-            say_wrapped(ctx, said, fg="yellow")
+            text = f"  the line is of {commit}, and no session is known to be behind it; this is what the log has"
+            say_wrapped(ctx, text, fg="yellow")
     way = {"lines": "found by following its lines back", "newest change": "found as the newest change of the file"}
-    told = ": ".join(part for part in (way.get(target.way, ""), target.note) if part)
-    if told:
-        say_wrapped(ctx, f"  {told}", dim=True)
+    note = ": ".join(part for part in (way.get(target.way, ""), target.note) if part)
+    if note:
+        say_wrapped(ctx, f"  {note}", dim=True)
     if exposure is not None and exposure.trust != "trusted":
         worst = _seqs(exposure.worst, 4)
         say_wrapped(ctx, f"  {glyph('warn')} exposure: {exposure.trust} ({exposure.known}), by {worst}", fg="yellow")
@@ -130,8 +131,13 @@ def _seqs(seqs: tuple[int, ...], most: int) -> str:
 
 @click.command("taint")
 @click.argument("source", metavar="[SOURCE|EVENT|TURN|KEY|FILE]", default="", shell_complete=complete_selector)
-@click.option("--trust", type=click.Choice(["unverified", "untrusted"]), default="unverified", show_default=True,
-              help="Without a source: show what depends on input with this trust or less.")  # fmt: skip
+@click.option(
+    "--trust",
+    type=click.Choice(["unverified", "untrusted"]),
+    default="unverified",
+    show_default=True,
+    help="Without a source: show what depends on input with this trust or less.",
+)
 @click.option("--sinks", is_flag=True, help="Show only calls with effects.")
 @click.option("--decisions", is_flag=True, help="Show only decisions.")
 @at_option
@@ -185,18 +191,14 @@ def taint_command(
         ctx.answer("taint-across", plain(beyond), lambda: say_taint_across(ctx, beyond))
         return 0 if beyond else NO
     found = session.trust.taint(source or None, trust=trust, at=point, parts=parts, items=items, wide=wide)
-    ctx.answer(
-        "taint", SessionResult(session, found), lambda: _say_taint(ctx, session, found, source), records=found.items
-    )
+    human = partial(_say_taint, ctx, session, found, source)
+    ctx.answer("taint", SessionResult(session, found), human, records=found.items)
     if found.items:
         ctx.suggest(f"wakelog why -s {handle(session)} e{found.items[-1].seq}")
     return 0 if found else NO
 
 
-shape(
-    Taint,
-    "at of=target.what kind=target.kind roots root_count sources items counts reached beyond limits",
-)
+shape(Taint, "at of=target.what kind=target.kind roots root_count sources items counts reached beyond limits")
 shape(Blast, "seq? targets rests resting safe unknown reached limits")
 
 
@@ -206,9 +208,8 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
     if not found.root_count:
         ctx.say("nothing came from that source" if source else f"nothing that came in is {found.target.what} or worse")
         return
-    roots = " ".join(f"e{seq}" for seq in found.roots[:6]) + (
-        f" +{found.root_count - 6}" if found.root_count > 6 else ""
-    )
+    roots = " ".join(f"e{seq}" for seq in found.roots[:6])
+    roots += f" +{found.root_count - 6}" if found.root_count > 6 else ""
     named = ", ".join(found.sources[:4]) + (f" +{len(found.sources) - 4}" if len(found.sources) > 4 else "")
     ctx.remark(fit(f"  from {named or 'it'}: {roots}", ctx.columns))
     ctx.say_all(touched_lines(ctx, found.items))
@@ -222,8 +223,8 @@ def _say_taint(ctx: CommandContext, session: Session[Any], found: Taint, source:
 
 @click.command("invalidate")
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("-m", "--why", default="", metavar="TEXT", help="What was wrong; kept in the log.")
-@click.option("--by", default="", metavar="NAME", help="Who says so.")
+@click.option("-m", "--why", default="", metavar="TEXT", help="Say what was wrong; kept in the log.")
+@click.option("--by", default="", metavar="NAME", help="Say who found it.")
 @click.option("--dry-run", is_flag=True, help="Show what depends on it, and write nothing.")
 @limit_option(ITEMS, name="items")
 @common
@@ -271,18 +272,18 @@ def _say_kept(ctx: CommandContext, words: str, kept: Iterable[Kept]) -> None:
     if not kept:
         return
     ctx.say(f"{ctx.style(words, bold=True)} ({len(kept)})")
-    for each in kept[:SHOWN]:
-        place = f"e{each.seq}" if each.seq else ""
-        name = "" if each.part == "decision" else inert_line(each.name)
-        ctx.say(fit(f"  {each.part:<9} {place:<7} {name}", ctx.columns).rstrip())
-    if len(kept) > SHOWN:
-        ctx.say(f"  and {len(kept) - SHOWN} more (--json shows all)")
+    for item in kept[:MAX_KEPT]:
+        place = f"e{item.seq}" if item.seq else ""
+        name = "" if item.part == "decision" else inert_line(item.name)
+        ctx.say(fit(f"  {item.part:<9} {place:<7} {name}", ctx.columns).rstrip())
+    if len(kept) > MAX_KEPT:
+        ctx.say(f"  and {len(kept) - MAX_KEPT} more (--json shows all)")
 
 
 @click.command("endorse")
 @click.argument("whats", metavar="EVENT|TURN|KEY...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("-m", "--why", default="", metavar="TEXT", help="What it was checked against; kept in the log.")
-@click.option("--by", default="", metavar="NAME", help="Who says so.")
+@click.option("-m", "--why", default="", metavar="TEXT", help="Say what it was checked against; kept in the log.")
+@click.option("--by", default="", metavar="NAME", help="Say who checked it.")
 @click.option("--dry-run", is_flag=True, help="Show what would be trusted, and write nothing.")
 @common
 def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: str, dry_run: bool) -> None:
@@ -303,10 +304,10 @@ def endorse_command(ctx: CommandContext, whats: tuple[str, ...], why: str, by: s
         ctx.say(f"{title(ctx, session)}  {seqs} {done}")
         ctx.say("trusted more than before:" if found.raised else "nothing is trusted more than before")
         tools: Tools = {}
-        for seq in found.raised[:SHOWN_ENDORSE]:
+        for seq in found.raised[:MAX_ENDORSED]:
             ctx.say(show_line(ctx, session, session.log.entry(seq), tools))
-        if len(found.raised) > SHOWN_ENDORSE:
-            ctx.say(f"and {len(found.raised) - SHOWN_ENDORSE} more (--json shows all)")
+        if len(found.raised) > MAX_ENDORSED:
+            ctx.say(f"and {len(found.raised) - MAX_ENDORSED} more (--json shows all)")
         if not found.seq:
             ctx.say("This was a dry run: nothing was written.")
 

@@ -1,7 +1,7 @@
 """Sessions to play with: bundled, offline, and the same each time.
 
-Each demo is a short story written through the public verbs, with its own clock and fixed ids. It is built in memory and
-stored in one piece, so that there is never half a demo. The same sessions serve examples, screenshots and tests.
+Each demo is a short story written with the public verbs, with its own clock and fixed ids. It is built in memory and
+stored in one step, so that a store never has half a demo. Examples, screenshots and tests use the same sessions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wakelog.model.records import Commit, Head
 from wakelog.store import Store
 
 DAY_US = 1_794_733_200_000_000
-"""When the stories take place: 2026-11-15, 09:00 UTC."""
+"""The time of the stories: 2026-11-15, 09:00 UTC."""
 
 Progress = Callable[[int], None]
 
@@ -34,11 +34,11 @@ class Demo(msgspec.Struct, frozen=True):
     module: str
     commands: tuple[str, ...]
     first: str = ""
-    """Its first session, where that has another name."""
+    """The name of its first session, if it differs from the demo's."""
     is_live: bool = False
-    """Whether it takes place now rather than on the fixed day: its point is what is going on."""
+    """True if it takes place now, not on the fixed day, because it shows live sessions."""
     events: int = 0
-    """About how many events it has, where that is many."""
+    """Roughly how many events it has, if there are many."""
 
 
 DEMOS: dict[str, Demo] = {
@@ -113,7 +113,7 @@ DEMOS: dict[str, Demo] = {
 
 
 class BuiltDemo(msgspec.Struct, frozen=True):
-    """What a demo brought into a store; `is_new` is False when it was there already."""
+    """What a demo added to a store; `is_new` is False if it was there already."""
 
     demo: str
     sessions: tuple[str, ...]
@@ -122,7 +122,7 @@ class BuiltDemo(msgspec.Struct, frozen=True):
 
 
 def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Progress | None = None) -> BuiltDemo:
-    """Builds a demo into a store, all of it or nothing. One that is there already is left as it is."""
+    """Builds a demo into a store, completely or not at all. An existing one is left as it is."""
     demo = DEMOS[name]
     module = importlib.import_module(f"wakelog.cli.demo.{demo.module}")
     memory = MemoryEngine()
@@ -140,12 +140,12 @@ def build(name: str, engine: Engine, *, at_us: int | None = None, progress: Prog
 
 
 def is_demo_store(store: Store) -> bool:
-    """Whether everything in a store came from here; an empty one counts."""
+    """True if a store has only demo sessions, or none."""
     return all(LABEL in store.resume(h.session).log.entry(1).body.get("labels", {}) for h in store.sessions())
 
 
 def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
-    """Stores every session of `memory` together or not at all, with snapshots, names and leases."""
+    """Stores all sessions of `memory` in one step, with snapshots, names and leases."""
     heads = list(all_heads(memory))  # by id, which puts a root before its forks
     commits = [commit for head in heads for commit in _commits(memory, head)]
     engine.submit(*commits).result()
@@ -154,18 +154,18 @@ def transfer(memory: MemoryEngine, engine: Engine) -> list[Head]:
             engine.claim(head.name, head.session)
         beat = memory.last_beat(head.session)
         if beat is not None:
-            with contextlib.suppress(ConflictError):  # of a lease that is over, and that a server has no use for
+            with contextlib.suppress(ConflictError):  # the lease has ended, so its heartbeat is not needed
                 engine.beat(head.session, beat)
     return heads
 
 
 def _commits(memory: MemoryEngine, head: Head) -> list[Commit]:
     snapshots = _snapshots(memory, head.session)
-    out = []
-    for commit in memory.read(head.session, payloads=True):
-        # It happened, whatever the session's status was: the chain decides where it goes.
-        out.append(msgspec.structs.replace(commit, snapshot=snapshots.get(commit.last), guard=None, late=True))
-    return out
+    # `late` and no guard: the events are history, so the session's status does not matter, only the chain.
+    return [
+        msgspec.structs.replace(commit, snapshot=snapshots.get(commit.last), guard=None, late=True)
+        for commit in memory.read(head.session, payloads=True)
+    ]
 
 
 def _snapshots(memory: MemoryEngine, session: SessionId) -> dict[int, bytes]:

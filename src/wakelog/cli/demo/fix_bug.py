@@ -41,7 +41,7 @@ def build_fix_bug(scene: Scene) -> None:
     _find(scene, session)
     _fix(scene, session)
     _ship(scene, session)
-    _try_redis(scene, session)
+    _try_refresh(scene, session)
 
 
 def _look(scene: Scene, s: Session[Any]) -> None:
@@ -153,8 +153,8 @@ def _ship(scene: Scene, s: Session[Any]) -> None:
     s.append(EventDraft(ev.ContextEvicted(key="test output of @2", handle=failed, tokens=658), actor="runtime"))
     scene.wait(15)
     with s.turn("push the branch"):
-        given = {"remote": "origin", "branch": "fix-lifetime"}
-        scene.call(s, "git_push", given, "3 commits", effect="external", took_s=3, summary="3 commits pushed")
+        input = {"remote": "origin", "branch": "fix-lifetime"}
+        scene.call(s, "git_push", input, "3 commits", effect="external", took_s=3, summary="3 commits pushed")
     scene.wait(25)
     with s.turn("summarise") as t:
         t.data["plan"][1]["status"] = "done"
@@ -165,7 +165,7 @@ def _ship(scene: Scene, s: Session[Any]) -> None:
     )
 
 
-def _try_redis(scene: Scene, s: Session[Any]) -> None:
+def _try_refresh(scene: Scene, s: Session[Any]) -> None:
     scene.wait(120)
     fork = scene.fork(s, "cp:before-fix", "try-refresh", why="what if every request renews the token?")
     with fork.turn("try refreshing on every request instead"):

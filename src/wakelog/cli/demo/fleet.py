@@ -1,4 +1,4 @@
-"""`fleet`: 40 sessions as they are found in the middle of a night: most are fine, some need somebody."""
+"""`fleet`: 40 sessions in the middle of a night: most are fine, some need somebody."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def build_fleet(scene: Scene) -> None:
         )
         for step in range(1, number % 4 + 2):
             _step(scene, s, task, step)
-        _ending(number)(scene, s, end)
+        _ending_of(number)(scene, s, end)
         scene.progress(1)
 
 
@@ -40,8 +40,8 @@ def _step(scene: Scene, s: Session[Any], task: str, step: int) -> None:
     scene.wait(120)
 
 
-def _ending(number: int) -> Any:
-    """Which of the 40 is in what trouble; the rest works or is done."""
+def _ending_of(number: int) -> Any:
+    """How each of the 40 sessions ends: nine are special, the others work or are done."""
     special = {
         7: _paused,
         11: _waiting,
@@ -81,7 +81,7 @@ def _waiting(scene: Scene, s: Session[Any], end: int) -> None:
 
 
 def _stuck(scene: Scene, s: Session[Any], end: int) -> None:
-    """A lease nobody renews, and a call nobody answers."""
+    """A lease that nobody renews, and a call that nobody answers."""
     s.life.take_lease("worker-9", ttl_s=30)
     s.append(ev.TurnStarted(input="deploy"))
     scene.request(s, "deploy", {"to": "staging"}, effect="external")

@@ -1,4 +1,4 @@
-"""A shop whose sessions learn: what one found out, the next one is told; what three did alike becomes a plan."""
+"""`learning`: sessions learn from earlier ones, and what three sessions did alike becomes a plan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def build_learning(scene: Scene) -> None:
 
 
 def _export(scene: Scene, name: str, goal: str) -> Session[Any]:
-    """The tests need a module that is not there, and it is installed."""
+    """The tests fail because a module is missing, and pass once it is installed."""
     s = scene.session(name, goal=goal, agent="demo-agent", labels=REPO)
     with s.turn(f"Run {goal}"):
         scene.call(s, "Read", {"file_path": f"/code/shop/{FILE}"}, "def export(): …")
@@ -53,12 +53,12 @@ def _export(scene: Scene, name: str, goal: str) -> Session[Any]:
 
 
 def _today(scene: Scene) -> None:
-    """A new session is told what the others found out, and what it was told is recorded."""
+    """A new session recalls what the others found out; the recall is recorded."""
     known = scene.store.known
     s = scene.session("export-today", goal="make the export of invoices safe", agent="demo-agent", labels=REPO)
     with s.turn("Make the export safe when two run at once."):
-        told = known.recall(files=[FILE], goal="make the export of invoices safe", session=s)
-        s.append(EventDraft(ev.MessageAdded(role="system", content=known.told(told)), actor="runtime"))
+        lines = known.recall(files=[FILE], goal="make the export of invoices safe", session=s)
+        s.append(EventDraft(ev.MessageAdded(role="system", content=known.told(lines)), actor="runtime"))
         scene.think(s, "A lock was tried yesterday and deadlocks. I will rename a finished file instead.")
         s.decide("rename a finished file", because="a lock deadlocked yesterday", alternatives=["a lock"])
         scene.write(s, FILE, added=3, removed=1)
@@ -72,17 +72,17 @@ def _today(scene: Scene) -> None:
 
 
 class _OnStage:
-    """A session whose tools are really called, by the story's clock and with the story's ids: the same each time."""
+    """A session that really calls its tools, but with the clock and the ids of the scene, so it is always the same."""
 
     def __init__(self, scene: Scene, session: Session[Any]) -> None:
         self._scene, self._session = scene, session
         self._runtime = session._runtime
         self.turn, self.append = session.turn, session.append
 
-    def call(self, tool: Callable[..., Any], given: dict[str, Any]) -> Outcome:
-        result = tool(**given)
+    def call(self, tool: Callable[..., Any], input: dict[str, Any]) -> Outcome:
+        result = tool(**input)
         effect: Effect = "read" if tool.__name__ == "find_order" else "external"
-        seq = self._scene.call(self._session, tool.__name__, given, result, effect=effect)
+        seq = self._scene.call(self._session, tool.__name__, input, result, effect=effect)
         return Outcome(tool.__name__, tool.__name__, "succeeded", result=result, seq=seq)
 
 
@@ -91,18 +91,18 @@ def _refund(scene: Scene, order: str) -> None:
     s = scene.session(f"refund-{order[-4:]}", goal=f"refund {order}", agent="demo-agent", labels=REPO)
     with s.turn({"order": order}):
         scene.call(s, "find_order", {"order": order, "shop": "main"}, ticket)
-        given = {"ticket": ticket["ticket"], "note": f"refund of {order}"}
-        scene.call(s, "refund", given, "done", effect="external")
+        input = {"ticket": ticket["ticket"], "note": f"refund of {order}"}
+        scene.call(s, "refund", input, "done", effect="external")
         scene.call(s, "notify", {"ticket": ticket["ticket"], "template": "refunded"}, "sent", effect="external")
     s.life.end("completed")
 
 
 def _plan(scene: Scene) -> None:
-    """What three sessions did alike becomes a plan; a person endorses it, and it runs on a new order."""
+    """Promotes what three sessions did alike to a plan, endorses it, and runs it on a new order."""
     store = scene.store
     scene.session(PLANS, goal="Plans that were promoted from what sessions do")
     chains = store.patterns.find(kinds=("chain",)).patterns
-    chain = next(each for each in chains if each.steps == ("find_order", "refund", "notify"))
+    chain = next(found for found in chains if found.steps == ("find_order", "refund", "notify"))
     store.plans.promote(chain.id, "refund", why="the same three calls each time")
     store.plans.endorse("refund", by="ann", why="read it, step by step")
     scene.wait(300)

@@ -1,4 +1,4 @@
-"""What a story is told with: a clock that passes when told to, fixed ids, and calls in one line."""
+"""The helpers that write a story: a clock under control, fixed ids, and calls in one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wakelog.session import Session
 from wakelog.store import Store
 
 LABEL = "demo"
-"""Every demo session carries this label, so that a scratch store can be told from a real one."""
+"""Every demo session has this label, which tells a scratch store from a real one."""
 
 MODEL = "demo-model-1"
 SECOND = 1_000_000
@@ -34,7 +34,7 @@ class Scene:
         self._calls = 0
 
     def clock(self) -> int:
-        """Every look at the clock takes a tenth of a second."""
+        """The time. Each reading takes a tenth of a second."""
         self.now += SECOND // 10
         return self.now
 
@@ -45,7 +45,7 @@ class Scene:
         return root_id(self.start, hashlib.sha256(f"demo {name}".encode()).digest())
 
     def session(self, name: str, *, labels: Mapping[str, str] | None = None, **opening: Any) -> Session[Any]:
-        """Opens a session under a fixed id: the name is bound to it before the store would choose one."""
+        """Opens a session with a fixed id, by binding the name to the id before the store chooses one."""
         self.store.engine.claim(name, self.id_of(name))
         return self.store.session(name, labels={**(labels or {}), LABEL: self.name}, **{"folder": "", **opening})
 
@@ -55,7 +55,7 @@ class Scene:
         return Session(session.log.fork(session.seq(at), name=name, why=why, session=child), name=name)
 
     def ask(self, session: Session[Any], text: str) -> None:
-        """A turn's beginning, for turns whose process dies before their end."""
+        """Starts a turn without ending it, for turns whose process dies."""
         session.append(ev.TurnStarted(input=text), EventDraft(ev.MessageAdded(role="user", content=text), actor="user"))
 
     def add(self, session: Session[Any], event: ev.Event, **header: Any) -> Seq:
@@ -63,12 +63,12 @@ class Scene:
 
     # Calls
 
-    def request(self, session: Session[Any], tool: str, given: Value = None, **fields: Any) -> str:
-        """Records an intent and that it started; returns the action."""
+    def request(self, session: Session[Any], tool: str, input: Value = None, **fields: Any) -> str:
+        """Records the request and the start of a call; returns the action."""
         self._calls += 1
         action = f"{tool}-{self._calls}"
         header = {name: fields.pop(name) for name in ("derived_from", "trust", "source") if name in fields}
-        session.append(EventDraft(ev.ActionRequested(action=action, tool=tool, input=given, **fields), **header))
+        session.append(EventDraft(ev.ActionRequested(action=action, tool=tool, input=input, **fields), **header))
         if not fields.get("approval"):
             session.append(EventDraft(ev.ActionStarted(action=action), actor="runtime"))
         return action
@@ -77,7 +77,7 @@ class Scene:
         self,
         session: Session[Any],
         tool: str,
-        given: Value = None,
+        input: Value = None,
         output: Value = None,
         *,
         effect: Effect = "read",
@@ -88,8 +88,8 @@ class Scene:
         trust: Trust = "trusted",
         **fields: Any,
     ) -> Seq:
-        """A whole call, from intent to outcome; returns the outcome's seq."""
-        action = self.request(session, tool, given, effect=effect, **fields)
+        """Records a whole call, from request to outcome; returns the outcome's seq."""
+        action = self.request(session, tool, input, effect=effect, **fields)
         self.wait(took_s)
         cost = ev.Cost(duration_us=int(took_s * SECOND))
         outcome: ev.Event
@@ -100,7 +100,7 @@ class Scene:
         return session.append(EventDraft(outcome, actor="tool", source=source, trust=trust)).seq
 
     def write(self, session: Session[Any], path: str, change: Any = "modified", **fields: Any) -> None:
-        """A call that writes a file, and the file's change."""
+        """Records a call that writes a file, and the change of the file."""
         action = self.request(session, "write_file", {"path": path}, effect="write")
         self.wait(0.1)
         cost = ev.Cost(duration_us=SECOND // 10)
@@ -110,7 +110,7 @@ class Scene:
         )
 
     def think(self, session: Session[Any], says: str, *, tokens: tuple[int, int] = (3000, 200), **header: Any) -> Seq:
-        """A model call and what it said."""
+        """Records a model call and its message."""
         self._calls += 1
         action = f"model-{self._calls}"
         session.append(

@@ -1,7 +1,7 @@
-"""A session of Claude Code as that program writes it, imported: nobody declared a decision, a fact or a file.
+"""`transcript`: an imported session of Claude Code, in which no decision, fact or file was declared.
 
-The lines are in `transcript.jsonl` and have the shape of a real transcript: answers split over several lines, calls
-with structured results, an edit that was refused, a person who corrects the agent. Only their times are made here.
+The lines of `transcript.jsonl` look like a real transcript: answers split over several lines, calls with structured
+results, a refused edit, a person who corrects the agent. Only their times are set here.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ NAME = "claude-5a1e7c02"
 
 
 def lines(at_us: int) -> list[dict[str, Any]]:
-    """The records of the session, as they stand in its file, each half a minute after the one before."""
-    given = Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) | {"timestamp": _time(at_us + 30_000_000 * n)} for n, line in enumerate(given, 1)]
+    """The records of the session, each half a minute after the one before."""
+    records = Path(__file__).with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) | {"timestamp": _time(at_us + 30_000_000 * n)} for n, line in enumerate(records, 1)]
 
 
 def _time(at_us: int) -> str:
