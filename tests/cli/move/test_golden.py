@@ -216,7 +216,8 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
 def _masked(text: str) -> str:
     """Without hashes and random ids, and without sizes on disk, which belong to the engine."""
     text = re.sub(r"(?<=[0-9A-Z]{26})\.[0-9A-Z]{8}\b", ".########", text)
-    text = re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
+    # A hash has a letter, which tells it from a number; the few that have none are found by the word before them.
+    text = re.sub(r"(?<=\bhead )\d{12}\b|\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
     text = re.sub(r'("bytes": ?)\d+', r"\1#", text)
     return re.sub(r" *\b\d+(\.\d)? [KM]?B\b", " #B", text)
 

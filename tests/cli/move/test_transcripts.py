@@ -98,7 +98,7 @@ def test_a_search_that_is_limited_in_time_says_so_when_it_finds_nothing(cli: Cli
     assert cli("search", "nginx", "--since", "2026-11-01").code == 0
     nothing = cli("search", "nginx", "--since", "2026-12-24")
     assert nothing.code == 1
-    assert nothing.out.startswith("nothing since 2026-12-24 says 'nginx'")
+    assert nothing.out.startswith("nothing since 2026-12-24 contains 'nginx'")
 
 
 def test_a_session_goes_on_in_its_own_agent_or_in_another_with_a_brief(cli: Cli, transcript: Path) -> None:
