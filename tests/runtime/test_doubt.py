@@ -16,7 +16,7 @@ import pytest
 
 import wakelog
 from tests.runtime.lives import Desk, stopped
-from wakelog.runtime.outcome import leaves_open
+from wakelog.runtime.outcome import leaves_effect_unknown
 from wakelog.session import Session
 
 
@@ -73,12 +73,12 @@ KNOWN = [
 
 @pytest.mark.parametrize("error", OPEN, ids=repr)
 def test_errors_without_an_answer_leave_the_effect_open(error: BaseException) -> None:
-    assert leaves_open(error)
+    assert leaves_effect_unknown(error)
 
 
 @pytest.mark.parametrize("error", KNOWN, ids=repr)
 def test_errors_that_are_an_answer_do_not(error: BaseException) -> None:
-    assert not leaves_open(error)
+    assert not leaves_effect_unknown(error)
 
 
 def counting(session: Session[Any], error: Callable[[], BaseException], **policy: Any) -> tuple[Any, list[int]]:

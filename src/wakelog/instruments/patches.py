@@ -22,7 +22,7 @@ from wakelog.instruments.lanes import FileCapture, LaneName
 from wakelog.instruments.model_request import read_request
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall, warn_by_log
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import current, replaying
+from wakelog.runtime.ambient import current, current_replay
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.store import open as open_store
@@ -131,7 +131,7 @@ class MethodPatch:
 def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> PassingCall | None:
     """A call that a client is about to make, if it is one of a model and is to be recorded. Never raises."""
     try:
-        if not _patches or _is_inside.get() or replaying() is not None:
+        if not _patches or _is_inside.get() or current_replay() is not None:
             return None
         request = read_request(path, body(), provider)
         return _current_recorder().asked(request, current()) if request is not None else None

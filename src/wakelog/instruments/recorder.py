@@ -25,7 +25,7 @@ from wakelog.model import events as ev
 from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import inside
+from wakelog.runtime.ambient import current_action
 from wakelog.runtime.observed import ObservedCall, observed_stream
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.streams import StreamRecord
@@ -83,7 +83,7 @@ class PassingCall:
 
     def _ended_by(self, error: BaseException) -> End:
         if self.observed is not None:
-            return self.observed.ended_by(error)
+            return self.observed.classify_error(error)
         return End("failed", error=ev.Failure(type(error).__name__))
 
 
@@ -250,7 +250,7 @@ class ConversationRecorder:
             output=result.output,
             output_summary=summarise(text or text_of(result.output)),
             error=ev.Failure("tool", summarise(text)) if result.is_error else None,
-            inside=inside(),
+            inside=current_action(),
         )
         return lane.session._runtime.flow.draft(event, mark=_TOOL.mark(result.tool))
 
@@ -266,7 +266,7 @@ class ConversationRecorder:
     def _append(self, lane: SessionLane, drafts: list[EventDraft]) -> None:
         before = lane.session.head.seq
         runtime = lane.session._runtime
-        last = lane.session.append(*map(runtime.placed, drafts), guard=runtime.guard).seq
+        last = lane.session.append(*map(runtime.pin_to_turn, drafts), guard=runtime.guard).seq
         lane.wrote(last, last - before)
 
     def _note_gap(self, lane: SessionLane | None = None) -> None:
@@ -297,7 +297,7 @@ def _digest(text: str) -> bytes:
 
 
 def _is_in_model_call(session: Session[Any]) -> bool:
-    action = inside()
+    action = current_action()
     pending: dict[str, Value] = session.log.part("pending_actions").get(action) or {}
     return bool(action) and pending.get("effect") == "model"
 

@@ -25,15 +25,15 @@ from wakelog.replay.call_text import value_text
 from wakelog.replay.recorded_outcome import RecordedOutcome, recall, record_again
 from wakelog.replay.recording import RecordedCall
 from wakelog.replay.report import Mode, ReplayRow, sentence
-from wakelog.runtime.ambient import current_call, inside
+from wakelog.runtime.ambient import current_call, current_action
 from wakelog.runtime.call import Runtime
-from wakelog.runtime.call_history import by_key
+from wakelog.runtime.call_history import find_by_key
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import SAFE
-from wakelog.runtime.resume import give_again
-from wakelog.runtime.streams import answered_again, is_stream
+from wakelog.runtime.resume import reuse_outcome
+from wakelog.runtime.streams import revive_outcome, is_stream
 from wakelog.runtime.tools import CallRequest, Do, Steps
-from wakelog.runtime.values import plain, without
+from wakelog.runtime.values import plain
 from wakelog.state.patch import equal
 
 Effects = Literal["refuse", "allow"]
@@ -97,7 +97,7 @@ class ReplayRuntime(Runtime):
 
     # Calls
 
-    def conduct(self, given: CallRequest) -> Steps[Outcome]:
+    def run_call(self, given: CallRequest) -> Steps[Outcome]:
         """All of one call: answered from the record, or run."""
         made = self._made(given)
         found = yield Do(functools.partial(self._find, given, made))
@@ -105,7 +105,7 @@ class ReplayRuntime(Runtime):
             return found
         made.how = "run"
         try:
-            outcome = yield from super().conduct(given)
+            outcome = yield from super().run_call(given)
         except WakelogError as exc:
             made.note = exc.message
             raise
@@ -116,7 +116,7 @@ class ReplayRuntime(Runtime):
 
     def _made(self, given: CallRequest) -> ReplayedCall:
         tool = given.tool
-        stored = without(given.arguments, tool.policy.redact) if given.stored is None else given.stored
+        stored = given.stored_input()
         in_line = caller() == self.main and current_call() is None
         return ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
 
@@ -154,13 +154,12 @@ class ReplayRuntime(Runtime):
         if self._is_scratch:
             self._now = max(self._now, recalled.at)
         if self.turn is not None:
-            self.turn.action_of(made.tool, made.input_hash, inside())  # it counts as one of its kind
+            self.turn.action_of(made.tool, made.input_hash, current_action())  # it counts as one of its kind
         made.event = record_again(
             self.log, self.flow, given, step, recalled, matcher.recording.log, whole=self._is_scratch
         )
-        self.flow.result(step.action, made.event, recalled.mark)
-        if made.effect == "model" and recalled.status == "succeeded":
-            self.flow.answered(made.event, recalled.mark)
+        is_answer = made.effect == "model" and recalled.status == "succeeded"
+        self.flow.add_result(step.action, made.event, recalled.mark, is_model_answer=is_answer)
         outcome = self._outcome(given, step, recalled, made.event)
         if made.key:
             self._by_key[made.key] = outcome
@@ -179,14 +178,14 @@ class ReplayRuntime(Runtime):
             attempts=recalled.attempts,
             exception=recalled.exception,
         )
-        return answered_again(given.tool, outcome, recalled.output, {"stream": recalled.stream})
+        return revive_outcome(given.tool, outcome, recalled.output, {"stream": recalled.stream})
 
     def _known_before(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
         """The outcome of a call that was made under its key before the part that is replayed."""
-        past = by_key(self.log, made.key)[0] if made.key else None
+        past = find_by_key(self.log, made.key)[0] if made.key else None
         if past is None or not past.is_answer:
             return None
-        return give_again(self, self.prepare(given), self.log.entry(past.settled))
+        return reuse_outcome(self, self.prepare(given), self.log.entry(past.settled))
 
     # What is different
 

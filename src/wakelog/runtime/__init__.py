@@ -1,7 +1,7 @@
-"""Calls: the action state machine at work, around any function that exists already.
+"""Calls of tools and models: the action state machine, around any existing function.
 
-call.py is one call through intent, run and outcome. tools.py is what is called and how it is driven, policy.py how one
-tool is to be called, outcome.py what came of it. resume.py opens a turn and goes on from what a dead process left;
-call_history.py is what the log knows of a call; operator.py is what a person says about one. models.py and streams.py
-are about calls of models, ambient.py about what is around a call. This is the only room that runs foreign code.
+Start with call.py: one call from its intent to its outcome. policy.py says how a tool may be called, tools.py holds the
+request and runs the steps, outcome.py classifies what happened. resume.py opens a turn and continues what a dead
+process left. call_history.py reads from the log what is known of a call. operator.py lets a person settle one.
+models.py and streams.py are for model calls; ambient.py holds the context of a call. No other room runs foreign code.
 """

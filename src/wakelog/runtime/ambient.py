@@ -53,13 +53,13 @@ TRUSTED = TrustMark()
 
 
 class CurrentCall:
-    """The call that is being made: what a tool can ask about itself, and report."""
+    """The call that a tool is running in: what the tool can read about it, and report."""
 
     def __init__(self, action: str, tool: str, key: str, attempt: int = 1) -> None:
         self.action = action
         self.tool = tool
         self.key = key
-        """Pass it to the other side, which then does the same thing only once."""
+        """The idempotency key. Pass it to the other side, so that it performs the call only once."""
         self.attempt = attempt
         self.cost = Cost()
 
@@ -68,7 +68,7 @@ class CurrentCall:
         return CurrentCall(self.action, self.tool, self.key, self.attempt + 1)
 
     def spend(self, *, tokens_in: int = 0, tokens_out: int = 0, usd_micros: int = 0) -> None:
-        """Reports what the call used up; adds to what was reported before."""
+        """Reports what the call used. Repeated reports add up."""
         before = self.cost
         self.cost = Cost(
             before.tokens_in + tokens_in,
@@ -90,33 +90,33 @@ def current() -> Any:
 
 
 def enter_session(session: Any) -> Any:
-    """Makes a session the current one; returns the one before, to be put back in the same way."""
+    """Makes a session the current one and returns the previous one, to be restored the same way."""
     before = _session.get()
     _session.set(session)
     return before
 
 
-def replaying() -> Any:
-    """The runtime of the replay that is open here, or None."""
+def current_replay() -> Any:
+    """Returns the runtime of the replay that is open here, or None."""
     return _replay.get()
 
 
 def enter_replay(runtime: Any) -> Any:
-    """Lets a replay's runtime answer here; returns the one before, to be put back in the same way."""
+    """Makes a replay's runtime answer calls here and returns the previous one, to be restored the same way."""
     before = _replay.get()
     _replay.set(runtime)
     return before
 
 
-def answering(session: Any) -> Any:
-    """The runtime that answers calls of a session here. While a replay is open that is the replay's, also for tools
-    that were bound to another session before, unless that one has a turn of its own open."""
+def runtime_for(session: Any) -> Any:
+    """Returns the runtime for a session's calls. While a replay is open it is the replay's, also for tools that were
+    bound to another session, unless that session has an open turn here."""
     replay = _replay.get()
     return session._runtime if replay is None or current() is session else replay
 
 
-def inside() -> str:
-    """The action whose tool is running here; empty when none is."""
+def current_action() -> str:
+    """Returns the action whose tool is running here; empty if none is."""
     call = _call.get()
     return "" if call is None else call.action
 
@@ -145,7 +145,7 @@ def untrusted(source: str, trust: Trust = "untrusted") -> Iterator[None]:
         _mark.reset(token)
 
 
-def mark_here() -> TrustMark:
+def current_mark() -> TrustMark:
     return _mark.get()
 
 
@@ -164,7 +164,8 @@ Ranges = tuple[tuple[Seq, Seq], ...]
 
 
 class Flow:
-    """The newest model answer of the open turn, and its mark: that of what the agent does now."""
+    """Tracks the newest model answer of the open turn: it is the cause of what the agent does next, and sets its
+    trust."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -173,17 +174,16 @@ class Flow:
         self._results: dict[str, tuple[Seq, TrustMark]] = {}
 
     def new_turn(self) -> None:
-        """A new input: nothing of this turn has been said by the model yet."""
+        """Starts a turn: the model has not answered yet."""
         self.cause, self.mark = 0, TRUSTED
         self._results.clear()
 
-    def result(self, action: str, seq: Seq, mark: TrustMark) -> None:
-        """A call came back: a message that gives its answer to the model will depend on it."""
+    def add_result(self, action: str, seq: Seq, mark: TrustMark, *, is_model_answer: bool) -> None:
+        """Notes a call's result: a message that passes it to the model depends on it. The agent now acts on a model's
+        answer."""
         self._results[action] = (seq, mark)
-
-    def answered(self, seq: Seq, mark: TrustMark) -> None:
-        """The model's answer at `seq` is what the agent now acts on."""
-        self.cause, self.mark = seq, mark
+        if is_model_answer:
+            self.cause, self.mark = seq, mark
 
     def draft(
         self,
@@ -194,8 +194,8 @@ class Flow:
         derived_from: Ranges = (),
         answers: str = "",
     ) -> EventDraft:
-        """An event with its header. What the agent says depends on the model's newest answer; a message that `answers`
-        a call depends on its result. `mark` is that of the events it was derived from."""
+        """Makes a draft with cause and trust. What the agent does depends on the model's newest answer; a message that
+        `answers` a call depends on its result. `mark` is the trust of the events it was derived from."""
         mark = mark.lowered(_mark.get())
         cause = 0
         if answers in self._results:
@@ -208,8 +208,8 @@ class Flow:
         )
 
     def window(self) -> tuple[Ranges, TrustMark]:
-        """What a model may have seen when nobody said what it was shown: everything in view, and for its trust
-        everything ever met, which the state knows without looking."""
+        """What a model may have seen if its caller did not say: everything in view, trusted as little as the least
+        trusted source the session ever met. The state keeps those sources."""
         least = TRUSTED
         for source, met in self.log.part("trust").items():
             least = least.lowered(TrustMark(met["trust"], source))

@@ -1,7 +1,7 @@
-"""The one async bridge: a plain function, awaited in a worker thread.
+"""The async bridge: runs a plain function in a worker thread and awaits it.
 
 Engines and verbs are plain synchronous calls. `await session.aio.append(…)` runs the same method in a thread, under
-asyncio or, where anyio is installed, under trio as well. Durability is awaited without blocking the loop.
+asyncio or, if anyio is installed, under trio. The event loop is not blocked.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ R = TypeVar("R")
 
 
 async def in_thread(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    """Runs any function in a worker thread. A cancelled append may still land; ask again with the same commit
-    id."""
+    """Runs a function in a worker thread. A cancelled append may still be stored; repeat it with the same commit id."""
     work = functools.partial(function, *args, **kwargs)
     if on_asyncio():
         import asyncio
@@ -29,11 +28,11 @@ async def in_thread(function: Callable[..., R], *args: Any, **kwargs: Any) -> R:
 
 
 async def in_thread_to_the_end(function: Callable[..., R], *args: Any) -> R:
-    """The same, but a cancellation meanwhile waits until the call is over, and then goes on."""
+    """The same, but a cancellation is delayed until the function has returned."""
     if on_asyncio():
         import asyncio
 
-        # A future, not a task: nobody can cancel it, also when the loop is shut down.
+        # A future, not a task: nothing can cancel it, not even a loop that shuts down.
         context = contextvars.copy_context()
         work = asyncio.get_running_loop().run_in_executor(None, functools.partial(context.run, function, *args))
         cancelled: asyncio.CancelledError | None = None
@@ -41,7 +40,7 @@ async def in_thread_to_the_end(function: Callable[..., R], *args: Any) -> R:
             try:
                 await asyncio.wait({work})
             except asyncio.CancelledError as exc:
-                cancelled = exc  # however often
+                cancelled = exc  # may happen more than once
         if cancelled is not None:
             raise cancelled from work.exception()
         return work.result()
@@ -50,11 +49,11 @@ async def in_thread_to_the_end(function: Callable[..., R], *args: Any) -> R:
 
     with anyio.CancelScope(shield=True):
         result = await anyio.to_thread.run_sync(functools.partial(function, *args))
-    await anyio.lowlevel.checkpoint_if_cancelled()  # now, and not somewhere inside the next call
+    await anyio.lowlevel.checkpoint_if_cancelled()  # raise the cancellation here, not inside the next call
     return result
 
 
 def on_asyncio() -> bool:
-    # Imported nowhere means running nowhere: asyncio takes as long to import as the rest of the library.
+    # If asyncio is not imported, it is not running. Importing it takes as long as the rest of the library.
     asyncio = sys.modules.get("asyncio")
     return asyncio is not None and asyncio._get_running_loop() is not None

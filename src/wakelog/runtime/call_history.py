@@ -1,7 +1,7 @@
-"""What the log knows of a call: where it was asked for, what settled it, and whether that can be given again.
+"""What the log knows of a call: where it was requested, what settled it, and whether that outcome can be reused.
 
-A call is known by its action's id. Under a caller's key it is found through the id of the commit that asked for it,
-without a search, and however long ago that was.
+A call is identified by its action id. A call with a caller's key is found through the id of the commit that requested
+it. That needs no search, however old the call is.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from wakelog.timeline.points import commit_at
 
 
 class PastCall(Call):
-    """A call of before."""
+    """A call that the log already knows."""
 
     is_answer: bool = False
-    """Whether the event that settled it is given again to whoever makes the call again. Not if the call never ran, or
-    was cut and may be repeated."""
+    """Whether its recorded outcome answers the same call made again. Not if it never ran, or was interrupted and may be
+    repeated."""
 
 
-def follow(past: PastCall | None, entry: Entry) -> PastCall | None:
-    """What is known of a call after one more event of it."""
+def add_event(past: PastCall | None, entry: Entry) -> PastCall | None:
+    """Returns what is known of a call after one more of its events."""
     event = entry.seq, entry.kind, entry.header, entry.body
     if entry.kind in ASKS:
         past = PastCall.asked(*event)
@@ -40,25 +40,25 @@ def follow(past: PastCall | None, entry: Entry) -> PastCall | None:
 def _is_answer(entry: Entry, has_begun: bool) -> bool:
     body = entry.body
     if entry.kind == "action.abandoned":
-        # Given up after it began: nobody knows what became of it, so it is not run again, and its caller is told.
+        # If it was abandoned after it began, its effect may have happened: it is not run again.
         return has_begun and not body.get("inherited")
     if entry.kind == "action.reconciled":
         return bool(body.get("outcome") != "never_ran")
-    return not is_cut(body.get("error"))
+    return not is_interrupted(body.get("error"))
 
 
-def is_cut(error: Value) -> bool:
-    """Whether a failure only says that the call was cut off, and may be made again."""
+def is_interrupted(error: Value) -> bool:
+    """Whether a failure only means that the call was interrupted and may be made again."""
     return type(error) is dict and error.get("type") == "interrupted" and bool(error.get("retryable"))
 
 
-def asked_at(log: Log, action: str, since: Seq) -> PastCall:
-    """A call that was asked for at an event, or soon after, followed to the event that settled it, if there is one."""
+def read_call(log: Log, action: str, since: Seq) -> PastCall:
+    """Reads a call that was requested at event `since` or soon after, up to the event that settled it, if any."""
     past, is_pruned = PastCall(action, request=since), False
     for entry in log.entries(after=since - 1):
         is_pruned = is_pruned or not entry.record.body
         if entry.kind.startswith("action.") and entry.body.get("action") == action:
-            past = follow(past, entry) or past
+            past = add_event(past, entry) or past
             if past.settled:
                 return past
     if is_pruned and action not in log.part("pending_actions"):
@@ -66,23 +66,23 @@ def asked_at(log: Log, action: str, since: Seq) -> PastCall:
     return past
 
 
-def by_key(log: Log, action: str) -> tuple[PastCall | None, str]:
-    """What is recorded of a call under a caller's key; and, when it may be asked for, the id of the commit to do it
-    with. That id settles who comes first when two processes ask at once."""
+def find_by_key(log: Log, action: str) -> tuple[PastCall | None, str]:
+    """Finds a call with a caller's key. If there is none, returns the commit id to request it with: of two processes
+    that use the id at the same time, only one succeeds."""
     number = 1
     while True:
         commit_id = f"call:{action}:{number}"
-        at = known_at(log, commit_id)
+        at = find_commit(log, commit_id)
         if at is None:
             return None, commit_id
-        past = asked_at(log, action, commit_at(log, at).first)
+        past = read_call(log, action, commit_at(log, at).first)
         if not past.settled or past.is_answer:
             return past, ""
-        number += 1  # that one never ran: it may be asked for again
+        number += 1  # that one never ran: it may be requested again
 
 
-def known_at(log: Log, commit_id: str) -> Seq | None:
-    """Where a commit of that id ends, in this session or in what it was forked from."""
+def find_commit(log: Log, commit_id: str) -> Seq | None:
+    """Returns the last seq of the commit with that id, in this session or in what it was forked from."""
     for segment in log.segments:
         known = log.engine.known(segment.session, commit_id)
         if known is not None and (segment.last is None or known.head.seq <= segment.last):
@@ -91,12 +91,12 @@ def known_at(log: Log, commit_id: str) -> Seq | None:
 
 
 def action_of_key(tool: str, key: str) -> str:
-    """The id of a call that has a key."""
+    """Returns the action id of a call with a key."""
     return f"{tool}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
 def gone_error(action: str, seq: Seq) -> NotFoundError:
-    """What came of a call was removed, so it can neither be given again nor be taken not to have happened."""
+    """The outcome was removed. It can neither be reused nor counted as never happened."""
     return NotFoundError(
         f"{action} was called before (event {seq}), and its outcome was erased or pruned",
         kind="result-gone",
@@ -105,8 +105,7 @@ def gone_error(action: str, seq: Seq) -> NotFoundError:
 
 
 def check_same(action: str, tool: str, input_hash: str, past: PastCall) -> None:
-    """An id the caller chose stands for one call: another tool or input under it is a mistake, and would be answered
-    with the wrong result."""
+    """Raises if the caller used the id before for another tool or input: it would be answered with the wrong result."""
     if past.tool and (past.tool, past.input_hash) != (tool, input_hash):
         what = f"a call of {past.tool}" if past.tool != tool else "other input"
         raise InvalidInputError(

@@ -1,9 +1,10 @@
-"""What a model call works with: the model, the system prompt and the list of tools, as labels.
+"""Labels of a model call: the model, the system prompt and the list of tools.
 
-A call says them itself. When one differs from the call before, a `labels.set` says so, just before it: once a turn for
-each label, because an agent may use several models by turns, and some prompts hold the time of day.
+Each request holds them. When one differs from the previous call, a `labels.set` event just before the request says so.
+It is recorded once a turn for each label, because an agent may alternate between models, and some prompts contain the
+time of day.
 
-What the call before worked with is read from the log where this process did not make it. So a replay finds the same.
+If another process made the previous call, its labels are read from the log. So a replay finds the same changes.
 """
 
 from __future__ import annotations
@@ -18,56 +19,58 @@ from wakelog.model.values import Value
 from wakelog.timeline.points import walk_back
 
 MODEL, PROMPT, TOOLS = "model", "system_prompt", "tools"
-LOOKED_AT = 1024
-"""So many events back a call before is looked for."""
+LOOK_BACK = 1024
+"""How many events to search for the previous call."""
 _SYSTEM = ("system", "instructions", "system_instruction")
 _TOOLS = ("tools", "functions")
 _MESSAGES = ("messages", "input")
 _ROLES = ("system", "developer")
 
 
-def labels_of(model: str, told: dict[str, Value], *, is_window: bool = False) -> dict[str, str]:
-    """The labels of a call with these arguments, as plain values. Prompt and tools are there as hashes. The messages of
-    a window that was made here begin with words of our own, which are no prompt."""
-    system = next((told[name] for name in _SYSTEM if told.get(name)), None)
+def labels_of(model: str, arguments: dict[str, Value], *, is_window: bool = False) -> dict[str, str]:
+    """Returns the labels of a call with these arguments; prompt and tools are hashes. Messages from
+    `session.context.window` start with our own text, which is not a prompt: `is_window` ignores them."""
+    system = next((arguments[name] for name in _SYSTEM if arguments.get(name)), None)
     if system is None and not is_window:
-        messages = next((m for name in _MESSAGES if isinstance(m := told.get(name), list)), [])
+        messages = next((m for name in _MESSAGES if isinstance(m := arguments.get(name), list)), [])
         system = [m.get("content") for m in messages if isinstance(m, dict) and m.get("role") in _ROLES]
-    tools = next((told[name] for name in _TOOLS if told.get(name)), None)
+    tools = next((arguments[name] for name in _TOOLS if arguments.get(name)), None)
     found = {MODEL: model, **{name: hash_value(value) for name, value in ((PROMPT, system), (TOOLS, tools)) if value}}
     return {name: value for name, value in found.items() if value}
 
 
 class ModelLabels:
-    """What the calls of one session work with."""
+    """Tracks the labels of one session's model calls."""
 
     def __init__(self) -> None:
         self._now: dict[str, str] | None = None
-        self._told: set[str] = set()
+        self._recorded: set[str] = set()
         self._turn: Any = None
 
     def changes(self, log: Log, labels: dict[str, str], turn: Any) -> list[EventDraft]:
-        """The event that says what a call changes, if it does. `turn` is the one that is open."""
+        """Returns the event for the labels that this call changes, if any. `turn` is the open turn."""
         if not labels:
             return []
         if turn is not self._turn:
-            self._turn, self._told = turn, set()
+            self._turn, self._recorded = turn, set()
         known = {name: value for name, value in log.part("labels").items() if name in labels}
         if self._now is None:
             self._now = _labels_before(log)
         now = self._now | known
         new: dict[str, str | None] = {
-            name: value for name, value in labels.items() if now.get(name, value) != value and name not in self._told
+            name: value
+            for name, value in labels.items()
+            if now.get(name, value) != value and name not in self._recorded
         }
         before = {name: now[name] for name in new if name not in known}
-        self._told |= new.keys()
+        self._recorded |= new.keys()
         self._now = {**labels, **now, **{name: labels[name] for name in new}}
         return [EventDraft(ev.LabelsSet(labels=new, before=before), actor="runtime")] if new else []
 
 
 def _labels_before(log: Log) -> dict[str, str]:
-    """What the newest recorded model call worked with."""
-    oldest = log.head().seq - LOOKED_AT
+    """Reads the labels of the newest recorded model call."""
+    oldest = log.head().seq - LOOK_BACK
     for entry in walk_back(log):
         if entry.seq < oldest:
             break

@@ -1,7 +1,7 @@
-"""A model call is an action too: its model and parameters, the hash of what it was shown, what it used, why it stopped.
+"""Makes the request of a model call: its parameters, a hash of what the model was shown, and its price.
 
-What it was shown is not stored again with each call, which would grow with the square of the conversation: the request
-names the events that were in the window, and the hash of the messages.
+The messages are not stored again with each call; that would grow with the square of the conversation. The request names
+the events that were in the window, and the hash of the messages.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from wakelog.runtime.tools import CallRequest, Tool
 from wakelog.runtime.values import bind, plain
 
 SHOWN = ("messages", "input", "contents", "prompt", "system", "instructions")
-"""The arguments that hold what the model is shown, in the clients of the big providers."""
+"""The arguments with which the big providers' clients pass what the model is shown."""
 _PROVIDERS = {"openai": "openai", "anthropic": "anthropic", "google": "google"}
-"""A client's package → the provider as the price table names it."""
+"""A client's package → the provider's name in the price table."""
 
 
 def model_call(
@@ -40,12 +40,12 @@ def model_call(
     policy: Policy | None = None,
     prices: Callable[[], Prices] = built_in,
 ) -> CallRequest:
-    """A call of a model client's function, ready to be conducted."""
+    """Makes the request for a call of a model client's function."""
     policy = MODEL if policy is None else policy
-    said = bind(function, args, kwargs, defaults=False)
-    # A client has many defaults that only say "not given", and no value.
+    passed = bind(function, args, kwargs, defaults=False)
+    # Many defaults of a client only mean "not given".
     defaults = bind(function, args, kwargs).items()
-    arguments = {name: value for name, value in defaults if name in said or isinstance(value, str | int | float)}
+    arguments = {name: value for name, value in defaults if name in passed or isinstance(value, str | int | float)}
     run = functools.partial(function, *args, **kwargs)
     return described_call(flow, function, run, arguments, policy, prices, provider_of(function), context)
 
@@ -60,14 +60,10 @@ def described_call(
     provider: str,
     context: Any = None,
 ) -> CallRequest:
-    """A call of a model by its arguments: what is stored of them, and what it rests on."""
+    """Makes a model call's request from its arguments: what is stored of them, and what the call depends on."""
     shown = {name: plain(arguments[name]) for name in SHOWN if arguments.get(name) is not None}
-    told = {name: plain(value) for name, value in arguments.items() if value is not None and name not in shown} | shown
-    params = {
-        name: value if _is_small(value) else {"hash": hash_value(value)}
-        for name, value in told.items()
-        if name not in SHOWN
-    }
+    stored = {name: plain(value) for name, value in arguments.items() if value is not None and name not in shown}
+    params = {name: value if _is_small(value) else {"hash": hash_value(value)} for name, value in stored.items()}
     context = next((a for a in (context, *arguments.values()) if hasattr(a, "ranges")), None)
     if context is None:
         ranges, exposure = flow.window()
@@ -76,7 +72,7 @@ def described_call(
     digest = hash_value(shown)
     name = str(arguments.get("model") or getattr(function, "__name__", "model"))
     check: Callable[[], None] | None = None
-    if policy.cost is usage_cost:  # a caller's own says what it costs
+    if policy.cost is usage_cost:  # not if the caller passed its own cost function
         charge = _Charge(flow.log, prices, provider, name)
         policy, check = msgspec.structs.replace(policy, cost=charge.cost), charge.check
     tool = Tool(function, policy, name)
@@ -89,7 +85,7 @@ def described_call(
         context_hash=digest,
         derived_from=ranges,
         exposure=exposure,
-        labels=labels_of(str(arguments.get("model") or ""), told, is_window=context is not None),
+        labels=labels_of(str(arguments.get("model") or ""), stored | shown, is_window=context is not None),
         check=check,
     )
 
@@ -99,17 +95,16 @@ def _is_small(value: Value) -> bool:
 
 
 def usage_cost(result: Any) -> Cost:
-    """The tokens that a model's answer says it used; nothing where it says nothing. What they cost is told by the
-    price table, where `session.model` uses this."""
+    """Reads the used tokens from a model's answer, if it says so. `session.model` adds their price."""
     return token_cost(usage_of(plain(result)))
 
 
 MODEL = Policy(effect="model", cost=usage_cost)
-"""How a model is called where its caller says nothing."""
+"""The default policy of a model call."""
 
 
 def token_cost(usage: Usage) -> Cost:
-    """Tokens as a cost, without their price."""
+    """Returns the tokens as a cost, without a price."""
     return Cost(
         tokens_in=usage.tokens_in,
         tokens_out=usage.tokens_out,
@@ -120,7 +115,7 @@ def token_cost(usage: Usage) -> Cost:
 
 
 class _Charge:
-    """What one call costs by the table, and whether that can be told at all."""
+    """Prices one model call by the price table."""
 
     def __init__(self, log: Log, prices: Callable[[], Prices], provider: str, model: str) -> None:
         self._log = log
@@ -129,7 +124,7 @@ class _Charge:
         self._model = model
 
     def check(self) -> None:
-        """Before it begins: a limit in money needs a price."""
+        """Refuses a call of a model without a price if the session has a limit in money."""
         if limits_money(self._log):
             self._prices().require(self._model, self._provider, self._log.clock())
 
@@ -143,7 +138,7 @@ class _Charge:
         return msgspec.structs.replace(tokens, usd_micros=price.usd_micros(usage), price=price.name)
 
     def _price(self, answer: Value) -> Price | None:
-        """That of the model which answered, if it says so; else of the one that was asked for."""
+        """Finds the price of the model that answered, or else of the model that was requested."""
         names = ("model", "modelVersion", "model_version")
         answered = next((m for n in names if isinstance(m := answer.get(n), str)), "")
         prices, now = self._prices(), self._log.clock()
@@ -152,7 +147,7 @@ class _Charge:
 
 
 def provider_of(function: Callable[..., Any]) -> str:
-    """Whose client a function belongs to; empty when that cannot be seen."""
+    """Returns the provider whose client a function belongs to; empty if unknown."""
     while isinstance(function, functools.partial):
         function = function.func
     owner = getattr(function, "__self__", None)
@@ -161,7 +156,7 @@ def provider_of(function: Callable[..., Any]) -> str:
 
 
 def stop_reason(answer: Value) -> str:
-    """Why a model stopped, where its answer says so."""
+    """Returns why a model stopped, if its answer says so."""
     reasons = ("stop_reason", "finish_reason", "finishReason")
     for part in (answer, _part(answer, "choices", "candidates")):
         if isinstance(part, dict) and (found := next(filter(None, map(part.get, reasons)), None)):
@@ -172,7 +167,7 @@ def stop_reason(answer: Value) -> str:
 
 
 def _part(answer: Value, *names: str) -> dict[str, Value]:
-    """The first of these parts that an answer has; of a list, its first."""
+    """Returns the first of these parts that an answer has; of a list, its first item."""
     for name in names if isinstance(answer, dict) else ():
         part = answer.get(name)
         part = part[0] if isinstance(part, list) and part else part

@@ -1,13 +1,12 @@
-"""A model call that somebody else makes: it is recorded as it goes by, and nothing about it is changed.
+"""Records a model call that other code makes, without changing it.
 
-It becomes the same events as a call through `session.model`: intent before, outcome after, with usage, cost and what it
-rests on. What is left out is everything that could answer, delay or refuse it: it is never given again from the record,
-no budget and no guard stops it before it starts.
+It is recorded with the same events as a call through `session.model`: intent before, outcome after, with usage, cost
+and what it depends on. Nothing can answer, delay or refuse it: it is never answered from the record, and no budget or
+guard stops it.
 """
 
 from __future__ import annotations
 
-import functools
 import secrets
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from typing import Any
 from wakelog.model import events as ev
 from wakelog.model.records import EventDraft
 from wakelog.monitors.prices import Prices
-from wakelog.runtime.ambient import TrustMark, inside
+from wakelog.runtime.ambient import TrustMark, current_action
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.models import MODEL, described_call
 from wakelog.runtime.outcome import Outcome
@@ -34,56 +33,56 @@ class ObservedCall:
     def __init__(
         self, runtime: Runtime, arguments: dict[str, Any], *, prices: Callable[[], Prices], provider: str
     ) -> None:
-        given = described_call(
+        request = described_call(
             runtime.flow, _made_elsewhere, _made_elsewhere, arguments, MODEL, prices, provider=provider
         )
-        given.action = f"{given.tool.name}-{secrets.token_hex(6)}"
+        request.action = f"{request.tool.name}-{secrets.token_hex(6)}"
         self._runtime = runtime
-        self._running = runtime.prepare(given)
+        self._running = runtime.prepare(request)
         self._began_ns = time.monotonic_ns()
 
     @property
-    def given(self) -> CallRequest:
-        return self._running.given
+    def request(self) -> CallRequest:
+        return self._running.request
 
     def begin(self) -> None:
         """Records that the call starts."""
-        runtime, running, given = self._runtime, self._running, self.given
-        request = ev.ActionRequested(
+        runtime, running, request = self._runtime, self._running, self.request
+        intent = ev.ActionRequested(
             action=running.call.action,
             tool=running.call.tool,
             effect="model",
             input=running.input,
             input_hash=running.input_hash,
-            params=given.params,
-            context_hash=given.context_hash,
-            inside=inside(),
+            params=request.params,
+            context_hash=request.context_hash,
+            inside=current_action(),
         )
-        draft = runtime.flow.draft(request, mark=running.mark, derived_from=given.derived_from)
+        draft = runtime.flow.draft(intent, mark=running.mark, derived_from=request.derived_from)
         running.mark = TrustMark(draft.trust, draft.source)
-        # At work first: a turn that ends meanwhile leaves it open.
+        # First mark it as at work: then a turn that ends meanwhile leaves it open.
         runtime.at_work.append(running.call.action)
         try:
-            runtime.start(running, draft)
+            runtime.record_start(running, draft)
         except BaseException:
             runtime.at_work.remove(running.call.action)
             raise
 
     def finish(self, end: End, *also: EventDraft) -> Outcome:
-        """Records how it ended, and `also` with it."""
+        """Records its outcome, and `also` in the same commit."""
         end.took_us = end.took_us or (time.monotonic_ns() - self._began_ns) // 1000
         try:
             return self._runtime.finish(self._running, end, *also)
         finally:
             self._runtime.at_work.remove(self._running.call.action)
 
-    def ended_by(self, error: BaseException) -> End:
-        """What an error of the client means."""
-        return self._runtime.ended_by(error, self.given)
+    def classify_error(self, error: BaseException) -> End:
+        """Says how the call ended if the client raised `error`."""
+        return self._runtime.classify_error(error, self.request)
 
 
-def observed_stream(record: Callable[[End], object], ended_by: Callable[[BaseException], End]) -> StreamRecord:
-    """Takes the parts of an observed stream; its end is handed to `record`."""
-    taken = StreamRecord(record, ended_by, functools.partial(bool, True), 0)
-    taken.is_provider = True
-    return taken
+def observed_stream(record: Callable[[End], object], classify_error: Callable[[BaseException], End]) -> StreamRecord:
+    """Collects the parts of an observed stream and passes its end to `record`."""
+    stream = StreamRecord(record, classify_error, lambda: True, 0)
+    stream.is_provider = True
+    return stream

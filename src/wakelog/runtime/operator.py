@@ -1,5 +1,4 @@
-"""Settling by hand what is pending: approve, deny, reconcile, answer. An operator's words, so they need no tool and no
-process."""
+"""Lets a person settle pending calls: approve, deny, reconcile, answer, abandon. None of it runs a tool."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ OUTCOMES = ("succeeded", "failed", "never_ran")
 
 
 def decide_approval(log: Log, action: str, is_approved: bool, *, by: str = "", why: str = "") -> Seq:
-    """Approves or denies a call that waits."""
+    """Approves or denies a call that waits for approval."""
     pending = _pending(log, action)
     kind = ev.ActionApproved if is_approved else ev.ActionDenied
     if pending["status"] not in ACTION[kind.kind][0]:
@@ -43,10 +42,10 @@ def reconcile(
     why: str = "",
     mark: TrustMark | None = None,
 ) -> Seq:
-    """Says what became of a call whose outcome was unknown. Without an outcome, evidence that came late decides.
+    """Records what happened to a call whose outcome was unknown. Without an outcome, the newest evidence decides.
 
-    A call still listed as running, by a process that is gone, is made uncertain first. `mark` is set when a probe found
-    it out rather than a person.
+    A call that is still listed as running, by a dead process, becomes uncertain first. `mark` is set if a probe found
+    the outcome, not a person.
     """
     pending = _pending(log, action)
     if pending["status"] == "waiting":
@@ -57,7 +56,7 @@ def reconcile(
             legal=legal_for_action("waiting"),
         )
     if pending["status"] == "running" and pending["turn"] == log.part("turn")["number"]:
-        refuse_if_held(log)  # its process is alive, and will say itself what became of it
+        refuse_if_held(log)  # its process is alive and will record the outcome itself
     if not outcome:
         found = evidence(log, action)
         if not found:
@@ -93,7 +92,7 @@ def reconcile(
 
 
 def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
-    """Answers a question that an agent asked a person."""
+    """Answers a question of the agent."""
     pending = _pending(log, request)
     if pending["tool"] != "input":
         raise NotAllowedError(
@@ -112,13 +111,13 @@ def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -
 
 
 def abandon(log: Log, action: str, *, why: str = "") -> Seq:
-    """Gives a call up: whatever became of it no longer matters."""
+    """Abandons a pending call: its outcome no longer matters."""
     _pending(log, action)
     return log.record(EventDraft(ev.ActionAbandoned(action=action, why=why), actor="user"))
 
 
 def evidence(log: Log, action: str) -> list[Entry]:
-    """What late or fenced workers have said about a call, oldest first."""
+    """Returns what late or fenced workers reported about a call, oldest first."""
     since = _pending(log, action)["seq"]
     return [e for e in log.entries(after=since) if e.kind == "action.evidence" and e.body.get("action") == action]
 

@@ -1,4 +1,4 @@
-"""The outcome of a call: as a typed value, as the event that records it, and read back from that event.
+"""The outcome of a call: the value its caller gets, the event that records it, and back from the event to the value.
 
 Some errors leave an effect unknown: the call was perhaps sent, and no answer came back. A timeout, a lost connection or
 a cancellation says nothing about the other side. Such an error makes a call with effects *uncertain*, and it is not
@@ -30,7 +30,7 @@ from wakelog.model import events as ev
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
-from wakelog.runtime.ambient import inside
+from wakelog.runtime.ambient import current_action
 from wakelog.runtime.models import stop_reason
 from wakelog.runtime.tools import End, RunningCall
 from wakelog.runtime.values import storable, summarise, text_of
@@ -39,7 +39,7 @@ Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One call's result or error. `result` is None unless it succeeded, `error` is None if it did."""
+    """One call's result or error. `result` is None unless it succeeded; `error` is None if it did."""
 
     action: str
     tool: str
@@ -49,18 +49,18 @@ class Outcome(msgspec.Struct, frozen=True):
     seq: Seq = 0
     """The event that holds the outcome."""
     reused: bool = False
-    """It was recorded before, and nothing was run."""
+    """Whether it was answered from the record: nothing was run."""
     attempts: int = 1
     exception: BaseException | None = None
-    """What the tool raised, when it ran here."""
+    """What the tool raised, if it ran in this process."""
 
     @property
     def ok(self) -> bool:
         return self.status == "succeeded"
 
     def unwrap(self, raises: tuple[type[BaseException], ...] = ()) -> Any:
-        """The result, or the tool's own exception. One that was recorded earlier is raised as the same builtin
-        exception, or as one of `raises`, if its name says so; else as CallFailedError."""
+        """Returns the result, or raises the tool's exception. A recorded error is raised as the builtin exception of
+        that name, or as the one in `raises`; otherwise as CallFailedError."""
         if self.error is None:
             return self.result
         if self.exception is not None:
@@ -72,7 +72,7 @@ class Outcome(msgspec.Struct, frozen=True):
             found = TimeoutError if self.error.type == "timeout" else None
         error: Exception = CallFailedError(f"{self.tool} {self.status}: {text}", failure=self.error)
         if isinstance(found, type) and issubclass(found, Exception):
-            with contextlib.suppress(Exception):  # one that is not made from a message alone
+            with contextlib.suppress(Exception):  # its class may need more than a message
                 error = found(text)
         if self.reused:
             error.add_note(f"recorded as event {self.seq}; the call was not run again")
@@ -80,7 +80,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 def uncertain_error(session: str, action: str, tool: str) -> NotAllowedError:
-    """The call may or may not have happened: somebody must say."""
+    """The call may or may not have happened, and a person must find out."""
     return NotAllowedError(
         f"{tool} was cut off, and its effect may have happened ({action} of {session})",
         kind="uncertain-call",
@@ -113,19 +113,19 @@ STOPS = frozenset(
         *("turn-taken-over", "fenced", "price-unknown"),
     }
 )
-"""Errors by which the runtime stops a turn for somebody to look: it is interrupted, not failed, and the same script run
-again goes on with it."""
+"""Errors with which the runtime stops a turn until a person acts. The turn is interrupted, not failed, and the same
+script run again continues it."""
 
 
 def is_stop(error: BaseException | None) -> bool:
-    """Whether an error says that a turn was stopped, by the runtime, because the store could not be reached or because
-    nobody knows what became of a call, and not that the agent failed."""
+    """Whether an error means that the turn was stopped and not that the agent failed: the runtime stopped it, the store
+    is unreachable, or a call's outcome is unknown."""
     if isinstance(error, UnavailableError) or (isinstance(error, WakelogError) and error.kind in STOPS):
         return True
-    return is_unsure(error)
+    return is_uncertain(error)
 
 
-OPEN = frozenset(
+UNKNOWN_EFFECT_ERRORS = frozenset(
     {
         *("TimeoutError", "Timeout", "TimeoutException", "TimeoutExpired", "ConnectTimeout", "ReadTimeout"),
         *("ConnectionError", "ConnectError", "NetworkError", "TransportError", "ProtocolError", "SSLError"),
@@ -136,59 +136,61 @@ OPEN = frozenset(
         *("DeadlineExceeded", "ServiceUnavailable", "GatewayTimeout", "AMQPConnectionError", "KafkaTimeoutError"),
     }
 )
-"""Classes of errors after which nobody knows, in Python and in the usual clients."""
-ANSWERS = frozenset({"HTTPError", "HTTPStatusError", "APIStatusError", "ClientResponseError", "SMTPResponseException"})
-"""Classes of errors that are an answer of the other side; some are made from one of the above."""
+"""Names of error classes, in Python and common clients, that leave the effect unknown."""
+ANSWER_ERRORS = frozenset(
+    {"HTTPError", "HTTPStatusError", "APIStatusError", "ClientResponseError", "SMTPResponseException"}
+)
+"""Names of error classes that carry an answer of the other side. Some are subclasses of those above."""
 _UNREACHED = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.ENETRESET, errno.EHOSTUNREACH, errno.EHOSTDOWN})
 
 
-def leaves_open(error: BaseException, outer: BaseException | None = None) -> bool:
-    """Whether an error says nothing about the effect: by itself, or by the error it was raised from or while handling.
-    `outer` is what the caller was handling when it made the call, which is not the tool's."""
+def leaves_effect_unknown(error: BaseException, outer: BaseException | None = None) -> bool:
+    """Whether an error, or one that it was raised from, does not say if the effect happened. `outer` is the error that
+    the caller was handling when it made the call; it is not the tool's."""
     found: BaseException | None = error
     while found is not None and found is not outer:
-        each, found = found, found.__cause__ or (None if found.__suppress_context__ else found.__context__)
-        if isinstance(each, NotSentError):
+        error, found = found, found.__cause__ or (None if found.__suppress_context__ else found.__context__)
+        if isinstance(error, NotSentError):
             return False
-        if isinstance(each, UncertainError) or _is_open(each):
+        if isinstance(error, UncertainError) or _leaves_unknown(error):
             return True
     return False
 
 
-def _is_open(error: BaseException) -> bool:
+def _leaves_unknown(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return any(map(leaves_open, error.exceptions))
+        return any(map(leaves_effect_unknown, error.exceptions))
     if isinstance(error, OSError) and error.errno in _UNREACHED:
         return True
     for cls in type(error).__mro__:
-        if cls.__name__ in ANSWERS:
+        if cls.__name__ in ANSWER_ERRORS:
             return False
-        if cls.__name__ in OPEN:
+        if cls.__name__ in UNKNOWN_EFFECT_ERRORS:
             return True
     return False
 
 
-def mark_unsure(error: BaseException, action: str) -> None:
-    """Notes on an error that it came from a call which is uncertain now."""
+def mark_uncertain(error: BaseException, action: str) -> None:
+    """Marks an error as raised by a call that is now uncertain."""
     error.__dict__["wakelog_uncertain"] = action
 
 
-def is_unsure(error: BaseException | None) -> bool:
-    """Whether an error came from a call which is uncertain: who lets it pass has stopped, and not failed."""
+def is_uncertain(error: BaseException | None) -> bool:
+    """Whether an error was raised by a call that is uncertain. A turn that ends with it was stopped, not failed."""
     while error is not None and "wakelog_uncertain" not in error.__dict__:
         error = error.__cause__
     return error is not None
 
 
-def ending(running: RunningCall, end: End) -> tuple[ev.Event, Status]:
-    """The event that ends a call. Where nobody can know whether an effect happened, that is what it says."""
-    call, policy = running.call, running.given.tool.policy
+def outcome_event(running: RunningCall, end: End) -> tuple[ev.Event, Status]:
+    """Returns the event that ends a call: `action.uncertain` if it is not known whether the effect happened."""
+    call, policy = running.call, running.request.tool.policy
     spent = cost_of(running, end)
     _store_result(running, end)
-    if not running.is_open:
-        return _recorded(running, end, spent), "failed" if end.how == "interrupted" else end.how
+    if not running.has_intent:
+        return _recorded_event(running, end, spent), "failed" if end.how == "interrupted" else end.how
     if end.how == "succeeded":
-        return _succeeded(running, end, spent), "succeeded"
+        return _succeeded_event(running, end, spent), "succeeded"
     assert end.error is not None
     if not end.is_known and not policy.is_safe and policy.uncertain != "fail":
         error = end.error if end.how == "failed" else None
@@ -200,8 +202,8 @@ def ending(running: RunningCall, end: End) -> tuple[ev.Event, Status]:
 
 
 def _store_result(running: RunningCall, end: End) -> None:
-    """Makes of a result what is stored. One that cannot be stored could not be given again: the call ran, and its
-    caller is told now, not after a crash."""
+    """Converts the result to what is stored. A result that cannot be stored makes the call fail now, because it could
+    not be returned again after a crash."""
     if end.how != "succeeded":
         return
     try:
@@ -211,8 +213,8 @@ def _store_result(running: RunningCall, end: End) -> None:
         end.error = ev.Failure(exc.kind, f"it ran, but {exc.message}")
 
 
-def retrying(running: RunningCall, end: End) -> ev.Event:
-    """The event of a try that failed and is followed by another."""
+def retry_event(running: RunningCall, end: End) -> ev.Event:
+    """Returns the event for a failed try that is followed by another."""
     action, spent = running.call.action, cost_of(running, end)
     if end.how == "timed_out":
         return ev.ActionTimedOut(action=action, after_us=end.took_us, retry=True, cost=spent)
@@ -220,8 +222,8 @@ def retrying(running: RunningCall, end: End) -> ev.Event:
     return ev.ActionFailed(action=action, error=end.error, retry=True, cost=spent)
 
 
-def _succeeded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
-    is_model = running.given.tool.policy.effect == "model"
+def _succeeded_event(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionSucceeded:
+    is_model = running.request.tool.policy.effect == "model"
     return ev.ActionSucceeded(
         action=running.call.action,
         output=end.output,
@@ -232,9 +234,9 @@ def _succeeded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionSucce
     )
 
 
-def _recorded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionRecorded:
-    """Request and outcome in one, for a call without effects."""
-    call, policy = running.call, running.given.tool.policy
+def _recorded_event(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionRecorded:
+    """Returns request and outcome in one event, for a call without effects."""
+    call, policy = running.call, running.request.tool.policy
     return ev.ActionRecorded(
         action=call.action,
         tool=call.tool,
@@ -246,14 +248,14 @@ def _recorded(running: RunningCall, end: End, spent: ev.Cost) -> ev.ActionRecord
         output_summary=_summary(running, end),
         error=end.error,
         cost=spent,
-        why=running.given.why,
-        inside=inside(),
+        why=running.request.why,
+        inside=current_action(),
     )
 
 
 def _summary(running: RunningCall, end: End) -> str:
-    # The effect has happened: a summary that cannot be made must not cost the record of it. Likewise below.
-    summary = running.given.tool.policy.summary
+    # The effect has happened and must be recorded, even if the tool's summary or cost function fails.
+    summary = running.request.tool.policy.summary
     if summary is not None and end.error is None:
         with contextlib.suppress(Exception):
             return text_of(summary(end.result), str)
@@ -261,29 +263,29 @@ def _summary(running: RunningCall, end: End) -> str:
 
 
 def cost_of(running: RunningCall, end: End) -> ev.Cost:
-    """What a try used up: its time, what the tool reported, and what its result tells."""
-    told, policy = running.call.cost, running.given.tool.policy
+    """Adds up what a try used: its time, what the tool reported, and what the policy reads from the result."""
+    reported, policy = running.call.cost, running.request.tool.policy
     found = ev.Cost()
     if policy.cost is not None and (end.how == "succeeded" or end.stream):
         with contextlib.suppress(Exception):
             found = msgspec.convert(policy.cost(end.output if end.stream else end.result), ev.Cost)
     return msgspec.structs.replace(
         found,
-        tokens_in=told.tokens_in + found.tokens_in,
-        tokens_out=told.tokens_out + found.tokens_out,
-        usd_micros=told.usd_micros + found.usd_micros,
+        tokens_in=reported.tokens_in + found.tokens_in,
+        tokens_out=reported.tokens_out + found.tokens_out,
+        usd_micros=reported.usd_micros + found.usd_micros,
         duration_us=end.took_us,
     )
 
 
 def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:
     if isinstance(exc, InvalidInputError) and exc.kind in ("unknown-tool", "bad-arguments"):
-        return ev.Failure(exc.kind, exc.message)  # the runtime's own, told to a model
+        return ev.Failure(exc.kind, exc.message)  # raised by the runtime, for a model to read
     return ev.Failure(type(exc).__name__, text_of(exc, str)[:2000], isinstance(exc, retry_on))
 
 
 def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
-    """A recorded outcome as it would have been given when it was made."""
+    """Reads status and error of a recorded outcome, as its caller got them at the time."""
     kind, body = entry.kind, entry.body
     outcome = body.get("outcome", "succeeded")
     if kind == "action.denied":
@@ -293,8 +295,8 @@ def status_of(entry: Entry) -> tuple[Status, ev.Failure | None]:
     if kind == "action.timed_out" or outcome == "timed_out":
         return "timed_out", ev.Failure("timeout", "no answer in time")
     if kind == "action.recorded" and outcome in ("denied", "cancelled", "interrupted"):
-        said = (body.get("error") or {}).get("message") or f"it was {outcome}"
-        return "denied" if outcome == "denied" else "failed", ev.Failure(outcome, str(said))
+        message = (body.get("error") or {}).get("message") or f"it was {outcome}"
+        return "denied" if outcome == "denied" else "failed", ev.Failure(outcome, str(message))
     if kind == "action.failed" or outcome == "failed":
         error = msgspec.convert(
             body.get("error") or {"type": "failed", "message": str(body.get("why", ""))}, ev.Failure

@@ -1,7 +1,7 @@
 """How to call one tool: its effect on the world, and what to do when something goes wrong.
 
 The parts that recovery needs after a crash are stored with the request (`stored()`). So a call is settled by the policy
-it was made under, even when the code has changed since.
+that it was made with, even if the code has changed since.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wakelog.model.values import Value
 from wakelog.runtime.ambient import TrustMark
 
 Uncertain = Literal["ask", "retry", "probe", "fail"]
-"""What to do with a call whose outcome nobody knows: leave it to a person, send it again under the same key (the other
-side must know the key), ask the other side through `probe`, or count it as failed."""
+"""What to do with a call whose outcome is unknown: leave it to a person, send it again with the same key (the other
+side must honour the key), ask the other side through `probe`, or count it as failed."""
 
 SAFE: frozenset[str] = frozenset({"model", "pure", "read"})
-"""Effects that may be repeated without asking."""
+"""Effects that may be repeated without asking anybody."""
 
 READS: frozenset[str] = frozenset({"read", "external"})
-"""Effects whose results come from outside: nobody has checked them, unless the tool's policy says so."""
+"""Effects whose results come from outside. They count as unverified unless the policy says otherwise."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,29 +34,29 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     effect: Effect = "external"
     timeout_s: float | None = None
     retry: int = 0
-    """How many times more, after the first try failed. One that may have had its effect is not sent again unless it is
-    safe to repeat, or has a key."""
+    """How many more tries after the first one failed. A call whose effect may have happened is tried again only if it
+    is safe to repeat or has a key."""
     retry_on: tuple[type[BaseException], ...] = (TimeoutError, ConnectionError)
     backoff_s: float = 0.5
-    """The wait before the second try; it doubles each time, up to `backoff_max_s`, with some chance in it."""
+    """The wait before the second try. It doubles each time, up to `backoff_max_s`, with jitter."""
     backoff_max_s: float = 30.0
     key: Callable[..., str] | None = None
-    """From the call's arguments to the idempotency key: the same key is the same call, once in the session's life."""
+    """Makes the idempotency key from the arguments. Calls with the same key are one call, made once per session."""
     uncertain: Uncertain = "ask"
     probe: Callable[..., Any] | None = None
-    """Called as `probe(key, **arguments)`: returns a `Found`, or None when the other side does not know either."""
+    """Called as `probe(key, **arguments)`. Returns a `Found`, or None if the other side does not know either."""
     approval: bool | Callable[..., bool] = False
-    """Whether a person must agree first; a function decides by the arguments."""
+    """Whether a person must approve the call first. A function decides by the arguments."""
     trust: Trust | None = None
-    """How far its results can be trusted. Undeclared, what a call reads from outside (effect read or external) is
-    unverified, and the rest is trusted."""
+    """How far its results can be trusted. By default results from outside (effect read or external) are unverified, and
+    others are trusted."""
     source: str = ""
-    """Where its results are from; undeclared, `tool:` and its name where they are not trusted."""
+    """Where its results come from. By default `tool:NAME` if they are not trusted."""
     redact: tuple[str, ...] = ()
     """Arguments that are never stored."""
     summary: Callable[[Any], str] | None = None
     cost: Callable[[Any], Cost] | None = None
-    """From the result to what it cost, where the result tells."""
+    """Computes the cost from the result."""
 
     def __post_init__(self) -> None:
         for value, known, what in (
@@ -79,26 +79,27 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether an unknown outcome may be met by simply calling again."""
+        """Whether the call may simply be made again when its outcome is unknown."""
         return self.effect in SAFE or self.uncertain == "retry"
 
     def mark(self, tool: str) -> TrustMark:
-        """How far a result of the tool can be trusted, and where it is from."""
+        """How far a result of the tool can be trusted, and where it comes from."""
         trust: Trust = self.trust or ("unverified" if self.effect in READS else "trusted")
         return TrustMark(trust, self.source or ("" if trust == "trusted" else f"tool:{tool}"))
 
     @property
     def repeats(self) -> bool:
-        """Whether `retry` also covers a try whose outcome is unknown: the other side knows it again by its key."""
+        """Whether `retry` also applies when the outcome is unknown: the call is safe, or the other side knows its
+        key."""
         return self.is_safe or self.key is not None
 
     def wait_s(self, tried: int) -> float:
-        """How long to wait after the `tried`-th try: full jitter above a half, so that a crowd spreads."""
+        """How long to wait after try number `tried`. The jitter is at most half, so that many callers spread out."""
         longest: float = min(self.backoff_max_s, self.backoff_s * 2 ** (tried - 1))
         return longest * random.uniform(0.5, 1.0)
 
     def stored(self) -> dict[str, Value]:
-        """What goes into the request."""
+        """The part that is stored with the request."""
         kept: dict[str, Value] = {}
         if self.uncertain != "ask":
             kept["uncertain"] = self.uncertain

@@ -1,21 +1,20 @@
-"""What a dead process left, and the opening of the turn that goes on from there.
+"""Opens a turn, and first settles what a dead process left open.
 
-**Open calls** are settled, each by its own policy. A call that was running when the process died: one without effects,
-or one that the other side knows by its key, goes back to be sent again; one counted as failed by its policy fails; any
-other is *uncertain*, and stays pending until somebody says what happened. A call that never started, or waits for
-approval, stays as it is.
+**Pending calls** are settled, each by its own policy. If a call was running when the process died: without effects, or
+with `uncertain="retry"`, it may be sent again; with `uncertain="fail"` it fails; any other call becomes *uncertain* and
+stays pending until a person says what happened. A call that never started, or waits for approval, stays as it is.
 
-**A cut turn** is continued by the same script run again, as its next attempt. A call's id follows from the turn, the
-tool, the input, and how many such calls were made before it; so the call made again has the id it had, and is answered
-from the log.
+**An interrupted turn** is continued when the same script runs again, as the turn's next attempt. A call's id is made
+from the turn, the tool, the input, and the number of equal calls before it. So a repeated call gets the same id and is
+answered from the log.
 
-**A turn with an id** of its caller's is done once. The commit that first starts it has an id made from it, so the turn
-is found without a search, and of two processes that start it at once one comes second. Its calls are named after the
-turn's id, not its number. A turn that somebody rewound is out of view: its id is free again, and the next turn of that
-id is another *generation*.
+**A turn with an id** given by the caller is done once. The id is part of the id of the commit that first starts it. So
+the turn is found without a search, and if two processes start it at the same time, only one succeeds. Its calls are
+named after the turn's id, not its number. If the turn is rewound, its id is free again: the next turn with that id is
+another *generation*.
 
-**Opening** is one commit on the head that was looked at. A crash leaves the turn as it was or opened; of two processes
-that open at once, one comes second, looks again, and finds the turn of the first.
+**Opening a turn** is one commit on the head that was read. A crash leaves the turn either untouched or opened. If two
+processes open a turn at the same time, the second one reads again and finds the turn of the first.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import TrustMark, inside
-from wakelog.runtime.call_history import PastCall, asked_at, by_key, follow, gone_error, known_at
+from wakelog.runtime.ambient import TrustMark, current_action
+from wakelog.runtime.call_history import PastCall, add_event, find_by_key, find_commit, gone_error, read_call
 from wakelog.runtime.outcome import Outcome, status_of
 from wakelog.runtime.policy import SAFE
-from wakelog.runtime.streams import answered_again
+from wakelog.runtime.streams import revive_outcome
 from wakelog.runtime.tools import RunningCall
 from wakelog.runtime.values import plain
 from wakelog.state.diff import diff
@@ -58,9 +57,9 @@ ID_MAX = 200
 def settle_pending(
     log: Log, why: str, *, resumes: bool = False, closes: bool = False, at_work: Collection[str] = ()
 ) -> list[EventDraft]:
-    """The events that leave nothing dangling. With `resumes`, the cut turn is about to be continued, and calls that may
-    be sent again are left for that; with `closes`, nobody will answer what still waits. What this process is itself `at
-    work` on is left alone."""
+    """Returns the events that settle pending calls and end an open turn. With `resumes`, the turn is about to be
+    continued, and calls that may be sent again stay pending. With `closes`, calls that wait are abandoned. Calls in
+    `at_work` belong to this process and are left alone."""
     events: list[ev.Event] = []
     for action, pending in log.part("pending_actions").items():
         event: ev.Event | None
@@ -75,14 +74,14 @@ def settle_pending(
     return [EventDraft(event, actor="runtime") for event in events]
 
 
-def unanswered(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) -> list[EventDraft]:
-    """The same for a turn that ends in this process: calls of it that ran, but whose outcome could not be recorded."""
+def settle_lost_calls(log: Log, turn: int, at_work: Collection[str], *, resumes: bool) -> list[EventDraft]:
+    """Settles calls of a turn that ends in this process: those that ran, but whose outcome could not be recorded."""
     why = "its outcome could not be recorded"
 
     def is_lost(action: str, pending: dict[str, Value]) -> bool:
         return pending["status"] == "running" and pending["turn"] == turn and action not in at_work
 
-    # Mostly none is, as this process knows without a question: they are its own.
+    # They are this process's own calls, so the state it already has is enough. Mostly there is none.
     pending = log.look("pending_actions", refresh=False)[1]["pending_actions"]
     if any(is_lost(*each) for each in pending.items()):
         pending = log.part("pending_actions")
@@ -108,7 +107,7 @@ def _settling_event(log: Log, action: str, pending: dict[str, Value], why: str, 
 
 
 class OpenTurn:
-    """The turn that is open in this process: which calls it has made, and what the attempts it continues made."""
+    """The turn that is open in this process: the calls it made, and those of the attempts that it continues."""
 
     def __init__(
         self,
@@ -122,14 +121,14 @@ class OpenTurn:
         self.within = (number, attempt)
         self.hold = hold
         self.record = record
-        """What was recorded of it before, if it has an id."""
+        """What the log knew of the turn, if it has an id."""
         self._name = record.name if record is not None else f"{number}.{resumes or attempt}"
         self._past = past or {}
         self._made: Counter[tuple[str, str, str]] = Counter()
         self._lock = threading.Lock()
 
     def action_of(self, tool: str, input_hash: str, inside: str = "") -> str:
-        """The id of a call that is made now, by the agent or inside another call."""
+        """Returns the id of a new call, made by the agent or `inside` another call."""
         with self._lock:
             place = self._made[inside, tool, input_hash]
             self._made[inside, tool, input_hash] += 1
@@ -138,34 +137,38 @@ class OpenTurn:
 
     @property
     def is_done(self) -> bool:
-        """Whether it was completed before: then it is only answered from the record, and nothing is written."""
+        """Whether the turn was completed before. Then calls are answered from the record, and nothing is written."""
         return self.record is not None and self.record.is_done
 
     def past(self, action: str) -> PastCall | None:
-        """What a cut attempt knows of a call."""
+        """Returns what an interrupted attempt knows of a call."""
         return self._past.get(action)
 
 
-def remember(log: Log, first: Seq) -> dict[str, PastCall]:
-    """What is known of the calls since an event, by their actions' ids. Outcomes may come after the turn was cut."""
+def read_past_calls(log: Log, first: Seq) -> dict[str, PastCall]:
+    """Reads the calls since an event, by action id. Their outcomes may come after the turn was interrupted."""
     calls: dict[str, PastCall] = {}
     for entry in log.entries(after=first - 1):
-        is_of_call = entry.kind.startswith("action.") or entry.kind == "file.changed"
-        action = entry.body.get("action") if is_of_call else None
-        if isinstance(action, str) and (past := follow(calls.get(action), entry)) is not None:
-            calls[action] = past
+        _add_call_event(calls, entry)
     return calls
 
 
+def _add_call_event(calls: dict[str, PastCall], entry: Entry) -> None:
+    is_of_call = entry.kind.startswith("action.") or entry.kind == "file.changed"
+    action = entry.body.get("action") if is_of_call else None
+    if isinstance(action, str) and (past := add_event(calls.get(action), entry)) is not None:
+        calls[action] = past
+
+
 class TurnRecord(msgspec.Struct):
-    """A turn by its id, as far as the log knows it."""
+    """What the log knows of a turn with an id."""
 
     id: str
     generation: int = 1
     retries: int = 0
-    """How often it was begun anew on purpose: what it had called before is called again."""
+    """How often it was restarted on purpose (`retry`). Each restart makes all its calls again."""
     turn: int = 0
-    """The newest turn of that id; 0 when there is none in view."""
+    """The newest turn with that id; 0 if none is in view."""
     attempt: int = 0
     started: Seq = 0
     ended: Seq = 0
@@ -195,21 +198,21 @@ def check_turn_id(id: object) -> None:
 
 
 def find_turn(log: Log, id: str) -> TurnRecord:
-    """The newest generation of a turn; a fresh one when there is none yet, or it was rewound."""
+    """Finds the newest generation of a turn. Returns an empty one if there is none yet, or it was rewound."""
     generation = 1
     while True:
         record = TurnRecord(id, generation)
-        at = known_at(log, record.commit_id)
+        at = find_commit(log, record.commit_id)
         if at is None:
             return record
-        _read(log, record, commit_at(log, at).first)
+        _read_turn(log, record, commit_at(log, at).first)
         if _is_in_view(log, record.started):
             return record
         generation += 1
 
 
-def _read(log: Log, record: TurnRecord, first: Seq) -> None:
-    """Reads on from where it was first started. Outcomes of calls may come after it was cut."""
+def _read_turn(log: Log, record: TurnRecord, first: Seq) -> None:
+    """Reads the turn from its first start. Outcomes of calls may come after it was interrupted."""
     for entry in log.entries(after=first - 1):
         if entry.kind == "turn.started" and entry.body.get("id") == record.id:
             _start(record, entry)
@@ -218,10 +221,8 @@ def _read(log: Log, record: TurnRecord, first: Seq) -> None:
             if record.is_done and _is_in_view(log, entry.seq):
                 record.output = log.value(entry, entry.body.get("output"))
                 return
-        elif entry.kind.startswith("action.") or entry.kind == "file.changed":
-            action = entry.body.get("action")
-            if isinstance(action, str) and (past := follow(record.calls.get(action), entry)) is not None:
-                record.calls[action] = past
+        else:
+            _add_call_event(record.calls, entry)
 
 
 def _start(record: TurnRecord, entry: Entry) -> None:
@@ -243,11 +244,11 @@ def done_error(id: str, tool: str) -> NotAllowedError:
     )
 
 
-def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft], resume: Resume) -> OpenTurn:
-    """Opens a turn, with what was said to begin it."""
+def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[EventDraft], resume: Resume) -> OpenTurn:
+    """Opens a turn, in one commit with its `first_events`, such as the input message."""
     found: list[TurnRecord] = []
     if started.id:
-        runtime.log.look()  # first: what is read below is not older than what the turn is opened on
+        runtime.log.look()  # so that what is read below is not older than the head that the turn is opened on
         found.append(find_turn(runtime.log, started.id))
         if found[0].is_done:
             return OpenTurn(found[0].turn, found[0].attempt, past=found[0].calls, record=found[0])
@@ -256,8 +257,8 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft],
 
     def attempt() -> OpenTurn:
         try:
-            # At the first try, what was found holds; after a conflict it is looked up again.
-            return _open(runtime, started, said, resume, hold, found.pop() if found else None)
+            # The first try uses what was found above. After a conflict it is looked up again.
+            return _open(runtime, started, first_events, resume, hold, found.pop() if found else None)
         except InvalidInputError as exc:
             if exc.kind != "commit-id-reused":
                 raise
@@ -276,93 +277,91 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, said: list[EventDraft],
 def _open(
     runtime: Runtime,
     started: ev.TurnStarted,
-    said: list[EventDraft],
+    first_events: list[EventDraft],
     resume: Resume,
     hold: TurnHold | None,
     found: TurnRecord | None,
 ) -> OpenTurn:
     log, guard = runtime.log, runtime.guard
-    seen, parts = log.parts("turn")
-    now = parts["turn"]
+    head, parts = log.parts("turn")
+    last = parts["turn"]
     refuse_if_leased(runtime)
     if started.id:
-        return _open_named(runtime, started, said, hold, seen, now, found or find_turn(log, started.id))
-    spans = attempts_of(log, now["number"]) if now["number"] and (started.retry or _is_cut(now)) else []
-    base = _continued(log, spans, started, resume) if _is_cut(now) and resume != "never" else None
+        return _open_with_id(runtime, started, first_events, hold, head, last, found or find_turn(log, started.id))
+    is_interrupted = last["status"] in ("open", "interrupted")
+    spans = attempts_of(log, last["number"]) if last["number"] and (started.retry or is_interrupted) else []
+    base = _find_continued(log, spans, started, resume) if is_interrupted and resume != "never" else None
     record = None
     if started.retry and spans and (id := str(log.entry(spans[-1].first).body.get("id", ""))):
         started = msgspec.structs.replace(started, id=id)
-        record = TurnRecord(id, (last := find_turn(log, id)).generation, last.retries + 1)
-    left = settle_pending(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
+        before = find_turn(log, id)
+        record = TurnRecord(id, before.generation, before.retries + 1)
+    settled = settle_pending(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
     if base is None and not started.retry:
-        log.append(*left, started, *said, expect=seen, guard=guard)
-        return OpenTurn(now["number"] + 1, 1, hold=hold)
-    resumes, past = (base.attempt, remember(log, base.first)) if base is not None else (0, {})
+        log.append(*settled, started, *first_events, expect=head, guard=guard)
+        return OpenTurn(last["number"] + 1, 1, hold=hold)
+    resumes, past = (base.attempt, read_past_calls(log, base.first)) if base is not None else (0, {})
     started = msgspec.structs.replace(started, retry=True, resumes=resumes)
-    to = spans[-1].first - 1 if spans else seen
-    kept = _kept(log, spans[-1], to, seen) if base is not None else []
-    log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
-    return OpenTurn(now["number"], now["attempt"] + 1, resumes, past, hold, record)
+    to = spans[-1].first - 1 if spans else head
+    kept = _keep_others_changes(log, spans[-1], to, head) if base is not None else []
+    log.rewind(to, mode="retry", restored=settled, then=[*kept, started, *first_events], expect=head, guard=guard)
+    return OpenTurn(last["number"], last["attempt"] + 1, resumes, past, hold, record)
 
 
-def _open_named(
+def _open_with_id(
     runtime: Runtime,
     started: ev.TurnStarted,
-    said: list[EventDraft],
+    first_events: list[EventDraft],
     hold: TurnHold | None,
-    seen: Seq,
-    now: dict[str, Value],
+    head: Seq,
+    last: dict[str, Value],
     record: TurnRecord,
 ) -> OpenTurn:
-    """A turn with an id that is not completed: begun, or, however it ended, gone on with. What succeeded is answered
-    from the record; in a turn that failed, what failed is tried again."""
+    """Starts a turn with an id, or continues it, however it ended. Calls that succeeded are answered from the record;
+    if the turn failed, its failed calls are made again."""
     log, guard = runtime.log, runtime.guard
-    if record.is_done:  # by another process, a moment ago
+    if record.is_done:  # another process has just completed it
         if hold is not None:
             hold.let_go()
         return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
     past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
-    if record.turn and record.turn == now["number"]:
+    if record.turn and record.turn == last["number"]:
         spans = attempts_of(log, record.turn)
-        left = settle_pending(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
+        settled = settle_pending(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
         resumes = log.entry(record.started).body.get("resumes") or record.attempt
         started = msgspec.structs.replace(started, retry=True, resumes=resumes)
         to = spans[-1].first - 1
-        kept = _kept(log, spans[-1], to, seen)
-        log.rewind(to, mode="retry", restored=left, then=[*kept, started, *said], expect=seen, guard=guard)
-        return OpenTurn(now["number"], now["attempt"] + 1, past=past, hold=hold, record=record)
-    left = settle_pending(log, end_of_holder(log), at_work=runtime.at_work)
+        kept = _keep_others_changes(log, spans[-1], to, head)
+        log.rewind(to, mode="retry", restored=settled, then=[*kept, started, *first_events], expect=head, guard=guard)
+        return OpenTurn(last["number"], last["attempt"] + 1, past=past, hold=hold, record=record)
+    settled = settle_pending(log, end_of_holder(log), at_work=runtime.at_work)
     commit_id = "" if record.turn else record.commit_id
-    log.append(*left, started, *said, expect=seen, commit_id=commit_id, is_new=True, guard=guard)
-    return OpenTurn(now["number"] + 1, 1, past=past, hold=hold, record=record)
+    log.append(*settled, started, *first_events, expect=head, commit_id=commit_id, is_new=True, guard=guard)
+    return OpenTurn(last["number"] + 1, 1, past=past, hold=hold, record=record)
 
 
-def _kept(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:
-    """What another writer did to the data, and made the cut attempt's draft a conflict: going back does not undo it."""
+def _keep_others_changes(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:
+    """If another writer's change of the data made the last attempt's draft conflict, going back must not undo it."""
     ended = log.entry(cut.last)
     if (ended.body.get("error") or {}).get("type") != "draft-conflict":
         return []
     return [ev.StatePatched(patch=diff(log.state(to)["data"], log.state(now)["data"], "/data"), why="another writer's")]
 
 
-def _is_cut(now: dict[str, Value]) -> bool:
-    return now["status"] in ("open", "interrupted")
-
-
-def _continued(log: Log, spans: list[Span], started: ev.TurnStarted, resume: Resume) -> Span | None:
-    """The first of the attempts that this turn continues; None when it is another turn, or somebody has rewound the
-    session since."""
+def _find_continued(log: Log, spans: list[Span], started: ev.TurnStarted, resume: Resume) -> Span | None:
+    """Finds the first of the attempts that this turn continues. None if the input differs, or the session was rewound
+    since."""
     cut = log.entry(spans[-1].first)
     if log.part("view")["rewound"] > cut.seq or cut.body.get("id"):
         return None
-    if resume != "always" and not equal(log.value(cut, cut.body.get("input")), _stored(log, started)):
+    if resume != "always" and not equal(log.value(cut, cut.body.get("input")), _redacted_input(log, started)):
         return None
     base = cut.body.get("resumes") or spans[-1].attempt
     return next(span for span in spans if span.attempt == base)
 
 
-def _stored(log: Log, started: ev.TurnStarted) -> Value:
-    """A turn's input as the log keeps it: without secrets."""
+def _redacted_input(log: Log, started: ev.TurnStarted) -> Value:
+    """Returns a turn's input as the log stores it: without secrets."""
     event = msgspec.structs.replace(started, input=plain(started.input))
     kept = log.redact(event)[0] if log.redact is not None else event
     assert isinstance(kept, ev.TurnStarted)
@@ -370,11 +369,11 @@ def _stored(log: Log, started: ev.TurnStarted) -> Value:
 
 
 def refuse_if_leased(runtime: Runtime) -> None:
-    """A turn is not opened while another process holds the session's lease, or has a turn open, and lives."""
+    """Raises if another living process holds the session's lease or its open turn."""
     log = runtime.log
     holder = log.lease_holder()
     if runtime.guard is not None and runtime.guard == log.part("lease")["epoch"]:
-        return  # it was found free, or taken by force
+        return  # this process holds the lease
     if holder:
         raise ConflictError(
             f"{log} is being written by {holder}",
@@ -384,10 +383,10 @@ def refuse_if_leased(runtime: Runtime) -> None:
     refuse_if_held(log)
 
 
-def give_again(runtime: Runtime, running: RunningCall, entry: Entry) -> Outcome:
-    """A recorded outcome, given again. One that a cut attempt made is noted in this one, so that its view is
-    whole."""
-    call, given, body = running.call, running.given, entry.body
+def reuse_outcome(runtime: Runtime, running: RunningCall, entry: Entry) -> Outcome:
+    """Answers a call with its recorded outcome. An outcome of an interrupted attempt is recorded again in this one, so
+    that the attempt is complete."""
+    call, request, body = running.call, running.request, entry.body
     if not entry.is_intact:
         raise gone_error(call.action, entry.seq)
     status, error = status_of(entry)
@@ -398,46 +397,46 @@ def give_again(runtime: Runtime, running: RunningCall, entry: Entry) -> Outcome:
         event = ev.ActionRecorded(
             action=call.action,
             tool=call.tool,
-            effect=given.tool.policy.effect,
+            effect=request.tool.policy.effect,
             outcome=status if status in ("succeeded", "timed_out") else "failed",
             input=running.input,
             input_hash=running.input_hash,
             output=output,
             output_summary=str(body.get("output_summary", "")),
             error=error,
-            params=given.params,
+            params=request.params,
             stream=body.get("stream") or {},
             reused=body.get("reused") or entry.seq,
-            inside=inside(),
+            inside=current_action(),
         )
         draft = runtime.flow.draft(event, mark=mark, derived_from=((entry.seq, entry.seq),))
         seq = runtime.log.record(
-            runtime.placed(draft), *(_changed_again(runtime.log, seq) for seq in past.files), guard=runtime.guard
+            runtime.pin_to_turn(draft),
+            *(_repeat_file_change(runtime.log, seq) for seq in past.files),
+            guard=runtime.guard,
         )
-    runtime.flow.result(call.action, seq, mark)
-    if given.tool.policy.effect == "model":
-        runtime.flow.answered(seq, mark)
-    return answered_again(
-        given.tool, Outcome(call.action, call.tool, status, None, error, entry.seq, reused=True), output, body
+    runtime.flow.add_result(call.action, seq, mark, is_model_answer=request.tool.policy.effect == "model")
+    return revive_outcome(
+        request.tool, Outcome(call.action, call.tool, status, None, error, entry.seq, reused=True), output, body
     )
 
 
-def give_from_record(runtime: Runtime, running: RunningCall, record: TurnRecord) -> Outcome:
-    """The outcome of a call of a turn that is completed. What is not on record is not run."""
+def answer_from_done_turn(runtime: Runtime, running: RunningCall, record: TurnRecord) -> Outcome:
+    """Answers a call of a turn that is completed. A call that is not in the record is refused."""
     call = running.call
-    past = record.calls.get(call.action) or (by_key(runtime.log, call.action)[0] if running.has_key else None)
+    past = record.calls.get(call.action) or (find_by_key(runtime.log, call.action)[0] if running.has_key else None)
     if past is None:
         raise done_error(record.id, call.tool)
     if not past.settled and call.action not in runtime.log.part("pending_actions"):
-        past = asked_at(runtime.log, call.action, past.request)
+        past = read_call(runtime.log, call.action, past.request)
     if past.settled:
-        return give_again(runtime, running, runtime.log.entry(past.settled))
-    unknown = ev.Failure("uncertain", "nobody has said what became of it")
+        return reuse_outcome(runtime, running, runtime.log.entry(past.settled))
+    unknown = ev.Failure("uncertain", "its outcome is unknown")
     return Outcome(call.action, call.tool, "uncertain", error=unknown, seq=past.request, reused=True)
 
 
-def _changed_again(log: Log, seq: Seq) -> EventDraft:
-    """A change of a file that a cut attempt made: it still stands on disk, and so in view."""
+def _repeat_file_change(log: Log, seq: Seq) -> EventDraft:
+    """Repeats a file change of an interrupted attempt. The change is still on disk, so it must be in view."""
     entry = log.entry(seq)
     assert isinstance(entry.event, ev.FileChanged)
     sides = {side: log.value(entry, entry.body.get(side)) for side in ("before", "after")}

@@ -1,67 +1,65 @@
-"""A streamed answer put together again: from the parts of a stream to the answer it amounts to, and back.
+"""Assembles a streamed answer from its parts, and splits an answer into parts again.
 
-What is stored of a stream is the answer as the provider would have given it at once, so that everything else reads it
-like any other answer. To give it again as a stream, parts are made of that answer: fewer and larger ones than came the
-first time, in the same order, and of the same kinds.
+The log stores a stream as the answer that the provider would have given without streaming, so all other code reads it
+like any other answer. To return it as a stream, the answer is split into parts: fewer and larger than the original
+ones, but in the same order and of the same kinds.
 
-How a stream looks is seen from its parts, not from the object that gave them: a part may be a client's own object or
-plain JSON. A provider's stream says when it is whole; one that just stops before that was cut off.
+The format is recognised by the parts, not by the object that yields them: a part may be a client's object or plain
+JSON. A provider's stream says when it is complete. A stream that stops before that was cut off.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
 from wakelog.model.events import Failure
 from wakelog.model.values import Value
-from wakelog.runtime.values import storable
 
 _NAMES = frozenset({"role", "id", "type", "name", "index"})
-"""What a delta says once, or the same each time; other texts are continued."""
+"""Fields whose text is sent whole. Text of other fields is sent in pieces and joined."""
 
 
 class Assembly(Protocol):
-    """An answer in the making."""
+    """An answer that is being assembled."""
 
     shape: str
 
     def add(self, part: Value) -> None: ...
 
     def answer(self) -> Value:
-        """What the parts so far amount to."""
+        """Returns the answer made of the parts so far."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether the stream said that it is over."""
+        """Whether the stream said that it is complete."""
 
     @property
     def error(self) -> Failure | None:
-        """What the provider says went wrong, where it says so in the stream."""
+        """The error that the provider reported in the stream."""
 
 
-def begin(part: Any) -> Assembly:
-    """The assembly for a stream that begins with this part."""
+def choose_assembly(part: Value) -> Assembly:
+    """Returns the assembly for a stream that starts with this part."""
     if isinstance(part, str):
         return StreamedText()
-    told = storable(part, "a part of the stream")
-    if isinstance(told, dict):
-        kind = told.get("type")
-        if told.get("object") == "chat.completion.chunk":
+    if isinstance(part, dict):
+        kind = part.get("type")
+        if part.get("object") == "chat.completion.chunk":
             return Chat()
         if kind == "message_start":
             return Blocks()
         if isinstance(kind, str) and kind.startswith("response."):
             return Response()
-        if isinstance(told.get("candidates"), list):
+        if isinstance(part.get("candidates"), list):
             return Candidates()
     return Items()
 
 
 class StreamedText:
-    """Text, piece by piece."""
+    """A stream of text."""
 
     shape, error, is_whole = "text", None, False
 
@@ -76,7 +74,7 @@ class StreamedText:
 
 
 class Items:
-    """Anything else: a list of what came."""
+    """Any other stream: a list of its parts."""
 
     shape, error, is_whole = "items", None, False
 
@@ -239,7 +237,7 @@ class Blocks:
 
 
 def _input(text: str) -> Value:
-    """A call's input; one that was cut off is kept as the text it is."""
+    """Decodes a call's input. Input that was cut off stays text."""
     try:
         return msgspec.json.decode(text) if text else {}
     except msgspec.DecodeError:
@@ -280,11 +278,11 @@ def _add_piece(parts: list[dict[str, Value]], piece: dict[str, Value]) -> None:
         parts.append(dict(piece))
 
 
-# Back to parts
+# Splitting an answer into parts
 
 
-def parts_again(shape: str, answer: Value) -> list[Value]:
-    """The parts of a stream that amounts to this answer."""
+def split_answer(shape: str, answer: Value) -> list[Value]:
+    """Splits an answer into the parts of a stream."""
     match shape:
         case "text":
             return [answer] if answer else []

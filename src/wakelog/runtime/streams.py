@@ -1,12 +1,12 @@
-"""Streams of model calls: passed on live, recorded when they end, and given again as streams.
+"""Streams of model calls: passed on live, recorded when they end, and returned from the record as streams.
 
-Each part goes to the reader as it comes. The call is over when its stream is: read to its end, it succeeded, with the
-answer that the parts amount to (stream_assembly.py). A stream that breaks, that stops before it said it was over, or
-that its reader leaves, failed, and what had come is kept with the failure. So the log never holds half an answer as a
-whole one.
+Each part goes to the reader as it arrives. The call ends when its stream ends. If the stream was read to its end, the
+call succeeded, and the answer is assembled from the parts (stream_assembly.py). If the stream broke, stopped too early,
+or its reader left it, the call failed, and what had arrived is recorded with the failure. So the log never shows half
+an answer as a whole one.
 
-A recorded stream is an iterator again. One that broke gives what it gave, and breaks; one whose reader left it gives as
-much as was read. A reader that was itself cut off (a crash, Ctrl-C) gets a new call instead.
+A recorded stream is an iterator again. A stream that broke gives the same parts and breaks again; one that its reader
+left gives the parts that were read. If the reader itself was interrupted (a crash, Ctrl-C), the model is called again.
 """
 
 from __future__ import annotations
@@ -28,35 +28,37 @@ from wakelog.model.events import Failure
 from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.runtime.outcome import Outcome
-from wakelog.runtime.stream_assembly import Assembly, Items, begin, parts_again
+from wakelog.runtime.stream_assembly import Assembly, Items, choose_assembly, split_answer
 from wakelog.runtime.tools import End, Tool
 from wakelog.runtime.values import revive, revive_part, storable
 
 _PROVIDERS = frozenset({"openai", "anthropic", "google"})
 _RAW = frozenset({"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta"})
-"""The events of Anthropic's helper that a message is made of; the others repeat them in other words."""
+"""The events of Anthropic's helper that make up a message. Its other events repeat these."""
 
 
 def is_stream(result: Any) -> bool:
-    """Whether a result is still to come: an iterator, or a manager that opens one."""
+    """Whether a result is a stream: an iterator, or a context manager that opens one."""
     kind = type(result)
     is_manager = hasattr(kind, "__enter__") or hasattr(kind, "__aenter__")
     return hasattr(kind, "__next__") or hasattr(kind, "__anext__") or (is_manager and kind.__name__.endswith("Manager"))
 
 
 class StreamRecord:
-    """What has come of one stream, and the record of its end, made once."""
+    """Collects the parts of one stream, and records its end once.
+
+    `ended`, `broke` and `left` return the function that records; an async reader runs it in a thread."""
 
     def __init__(
         self,
         record: Callable[[End], object],
-        ended_by: Callable[[BaseException], End],
-        goes_on: Callable[[], bool],
+        classify_error: Callable[[BaseException], End],
+        is_turn_open: Callable[[], bool],
         opened_us: int,
     ) -> None:
-        self._record = record
-        self._ended_by = ended_by
-        self._goes_on = goes_on
+        self._save = record
+        self._classify_error = classify_error
+        self._is_turn_open = is_turn_open
         self._started = time.monotonic_ns() - opened_us * 1000
         self._assembly: Assembly | None = None
         self._lock = threading.Lock()
@@ -66,45 +68,45 @@ class StreamRecord:
         self.parts = 0
 
     def take(self, part: Any) -> None:
-        """One more part has come. InvalidInputError when it cannot be stored."""
+        """Adds a part. InvalidInputError if it cannot be stored."""
         if self.mark.get("helper") and getattr(part, "type", "") not in _RAW:
             return
-        told = part if isinstance(part, str) else storable(part, "a part of the stream")
+        stored = part if isinstance(part, str) else storable(part, "a part of the stream")
         is_plain = isinstance(part, str | dict | list)
         if is_plain:
-            told = copy.deepcopy(told)  # it is the reader's, who may change it
+            stored = copy.deepcopy(stored)  # the reader may change the part
         if self._assembly is None:
-            self._assembly = begin(told)
+            self._assembly = choose_assembly(stored)
             self.mark |= {"plain": True} if is_plain else {}
-        self._assembly.add(told)
+        self._assembly.add(stored)
         self.parts += 1
 
     def ended(self) -> Callable[[], None]:
-        """The stream gave all it had."""
+        """The stream has no more parts."""
         assembly = self._assembly or Items()
-        is_marked = self.is_provider if self._assembly is None else assembly.shape not in ("text", "items")
+        says_end = self.is_provider if self._assembly is None else assembly.shape not in ("text", "items")
         if assembly.error is not None:
             return self._finish(End("failed", error=assembly.error))
-        if is_marked and not assembly.is_whole:
-            why = f"it stopped after {self.parts} parts without saying that it was over"
+        if says_end and not assembly.is_whole:
+            why = f"it stopped after {self.parts} parts without a final part"
             return self._finish(End("failed", error=Failure(INCOMPLETE, why)))
         return self._finish(End("succeeded"))
 
     def broke(self, error: BaseException) -> Callable[[], None]:
-        return self._finish(self._ended_by(error))
+        return self._finish(self._classify_error(error))
 
     def left(self, error: BaseException | None = None) -> Callable[[], None]:
-        """Its reader has gone. One that goes on with its work got what it wanted; one that was cut off did not."""
+        """The reader left before the end. If its turn goes on, it had what it wanted; if not, it was interrupted."""
         if self._assembly is not None and self._assembly.is_whole:
             return self._finish(End("succeeded"))
         why = f"its reader left it after {self.parts} parts"
-        is_cut = not isinstance(error, Exception | GeneratorExit) if error is not None else not self._goes_on()
-        if is_cut:
+        is_stopped = error is not None and not isinstance(error, Exception | GeneratorExit)
+        if is_stopped or (error is None and not self._is_turn_open()):
             return self._finish(End("failed", error=Failure("interrupted", why, retryable=True)))
         return self._finish(End("failed", error=Failure(ABANDONED, why)))
 
     def _finish(self, end: End) -> Callable[[], None]:
-        """What records the end; nothing, when it is recorded."""
+        """Returns the function that records the end; one that does nothing if the end is recorded already."""
         with self._lock:
             if self._is_over:
                 return _nothing
@@ -115,19 +117,19 @@ class StreamRecord:
         end.took_us = (time.monotonic_ns() - self._started) // 1000
         if end.exception is None and end.error is not None:
             end.exception = CallFailedError(f"the stream {end.error.type}: {end.error.message}", failure=end.error)
-        return functools.partial(_run, self._record, end)
+        return functools.partial(_save, self._save, end)
 
 
 def _nothing() -> None:
     return
 
 
-def _run(record: Callable[[End], object], end: End) -> None:
-    record(end)
+def _save(save: Callable[[End], object], end: End) -> None:
+    save(end)
 
 
-def live(result: Any, record: StreamRecord) -> Any:
-    """What the caller of a model gets for a stream."""
+def pass_on(result: Any, record: StreamRecord) -> Any:
+    """Wraps a client's stream for its reader, so that each part is recorded."""
     kind = type(result)
     record.is_provider = kind.__module__.partition(".")[0] in _PROVIDERS
     if hasattr(kind, "__next__"):
@@ -139,18 +141,18 @@ def live(result: Any, record: StreamRecord) -> Any:
 
 
 class Live:
-    """A stream that is being read. What else the client's object can do, it does."""
+    """A stream that is being read. Other attributes are those of the client's object."""
 
     def __init__(self, inner: Any, record: StreamRecord) -> None:
         self._inner = inner
-        self._taken = record
+        self._record = record
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
-            self._taken.left()()
+            self._record.left()()
 
 
 class LiveStream(Live):
@@ -160,13 +162,13 @@ class LiveStream(Live):
     def __next__(self) -> Any:
         try:
             part = next(self._inner)
-            self._taken.take(part)
+            self._record.take(part)
             return part
         except StopIteration:
-            self._taken.ended()()
+            self._record.ended()()
             raise
         except BaseException as exc:
-            self._taken.broke(exc)()
+            self._record.broke(exc)()
             raise
 
     def close(self) -> None:
@@ -175,7 +177,7 @@ class LiveStream(Live):
             if hasattr(self._inner, "close"):
                 self._inner.close()
         finally:
-            self._taken.left()()
+            self._record.left()()
 
     def __enter__(self) -> Any:
         return self
@@ -185,7 +187,7 @@ class LiveStream(Live):
             if hasattr(self._inner, "close"):
                 self._inner.close()
         finally:
-            self._taken.left(how[1])()
+            self._record.left(how[1])()
 
 
 class LiveAsyncStream(Live):
@@ -195,13 +197,13 @@ class LiveAsyncStream(Live):
     async def __anext__(self) -> Any:
         try:
             part = await anext(self._inner)
-            self._taken.take(part)
+            self._record.take(part)
             return part
         except StopAsyncIteration:
-            await _to_the_end(self._taken.ended())
+            await _to_the_end(self._record.ended())
             raise
         except BaseException as exc:
-            await _to_the_end(self._taken.broke(exc))
+            await _to_the_end(self._record.broke(exc))
             raise
 
     async def close(self) -> None:
@@ -222,7 +224,7 @@ class LiveAsyncStream(Live):
             if close is not None:
                 await close()
         finally:
-            await _to_the_end(self._taken.left(error))
+            await _to_the_end(self._record.left(error))
 
 
 async def _to_the_end(record: Callable[[], None]) -> None:
@@ -230,7 +232,7 @@ async def _to_the_end(record: Callable[[], None]) -> None:
         await in_thread_to_the_end(record)
 
 
-# Anthropic's helper: a manager that opens a stream of events with a message in the making
+# Anthropic's helper: a context manager that opens a stream of events and assembles the message
 
 
 class _Helper(LiveStream):
@@ -282,31 +284,31 @@ def _final_text(message: Any) -> str:
 
 
 class Manager:
-    """A client's manager; the call is made when it is entered."""
+    """A client's context manager. Entering it makes the call."""
 
     def __init__(self, inner: Any, record: StreamRecord) -> None:
         self._inner = inner
-        self._taken = record
+        self._record = record
 
     def __enter__(self) -> Any:
         try:
             opened = self._inner.__enter__()
             _check_helper(opened)
         except BaseException as exc:
-            self._taken.broke(exc)()
+            self._record.broke(exc)()
             raise
-        self._taken.mark["helper"] = True
-        return _Helper(opened, self._taken)
+        self._record.mark["helper"] = True
+        return _Helper(opened, self._record)
 
     def __exit__(self, *how: Any) -> None:
         try:
             self._inner.__exit__(*how)
         finally:
-            self._taken.left(how[1])()
+            self._record.left(how[1])()
 
     def __del__(self) -> None:
         with contextlib.suppress(Exception):
-            self._taken.left()()
+            self._record.left()()
 
 
 class AsyncManager(Manager):
@@ -315,16 +317,16 @@ class AsyncManager(Manager):
             opened = await self._inner.__aenter__()
             _check_helper(opened)
         except BaseException as exc:
-            await _to_the_end(self._taken.broke(exc))
+            await _to_the_end(self._record.broke(exc))
             raise
-        self._taken.mark |= {"helper": True, "async": True}
-        return _AsyncHelper(opened, self._taken)
+        self._record.mark |= {"helper": True, "async": True}
+        return _AsyncHelper(opened, self._record)
 
     async def __aexit__(self, *how: Any) -> None:
         try:
             await self._inner.__aexit__(*how)
         finally:
-            await _to_the_end(self._taken.left(how[1]))
+            await _to_the_end(self._record.left(how[1]))
 
 
 def _check_helper(opened: Any) -> None:
@@ -337,12 +339,13 @@ def _check_helper(opened: Any) -> None:
 
 
 def unwrapped(outcome: Outcome, raises: tuple[type[BaseException], ...]) -> Any:
-    """What a model's caller gets: a stream, also one that will break where it broke; else the answer, or its error."""
+    """Returns what the model's caller gets: a stream, even one that will break; else the answer, or raises its
+    error."""
     return outcome.result if is_stream(outcome.result) else outcome.unwrap(raises)
 
 
 INCOMPLETE, ABANDONED = "incomplete", "abandoned"
-"""How a stream failed that stopped too early, and one that its reader left."""
+"""The error types of a stream that stopped too early, and of one that its reader left."""
 
 _TYPES = {
     "openai.chat": ("openai.types.chat", "ChatCompletionChunk"),
@@ -350,21 +353,21 @@ _TYPES = {
     "anthropic.messages": ("anthropic.types", "RawMessageStreamEvent"),
     "google.content": ("google.genai.types", "GenerateContentResponse"),
 }
-"""What a client makes of the parts. A log names only the shape: nothing is imported because a log says so."""
+"""The client's type for the parts of each shape. The log names only the shape, so it cannot make us import a module."""
 
 
 class StoredStream:
-    """A stream out of the log."""
+    """A recorded stream. `on_end` is called after the last part and may raise."""
 
-    def __init__(self, parts: list[Any], ends: Callable[[], object]) -> None:
+    def __init__(self, parts: list[Any], on_end: Callable[[], object]) -> None:
         self._parts = iter(parts)
-        self._ends = ends
+        self._on_end = on_end
         self.response = None
 
     def _next(self) -> Any:
         for part in self._parts:
             return part
-        self._ends()
+        self._on_end()
         return _END
 
 
@@ -412,7 +415,7 @@ class RecordedAsyncStream(StoredStream):
 
 
 class RecordedManager(StoredStream):
-    """Entered, it gives the client's own helper, over a recorded stream."""
+    """Opens the client's own helper over a recorded stream."""
 
     def __init__(self, name: str, stream: StoredStream) -> None:
         self._name = name
@@ -435,36 +438,39 @@ class RecordedManager(StoredStream):
         return
 
 
-def answered_again(tool: Tool, outcome: Outcome, output: Value, body: Mapping[str, Value]) -> Outcome:
-    """A recorded outcome with its result: brought into the type that the tool declares, or a stream again."""
+def revive_outcome(tool: Tool, outcome: Outcome, output: Value, body: Mapping[str, Value]) -> Outcome:
+    """Adds the recorded result to an outcome: as the type that the tool declares, or as a stream."""
     result: Any = None
     if mark := body.get("stream"):
-        result = _given_again(tool, output, mark, outcome)
+        result = _rebuild_stream(tool, output, mark, outcome)
     elif outcome.error is None:
         result = revive(tool.function, output)
     return msgspec.structs.replace(outcome, result=result)
 
 
-def _given_again(tool: Tool, answer: Value, mark: dict[str, Value], outcome: Outcome) -> StoredStream:
+def _rebuild_stream(tool: Tool, answer: Value, mark: dict[str, Value], outcome: Outcome) -> StoredStream:
     error = outcome.error
     shape = str(mark.get("shape", "items"))
-    told = parts_again(shape, answer)
-    parts = told if mark.get("plain") else _typed(shape, told)
+    stored = split_answer(shape, answer)
     if shape == "items":
-        parts = [revive_part(tool.function, part) for part in told]
-    ends: Callable[[], object] = functools.partial(outcome.unwrap, tool.policy.retry_on)
+        parts = [revive_part(tool.function, part) for part in stored]
+    else:
+        parts = stored if mark.get("plain") else _typed_parts(shape, stored)
+    on_end: Callable[[], object]
     if error is None or error.type == INCOMPLETE:
-        ends = _no_error
-    if error is not None and error.type == ABANDONED:
-        ends = functools.partial(_no_more, error)
-    if mark.get("async"):
-        stream: StoredStream = RecordedAsyncStream(parts, ends)
-        return RecordedManager("AsyncMessageStream", stream) if mark.get("helper") else stream
-    stream = RecordedStream(parts, ends)
-    return RecordedManager("MessageStream", stream) if mark.get("helper") else stream
+        on_end = _nothing
+    elif error.type == ABANDONED:
+        on_end = functools.partial(_raise_left, error)
+    else:
+        on_end = functools.partial(outcome.unwrap, tool.policy.retry_on)
+    is_async = bool(mark.get("async"))
+    stream = (RecordedAsyncStream if is_async else RecordedStream)(parts, on_end)
+    if mark.get("helper"):
+        return RecordedManager("AsyncMessageStream" if is_async else "MessageStream", stream)
+    return stream
 
 
-def _no_more(error: Failure) -> None:
+def _raise_left(error: Failure) -> None:
     raise CallFailedError(
         f"the recorded stream ends here: {error.message}",
         kind="stream-left",
@@ -473,8 +479,8 @@ def _no_more(error: Failure) -> None:
     )
 
 
-def _typed(shape: str, parts: list[Value]) -> list[Any]:
-    """The parts as the client's own objects; as plain JSON where the client is not installed, or no longer knows
+def _typed_parts(shape: str, parts: list[Value]) -> list[Any]:
+    """Converts parts to the client's own objects. They stay plain JSON if the client is not installed or does not know
     them."""
     module, name = _TYPES.get(shape, ("", ""))
     if not module:
@@ -491,7 +497,3 @@ def _typed(shape: str, parts: list[Value]) -> list[Any]:
         except ValueError:
             out.append(kind.construct(**part) if hasattr(kind, "construct") else part)
     return out
-
-
-def _no_error() -> None:
-    return

@@ -1,14 +1,14 @@
-"""A tool is a function with its policy. Here is how one is asked for, bound to a session, and driven.
+"""A tool is a function with its policy. This file holds a call's values, the drivers, and the `tool` decorator.
 
-`Given` is what somebody asks for, `Running` a call between intent and outcome, `End` how one try ended. What happens
-around a call is a generator of steps (call.py); `drive` walks through it and blocks, `drive_async` awaits.
+`CallRequest` is what the caller asks for, `RunningCall` a call between intent and outcome, `End` how one try ended.
+call.py describes a call as a generator of steps; `drive` runs them blocking, `drive_async` awaits them.
 
-A bound function keeps name, signature and types, and a coroutine function stays one. `session.tool` binds to that
-session; `wakelog.tool` binds when it is called, to the session whose turn is open there, and is the plain function
-where none is, so that library code can be decorated safely.
+A decorated function keeps its name, signature and types, and a coroutine function stays one. `session.tool` binds it to
+that session. `wakelog.tool` looks for the session when the function is called: the one whose turn is open. If there is
+none, it calls the plain function, so library code can be decorated safely.
 
-A call of a tool that does not exist, or with arguments it does not take, is a call all the same: recorded as failed, so
-that the model can be told. Nothing runs.
+A call of an unknown tool, or with wrong arguments, is recorded as a failed call, so that the model learns of it.
+Nothing runs.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ from wakelog.model.values import Value
 from wakelog.runtime.ambient import CurrentCall, Ranges, TrustMark, current, in_call
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end, on_asyncio
 from wakelog.runtime.policy import Policy, Uncertain
-from wakelog.runtime.values import bind
+from wakelog.runtime.values import bind, hide_arguments
 
 if TYPE_CHECKING:
     from wakelog.runtime.call import Runtime
 
 P = ParamSpec("P")
 R = TypeVar("R")
-REFUSED = Policy(effect="pure")
 
 
 class Tool:
-    """A function, what it is called, and how it is to be called."""
+    """A function with its name and its policy."""
 
     def __init__(self, function: Callable[..., Any], policy: Policy, name: str = "") -> None:
         self.function = function
@@ -65,46 +64,48 @@ class Tool:
 
 
 class TimedOut(Exception):
-    """The call did not come back in time."""
+    """The function did not return within its timeout."""
 
 
-class Late:
-    """A function in a thread. Nobody may wait for it any longer; its end is told to whoever takes it over."""
+class ThreadedRun:
+    """A function that runs in a thread. It cannot be stopped, so its caller may stop waiting; then `on_end` reports the
+    end."""
 
     def __init__(self) -> None:
         self.done = threading.Event()
         self._lock = threading.Lock()
         self._end: tuple[Any, BaseException | None] = (None, None)
-        self._heir: Callable[[Any, BaseException | None], None] | None = None
+        self._callback: Callable[[Any, BaseException | None], None] | None = None
 
     def run(self, function: Callable[[], Any]) -> Any:
-        """Calls the function, in its thread, and remembers how it ended."""
+        """Calls the function, in its thread, and keeps its result or error."""
         try:
             end: tuple[Any, BaseException | None] = (function(), None)
         except BaseException as exc:
             end = (None, exc)
         with self._lock:
-            self._end, heir = end, self._heir
+            self._end, callback = end, self._callback
             self.done.set()
-        if heir is not None:
-            heir(*end)
+        if callback is not None:
+            callback(*end)
         return self.end()
 
     def end(self) -> Any:
-        """The result, or the error raised, of a function that is done."""
+        """Returns the result of a function that is done, or raises its error."""
         result, error = self._end
         if error is not None:
             raise error
         return result
 
-    def inherit(self, heir: Callable[[Any, BaseException | None], None]) -> None:
+    def on_end(self, callback: Callable[[Any, BaseException | None], None]) -> None:
+        """Calls `callback(result, error)` when the function ends; at once if it has."""
         with self._lock:
-            self._heir, is_done = heir, self.done.is_set()
+            self._callback, is_done = callback, self.done.is_set()
         if is_done:
-            heir(*self._end)
+            callback(*self._end)
 
 
-# Steps that a call asks its driver to take.
+# The steps of a call, for its driver
 
 
 class Do:
@@ -117,20 +118,20 @@ class Do:
 
 
 class Pause(Do):
-    """The same, without anything to record: a cancellation need not wait for it."""
+    """Blocking work that records nothing, so a cancellation need not wait for it."""
 
 
 class Run:
-    """The function itself."""
+    """A call of the tool's function."""
 
-    __slots__ = ("call", "function", "late", "timeout_s")
+    __slots__ = ("call", "function", "thread", "timeout_s")
 
     def __init__(self, function: Callable[[], Any], call: CurrentCall, timeout_s: float | None) -> None:
         self.function = function
         self.call = call
         self.timeout_s = timeout_s
-        self.late: Late | None = None
-        """Set where the function runs in a thread: Python cannot stop it, only stop waiting for it."""
+        self.thread: ThreadedRun | None = None
+        """Set if the function runs in a thread."""
 
 
 class Sleep:
@@ -145,7 +146,7 @@ Steps = Generator[Step, Any, R]
 
 
 def drive(steps: Steps[R]) -> R:
-    """Walks through a call, blocking."""
+    """Runs the steps of a call, blocking."""
     try:
         step = next(steps)
         while True:
@@ -167,38 +168,38 @@ def drive(steps: Steps[R]) -> R:
 
 def _run(step: Run) -> Any:
     with in_call(step.call):
-        return _called(step.function) if step.timeout_s is None else _run_in_time(step)
+        return _call_plain(step.function) if step.timeout_s is None else _run_with_timeout(step)
 
 
-def _called(function: Callable[[], Any]) -> Any:
+def _call_plain(function: Callable[[], Any]) -> Any:
     result = function()
     if inspect.iscoroutine(result):
         result.close()  # it has not begun
         raise InvalidInputError(
-            "the tool gave a coroutine to a caller that does not wait for it",
+            "the tool returned a coroutine to a caller that cannot await it",
             kind="async-tool",
             hint="make it an `async def`, or await it with session.aio.call or session.aio.model",
         )
     return result
 
 
-def _run_in_time(step: Run) -> Any:
-    """In a thread of its own, so that the wait can end before the function does."""
-    late = step.late = Late()
+def _run_with_timeout(step: Run) -> Any:
+    """Runs the function in a new thread, so that the wait can end before the function does."""
+    thread = step.thread = ThreadedRun()
     context = contextvars.copy_context()
 
     def work() -> None:
         with contextlib.suppress(BaseException):
-            context.run(late.run, functools.partial(_called, step.function))
+            context.run(thread.run, functools.partial(_call_plain, step.function))
 
     threading.Thread(target=work, name=f"wakelog {step.call.tool}", daemon=True).start()
-    if not late.done.wait(step.timeout_s):
+    if not thread.done.wait(step.timeout_s):
         raise TimedOut
-    return late.end()
+    return thread.end()
 
 
 async def drive_async(steps: Steps[R]) -> R:
-    """Walks through a call, awaiting. What must be recorded is recorded even when the task is cancelled."""
+    """Runs the steps of a call, awaiting. What must be recorded is recorded even if the task is cancelled."""
     try:
         step = next(steps)
         while True:
@@ -243,16 +244,16 @@ async def _await(step: Run) -> Any:
 
 
 async def _result(step: Run) -> Any:
-    """A coroutine's result; a plain function is given a worker thread."""
+    """Awaits a coroutine function; runs a plain one in a worker thread."""
     function = step.function
     target = function.func if isinstance(function, functools.partial) else function
     if inspect.iscoroutinefunction(target) or inspect.iscoroutinefunction(getattr(target, "__call__", None)):  # noqa: B004
         return await function()
-    late = step.late = Late()
-    result = await in_thread(late.run, function)
+    thread = step.thread = ThreadedRun()
+    result = await in_thread(thread.run, function)
     if not inspect.isawaitable(result):
         return result
-    step.late = None
+    step.thread = None
     return await result
 
 
@@ -268,54 +269,58 @@ async def _sleep(seconds: float) -> None:
 
 
 class CallRequest(msgspec.Struct):
-    """What somebody asks for: a tool, its arguments by name, and how to run it."""
+    """What the caller asks for: a tool, its arguments by name, and how to run it."""
 
     tool: Tool
     arguments: dict[str, Any]
     run: Callable[[], Any]
     action: str = ""
-    """The caller's own id of this call, such as a model's tool-call id: the same id is the same call."""
+    """The caller's id for this call, such as a model's tool-call id: the same id means the same call."""
     stored: dict[str, Value] | None = None
-    """What to store as the input, where that is not the arguments."""
+    """What to store as the input; None means the arguments."""
     params: dict[str, Value] = {}
     context_hash: str = ""
     derived_from: Ranges = ()
     exposure: TrustMark | None = None
     why: str = ""
     labels: dict[str, str] = {}
-    """What a model call works with."""
+    """The labels of a model call (model_labels.py)."""
     check: Callable[[], None] | None = None
-    """Asked before something new begins, after the budget; it may refuse."""
+    """Called before a new call begins, after the budget check; it may raise."""
+
+    def stored_input(self) -> dict[str, Value]:
+        """The input as the log stores it."""
+        return hide_arguments(self.arguments, self.tool.policy.redact) if self.stored is None else self.stored
 
 
 class Next(enum.Enum):
-    """What to do with a call whose outcome is not known yet."""
+    """What to do next with a call that has no outcome yet."""
 
     RUN = "its intent is recorded: run it"
-    WAIT = "somebody must approve it first"
-    ASK = "nothing is known of it: ask for it"
+    WAIT = "it needs approval first"
+    REQUEST = "the log has no call to continue: record its intent"
 
 
 class RunningCall(msgspec.Struct):
     """A call between its intent and its outcome."""
 
     call: CurrentCall
-    given: CallRequest
+    request: CallRequest
     input: dict[str, Value]
     input_hash: str
     mark: TrustMark
     has_key: bool = False
-    """Whether the caller says what makes it the same call: a key, or an id."""
-    is_open: bool = True
-    """Whether its intent is recorded; a pure call is recorded when it is over."""
+    """Whether the caller identified the call, by a key or an id."""
+    has_intent: bool = True
+    """Whether its intent is recorded. A pure call is recorded in one event, when it is over."""
     is_started: bool = False
     """Whether the log may say that it runs."""
-    picture: Any = None
-    """The files as they were before."""
-    asked: Seq = 0
-    """Where it was asked for, when it waits for an approval."""
-    seen: Seq = 0
-    """How far the log was read for one."""
+    files_before: Any = None
+    """The captured files as they were before the call."""
+    requested_at: Seq = 0
+    """The event of its request, if it waits for approval."""
+    read_upto: Seq = 0
+    """How far the log was read while waiting for approval."""
 
 
 class End(msgspec.Struct):
@@ -326,18 +331,18 @@ class End(msgspec.Struct):
     error: Failure | None = None
     exception: BaseException | None = None
     took_us: int = 0
-    late: Late | None = None
+    thread: ThreadedRun | None = None
     output: Value = None
-    """What is stored of the result, or of as much of a stream as came."""
+    """The result as it is stored; for a stream, what arrived."""
     stream: dict[str, Value] = {}
-    """How a stream came; empty for any other call."""
-    is_open: bool = False
-    """Whether what the tool raised says nothing about its effect."""
+    """The shape and number of parts of a stream; empty for any other call."""
+    is_effect_unknown: bool = False
+    """Whether the tool raised an error that does not say whether the effect happened."""
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known what became of the effect."""
-        return self.how == "succeeded" or (self.how == "failed" and not self.is_open)
+        """Whether it is known if the effect happened."""
+        return self.how == "succeeded" or (self.how == "failed" and not self.is_effect_unknown)
 
 
 class Policies(TypedDict, total=False):
@@ -360,21 +365,21 @@ class Policies(TypedDict, total=False):
     cost: Callable[[Any], Cost] | None
 
 
-def bound(tool: Tool, runtime_here: Callable[[], Runtime | None]) -> Callable[..., Any]:
-    """The function with the recording around it."""
+def record_calls(tool: Tool, find_runtime: Callable[[], Runtime | None]) -> Callable[..., Any]:
+    """Wraps the tool's function so that its calls are recorded. Without a runtime, the plain function is called."""
     function = tool.function
 
-    def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRequest:
+    def make_request(args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallRequest:
         return CallRequest(tool, tool.arguments(args, kwargs), functools.partial(function, *args, **kwargs))
 
     if tool.is_async:
 
         @functools.wraps(function)
         async def awaited(*args: Any, **kwargs: Any) -> Any:
-            runtime = runtime_here()
+            runtime = find_runtime()
             if runtime is None:
                 return await function(*args, **kwargs)
-            outcome = await drive_async(runtime.conduct(given(args, kwargs)))
+            outcome = await drive_async(runtime.run_call(make_request(args, kwargs)))
             return outcome.unwrap(tool.policy.retry_on)
 
         awaited.tool = tool  # type: ignore[attr-defined]
@@ -382,10 +387,10 @@ def bound(tool: Tool, runtime_here: Callable[[], Runtime | None]) -> Callable[..
 
     @functools.wraps(function)
     def called(*args: Any, **kwargs: Any) -> Any:
-        runtime = runtime_here()
+        runtime = find_runtime()
         if runtime is None:
             return function(*args, **kwargs)
-        return drive(runtime.conduct(given(args, kwargs))).unwrap(tool.policy.retry_on)
+        return drive(runtime.run_call(make_request(args, kwargs))).unwrap(tool.policy.retry_on)
 
     called.tool = tool  # type: ignore[attr-defined]
     return called
@@ -403,24 +408,24 @@ def tool(function: Any = None, /, *, name: str = "", **policy: Any) -> Any:
     """
 
     def decorate(target: Callable[P, R]) -> Callable[P, R]:
-        return cast("Callable[P, R]", bound(Tool(target, Policy(**policy), name), _runtime_here))
+        return cast("Callable[P, R]", record_calls(Tool(target, Policy(**policy), name), _current_runtime))
 
     return decorate if function is None else decorate(function)
 
 
-def _runtime_here() -> Runtime | None:
+def _current_runtime() -> Runtime | None:
     session = current()
     return None if session is None else session._runtime
 
 
-def refused(tool: str, input: Any, id: str, error: InvalidInputError) -> CallRequest:
-    """A call that fails with this error."""
+def refused_call(tool: str, input: Any, id: str, error: InvalidInputError) -> CallRequest:
+    """Makes a call that runs nothing and fails with this error."""
     try:
         arguments = {str(name): value for name, value in dict(input or {}).items()}
     except (TypeError, ValueError):
         arguments = {"input": input}
     run = functools.partial(_fail, error)
-    return CallRequest(Tool(run, REFUSED, tool or "unnamed"), arguments, run, action=id)
+    return CallRequest(Tool(run, Policy(effect="pure"), tool or "unnamed"), arguments, run, action=id)
 
 
 def _fail(error: InvalidInputError) -> NoReturn:

@@ -1,8 +1,8 @@
-"""Between Python objects and what a log can store: arguments and results as plain JSON, and back.
+"""Converts arguments and results to JSON for the log, and recorded results back.
 
-Going in: structs, dataclasses, Pydantic models, sets, dates and bytes become JSON. A result that has no such form is
-refused, because it could not be given again; an argument, which only has to be recognised, is told by its `repr`,
-marked as such. Coming back, after a crash or in a replay, a result is brought into the type the function declares.
+Structs, dataclasses, Pydantic models, sets, dates and bytes become JSON. A result without a JSON form is refused,
+because it could not be returned again after a crash. An argument only has to be recognised, so it may be stored as its
+`repr`. A recorded result is converted back to the type that the function declares.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
 def plain(value: Any) -> Value:
-    """A value of the log for any object, to be recognised by: what has no JSON form is told by its `repr`."""
+    """Converts any object to JSON, to recognise it by. Parts without a JSON form are stored as `{"repr": …}`."""
     try:
-        return _built(value, _told)
+        return _to_json(value, _convert_or_repr)
     except (InvalidInputError, TypeError, ValueError, RecursionError):
         return {"repr": text_of(value)}
 
 
 def storable(value: Any, what: str = "the result") -> Value:
-    """A value of the log for an object that will be given again; InvalidInputError, kind `not-storable`, when that
-    cannot be."""
+    """Converts to JSON an object that must be returned again later. InvalidInputError, kind `not-storable`, if it has
+    no JSON form."""
     try:
-        return _built(value, _foreign)
+        return _to_json(value, _convert)
     except InvalidInputError as exc:
         why, hint = exc.message, exc.hint
     except (TypeError, ValueError, RecursionError) as exc:
@@ -52,17 +52,17 @@ def storable(value: Any, what: str = "the result") -> Value:
     )
 
 
-def _built(value: Any, foreign: Callable[[Any], Any]) -> Value:
+def _to_json(value: Any, convert: Callable[[Any], Any]) -> Value:
     try:
         return check_value(value, reserved=True)
     except InvalidInputError:
         pass
-    # In one order: a set has another one in each process, and the same call would not be known again.
-    built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=foreign)
+    # A set's order differs in each process. Without a fixed order the same call would not be recognised.
+    built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=convert)
     return check_value(built, reserved=True)
 
 
-def _foreign(value: Any) -> Any:
+def _convert(value: Any) -> Any:
     if hasattr(value, "model_dump"):
         return value.model_dump(mode="json")
     if isinstance(value, BaseException):
@@ -70,15 +70,15 @@ def _foreign(value: Any) -> Any:
     raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} has no JSON form")
 
 
-def _told(value: Any) -> Any:
+def _convert_or_repr(value: Any) -> Any:
     try:
-        return _foreign(value)
+        return _convert(value)
     except TypeError:
         return {"repr": text_of(value)}
 
 
 def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
-    """Text for any object, also for one that cannot say what it is; without its address, which is another one in each
+    """Returns text for any object, even if its `repr` fails. Memory addresses are removed: they differ in each
     process."""
     try:
         return _ADDRESS.sub("", form(value)).encode("utf-8", "replace").decode()
@@ -87,7 +87,7 @@ def text_of(value: Any, form: Callable[[Any], str] = repr) -> str:
 
 
 def summarise(value: Value) -> str:
-    """The first words of a result, for a line in a list."""
+    """Returns the first words of a result, for a line in a list."""
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
@@ -98,10 +98,10 @@ def summarise(value: Value) -> str:
 def bind(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool = True
 ) -> dict[str, Any]:
-    """The call's arguments by name, defaults filled in, so that two ways of writing one call are one call."""
+    """Returns the arguments by name, with defaults, so that two ways to write the same call are equal."""
     try:
         signature = _signature(function)
-    except TypeError:  # an object to be called that cannot be hashed
+    except TypeError:  # a callable object that cannot be hashed
         signature = _signature.__wrapped__(function)
     if signature is None:
         return {**{f"arg{i}": a for i, a in enumerate(args)}, **kwargs}
@@ -125,34 +125,26 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def without(arguments: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Value]:
-    """The arguments as they are stored."""
+def hide_arguments(arguments: dict[str, Any], hidden: tuple[str, ...]) -> dict[str, Value]:
+    """Converts arguments to what is stored, without those in `hidden`."""
     return {name: HIDDEN if name in hidden else plain(value) for name, value in arguments.items()}
 
 
 def revive(function: Callable[..., Any], value: Value) -> Any:
-    """A stored result as the type the function says it returns; as plain JSON where it says nothing."""
-    try:
-        declared = _returns(function)
-    except TypeError:
-        declared = _returns.__wrapped__(function)
-    return _as_declared(declared, value)
+    """Converts a stored result to the function's return type. Without one it stays plain JSON."""
+    return _as_declared(_return_type(function), value)
 
 
 def revive_part(function: Callable[..., Any], value: Value) -> Any:
-    """A stored part of a stream as the type that the function says it gives, part by part."""
-    try:
-        declared = _returns(function)
-    except TypeError:
-        declared = _returns.__wrapped__(function)
-    inner = typing.get_args(declared)
+    """Converts a stored part of a stream to the item type of the function's return type."""
+    inner = typing.get_args(_return_type(function))
     return _as_declared(inner[0], value) if inner else value
 
 
 def _as_declared(declared: Any, value: Value) -> Any:
     if declared is None or declared is Any:
         return value
-    # A client's function often returns an answer or, when asked to, a stream of it: what was stored is the answer.
+    # A client's function is often declared to return an answer or a stream. What was stored is the answer.
     options = typing.get_args(declared) if typing.get_origin(declared) in (typing.Union, types.UnionType) else ()
     for option in options or (declared,):
         if hasattr(option, "model_validate"):
@@ -164,9 +156,16 @@ def _as_declared(declared: Any, value: Value) -> Any:
         return value
 
 
+def _return_type(function: Callable[..., Any]) -> Any:
+    try:
+        return _read_return_type(function)
+    except TypeError:  # a callable object that cannot be hashed
+        return _read_return_type.__wrapped__(function)
+
+
 @functools.lru_cache(maxsize=1024)
-def _returns(function: Callable[..., Any]) -> Any:
+def _read_return_type(function: Callable[..., Any]) -> Any:
     try:
         return typing.get_type_hints(function).get("return")
-    except Exception:  # annotations may name anything, and failing to read them must not fail the call
+    except Exception:  # annotations may name anything; failing to read them must not fail the call
         return None

@@ -1,4 +1,4 @@
-"""What people import: a session and its verbs."""
+"""A session and its verbs: the public Python API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Session", "Turn"]
 
 
 def __getattr__(name: str) -> Any:
-    """A turn brings the runtime with it; who only looks at a session has none."""
+    """Imports `Turn` on first use: it loads the runtime, which programs that only read do not need."""
     if name == "Turn":
         from wakelog.session.turn import Turn
 

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, cast
 
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import answering
+from wakelog.runtime.ambient import runtime_for
 from wakelog.runtime.bridge import in_thread
 from wakelog.runtime.models import model_call
 from wakelog.runtime.outcome import Outcome
@@ -203,7 +203,7 @@ class Aio(AwaitedVerbs):
     ) -> Outcome:
         """Calls a tool, as `Session.call`; a plain function runs in a worker thread."""
         session = self._target
-        outcome: Outcome = await drive_async(answering(session).conduct(session._given(tool, input, id)))
+        outcome: Outcome = await drive_async(runtime_for(session).run_call(session._make_request(tool, input, id)))
         return outcome
 
     async def model(
@@ -216,9 +216,9 @@ class Aio(AwaitedVerbs):
         **kwargs: Any,
     ) -> Any:
         """Calls an async model client, as `Session.model`."""
-        runtime = answering(self._target)
-        given = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
-        return unwrapped(await drive_async(runtime.conduct(given)), given.tool.policy.retry_on)
+        runtime = runtime_for(self._target)
+        request = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
+        return unwrapped(await drive_async(runtime.run_call(request)), request.tool.policy.retry_on)
 
     async def run_turn(
         self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any

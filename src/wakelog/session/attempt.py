@@ -41,11 +41,11 @@ class Attempt(Generic[S]):
     ) -> bool:
         try:
             self._turn.__exit__(kind, error, trace)
-        except Exception as lost:  # the turn itself could not end well: its draft was in conflict, say
-            if not self._goes_on(lost):
+        except Exception as exc:  # the turn could not be ended, for example because its draft conflicts
+            if not self._should_retry(exc):
                 raise
             return True
-        return self._goes_on(error)
+        return self._should_retry(error)
 
     async def __aenter__(self) -> Turn[S]:
         return await self._turn.__aenter__()
@@ -55,20 +55,20 @@ class Attempt(Generic[S]):
     ) -> bool:
         try:
             await self._turn.__aexit__(kind, error, trace)
-        except Exception as lost:
-            if not self._goes_on(lost):
+        except Exception as exc:
+            if not self._should_retry(exc):
                 raise
             return True
-        return self._goes_on(error)
+        return self._should_retry(error)
 
-    def _goes_on(self, error: BaseException | None) -> bool:
-        """Whether the next try follows; the error then ends here."""
+    def _should_retry(self, error: BaseException | None) -> bool:
+        """Whether another try follows. Then the error is not raised."""
         self.failed = error is not None
         return isinstance(error, self._on) and not is_stop(error) and not self._is_last
 
 
 def attempts(begin: Callable[[bool], Turn[S]], times: int, on: Errors) -> Iterator[Attempt[S]]:
-    """The tries, until one ends well. `begin` makes the turn, told whether it is tried again."""
+    """Yields tries until one succeeds. `begin(is_retry)` makes the turn."""
     if times < 1:
         raise InvalidInputError(f"a turn is tried at least once, not {times} times", kind="bad-attempts")
     return _attempts(begin, times, on)

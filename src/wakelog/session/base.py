@@ -1,4 +1,4 @@
-"""What all session verbs share: the log, the name, the data's type, how a point is given, how an event is recorded."""
+"""What all session verbs share: the log, the name, the data's type, resolving a point, and recording an event."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from wakelog.runtime.call import Runtime
 
 S = TypeVar("S")
-FOLLOWED = ("repo", "project", "branch")
-"""Labels of a place in git that follow the session."""
+GIT_LABELS = ("repo", "project", "branch")
+"""Labels that are updated when a session's place in git changes."""
 Where = Seq | str | None
 """A point: an event's seq, a selector such as "@5" or "t:2h ago", or None for now."""
 What = Seq | str
@@ -30,15 +30,15 @@ What = Seq | str
 
 
 class GitPlace:
-    """The folder of a session, and where in git that is; an empty one is nowhere. `repo` is the repository's main work
-    tree, `project` the folder that paths begin from, `branch` what is checked out: these are told again when they
-    change. `commit` is where the session began, and stays."""
+    """A session's folder and its place in git; without a folder it has none. `repo` is the repository's main work tree,
+    `project` the folder that paths are relative to, `branch` what is checked out. `commit` is where the session began,
+    and does not change."""
 
     def __init__(self, folder: str = "") -> None:
         self.folder = folder
 
     def labels(self) -> dict[str, str]:
-        """What is true now; nothing outside of git. Reads a few small files."""
+        """Reads the labels from a few small files of git; empty outside of git."""
         if not self.folder:
             return {}
         from wakelog.files.capture import project_folder
@@ -48,14 +48,14 @@ class GitPlace:
         return {"project": project_folder(self.folder), **found} if found else {}
 
     def changes(self, labels: Mapping[str, str]) -> dict[str, str | None]:
-        """What is no longer as these labels say. A session that was not begun in git stays as it is."""
+        """Returns the labels that changed. A session that did not begin in git has none."""
         if "repo" not in labels or not (now := self.labels()):
             return {}
-        return {name: now.get(name) for name in FOLLOWED if now.get(name) != labels.get(name)}
+        return {name: now.get(name) for name in GIT_LABELS if now.get(name) != labels.get(name)}
 
 
 class Keeper(Protocol):
-    """What a session asks the store it is in."""
+    """What a session needs from its store."""
 
     @property
     def index(self) -> Index: ...
@@ -65,31 +65,31 @@ class Keeper(Protocol):
 
     @property
     def on_effect(self) -> str:
-        """What an effect with untrusted content in the window leads to: `flag`, or `ask`."""
+        """What to do about an effect while untrusted content is in the window: `flag` or `ask`."""
         ...
 
     def wanted_by(self, session: Any) -> list[tuple[str, str]]:
-        """The preferences that hold for a session: the words, and where they come from."""
+        """Returns the preferences that apply to a session: text and source."""
         ...
 
 
 def check_text(value: object, what: str) -> None:
-    """InvalidInputError for an empty text: it would stay in the log for ever and help nobody."""
+    """Raises InvalidInputError for empty text."""
     if isinstance(value, str) and not value.strip():
         raise InvalidInputError(f"{what} is empty", kind="empty-text", hint="leave the call out, or say something")
 
 
 def check_list(values: object, what: str) -> None:
-    """InvalidInputError for one text in place of a list: it would be split into letters."""
+    """Raises InvalidInputError for a string instead of a list: it would be split into letters."""
     if isinstance(values, str):
         raise InvalidInputError(f"{what} are a list, not one text", kind="not-a-list", hint=f"[{values!r}]")
 
 
 class Base(Generic[S]):
-    """Identity, positions and raw events."""
+    """A session's identity, positions and raw events."""
 
     store: Keeper | None = None
-    """The store it came from; None when it was made from a bare log."""
+    """The store it came from; None if it was made from a log alone."""
     _git_place = GitPlace()
 
     def __init__(self, log: Log, *, name: str = "", data_type: DataType[S] | None = None) -> None:
@@ -99,13 +99,13 @@ class Base(Generic[S]):
 
     @functools.cached_property
     def _runtime(self) -> Runtime:
-        """What makes calls and marks events: made when something is recorded, once for all threads."""
+        """Makes calls and adds cause and trust to events. Created on first use, once for all threads."""
         from wakelog.runtime.call import Runtime
 
         return self.__dict__.setdefault("_runtime", Runtime(self.log))  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
-        """Returns the name, or the id where there is none: what a person calls it."""
+        """Returns the name, or the id if it has none."""
         return self.name or self.id
 
     @property
@@ -124,7 +124,7 @@ class Base(Generic[S]):
         return self.head.status
 
     def _prices(self) -> Prices:
-        """The prices by which model calls are paid for: the store's."""
+        """Returns the store's price table, or the built-in one."""
         if self.store is not None:
             return self.store.prices
         from wakelog.monitors.prices import built_in
@@ -133,7 +133,7 @@ class Base(Generic[S]):
 
     @property
     def _is_answering(self) -> bool:
-        """Whether a turn is open here that was completed before, and is only answered from the record."""
+        """Whether the open turn was completed before. Then nothing is recorded."""
         return self._runtime.turn is not None and self._runtime.turn.is_done
 
     def seq(self, where: Where = None) -> Seq:
@@ -147,11 +147,11 @@ class Base(Generic[S]):
         return resolve_point(self.log, where)
 
     def _upto(self, where: Where) -> Seq | None:
-        """The same, but None stays None: it means "now", and then the kept state is used."""
+        """The same, but None stays None: it means "now", for which the state is cached."""
         return None if where is None else self.seq(where)
 
     def _existing(self, where: Where) -> Seq:
-        """The seq of the event at a point; NotFoundError when there is no such event."""
+        """Returns the seq of the event at a point. Raises NotFoundError if there is no such event."""
         seq, last = self.seq(where), self.head.seq
         if not 0 < seq <= last:
             raise NotFoundError(f"{self} has no event {seq} (it has e1..e{last})", kind="event-not-found")
@@ -160,7 +160,8 @@ class Base(Generic[S]):
     def append(
         self, *events: ev.Event | EventDraft, expect: Seq | None = None, commit_id: str = "", guard: int | None = None
     ) -> Head:
-        """Appends typed events as one durable commit. See `Log.append`. In a turn that is done it writes nothing."""
+        """Appends typed events as one durable commit. See `Log.append`. In a turn that is already done
+        (`turn.is_done`), nothing is written."""
         if self._is_answering:
             return self.head
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)
@@ -174,8 +175,8 @@ class Base(Generic[S]):
         trust: Trust = "trusted",
         answers: str = "",
     ) -> Seq:
-        """Records an event, or a draft as it is, unless another process has taken over the turn or the lease. In a turn
-        that is done nothing is recorded again; then it is the seq of that turn's end."""
+        """Records an event, or a draft unchanged, and returns its seq. Refused if another process has taken over the
+        turn or the lease. In a turn that is already done nothing is recorded, and the seq of its end is returned."""
         runtime = self._runtime
         draft = (
             what
@@ -185,4 +186,4 @@ class Base(Generic[S]):
         turn = runtime.turn
         if turn is not None and turn.record is not None and turn.is_done:
             return turn.record.ended
-        return self.log.record(runtime.placed(draft), guard=runtime.guard)
+        return self.log.record(runtime.pin_to_turn(draft), guard=runtime.guard)

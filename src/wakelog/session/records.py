@@ -1,4 +1,4 @@
-"""Verbs that record: each is one durable event."""
+"""Verbs that record. Each stores one durable event and returns its seq."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wakelog.session.base import Base, S, Where, check_list, check_text
 if TYPE_CHECKING:
     from wakelog.session.session import Session
 
-_NEAR = 8
-"""So many known keys are named where one is not known."""
+_SUGGESTIONS = 8
+"""How many known keys an error names."""
 
 
 class Records(Base[S]):
-    """Recording."""
+    """The verbs that record one event."""
 
     def message(
         self,
@@ -33,8 +33,8 @@ class Records(Base[S]):
         trust: Trust = "trusted",
         why: str = "",
     ) -> Seq:
-        """Records a message of the conversation; `messages()` reads it back. It is not part of the state. A tool's
-        answer names its `action` and is trusted as far as that call's result."""
+        """Records a message of the conversation; `messages()` reads it back. It is not part of the state. A message
+        with a tool's answer names the call's `action`, and is trusted as far as that call's result."""
         check_text(role, "a message's role")
         event = ev.MessageAdded(role=role, content=content, name=name, action=action, why=why)
         actor = "user" if role == "user" else "tool" if action else "agent"
@@ -63,25 +63,25 @@ class Records(Base[S]):
         return self._record(event)
 
     def fact(self, key: str, value: Value, *, why: str = "", source: str = "", trust: Trust = "trusted") -> Seq:
-        """Records a fact under a key; a later fact with the same key replaces it."""
+        """Records a fact under a key. A later fact with the same key replaces it."""
         check_text(key, "a fact's key")
         return self._record(ev.FactRecorded(key=key, value=value, why=why), source=source, trust=trust)
 
     def retract(self, key: str, *, why: str = "") -> Seq:
-        """Takes a fact back; NotFoundError when there is none of that key."""
+        """Removes a fact. Raises NotFoundError if there is none with that key."""
         check_text(key, "a fact's key")
-        if instead := self._instead_of(key, "facts"):
+        if instead := self._known_instead(key, "facts"):
             raise NotFoundError(f"{self} has no fact {key!r} ({instead})", kind="fact-not-found")
         return self._record(ev.FactRetracted(key=key, why=why))
 
     def dead_end(self, tried: str, *, learned: str = "") -> Seq:
-        """Records what did not work, so that nobody tries it again. A rewind keeps it."""
+        """Records what did not work, so that it is not tried again. A rewind keeps it."""
         check_text(tried, "what was tried")
         return self._record(ev.DeadEndNoted(tried=tried, learned=learned))
 
     def accept(self, item: str, *, kind: str = "") -> Seq:
-        """Records a derived item (`insight()` gives its id, such as "e17") as a real decision, dead end or goal, with
-        the events it was derived from as evidence. `kind` says which is meant, where an event has several."""
+        """Records a derived item as a real decision, dead end or goal, with the events it was derived from as evidence.
+        `insight()` gives its id, such as "e17"; `kind` chooses one if an event has several."""
         from wakelog.session.insights import accept_item, find_item
 
         session = cast("Session[S]", self)
@@ -106,9 +106,10 @@ class Records(Base[S]):
         return self._record(ev.LabelsSet(labels=dict(labels), why=why), actor="user")
 
     def checkpoint(self, name: str, at: Where = None, *, remove: bool = False) -> Seq:
-        """Names a point. Free: a name, not a copy. With `remove` the name is gone; NotFoundError when there is none."""
+        """Names a point. It is only a name, not a copy. With `remove`, removes the name; raises NotFoundError if there
+        is none."""
         check_text(name, "a checkpoint's name")
-        if remove and (instead := self._instead_of(name, "checkpoints")):
+        if remove and (instead := self._known_instead(name, "checkpoints")):
             raise NotFoundError(
                 f"{self} has no checkpoint {name!r} ({instead})",
                 kind="checkpoint-not-found",
@@ -116,17 +117,18 @@ class Records(Base[S]):
             )
         return self._record(ev.CheckpointNamed(name=name, at=self._existing(at), remove=remove), actor="user")
 
-    def _instead_of(self, key: str, part: Literal["facts", "checkpoints"]) -> str:
-        """What the state has where it has no such key; empty where it has. A turn that is done is only told again."""
+    def _known_instead(self, key: str, part: Literal["facts", "checkpoints"]) -> str:
+        """Returns a text with the known keys, for an error, if the state has no such key; empty if it has. In a turn
+        that is already done nothing is checked."""
         known = self.log.part(part)
         if key in known or self._is_answering:
             return ""
         import difflib
 
-        near = difflib.get_close_matches(key, known, _NEAR) or list(known)[:_NEAR]
+        near = difflib.get_close_matches(key, known, _SUGGESTIONS) or list(known)[:_SUGGESTIONS]
         return f"it has: {', '.join(near) or 'none'}{', …' if len(known) > len(near) else ''}"
 
     def note(self, text: str, on: Where = 0) -> Seq:
-        """Records a remark on an event, or on the session."""
+        """Records a note on an event, or on the session."""
         check_text(text, "a note's text")
         return self._record(ev.NoteAdded(text=text, on=0 if on == 0 else self._existing(on)), actor="user")

@@ -1,5 +1,4 @@
-"""The session that a replay gives to the agent: its turns are the recorded ones, and calls are answered from the
-record."""
+"""The session that a replay passes to the agent: it opens the recorded turns, and answers calls from the record."""
 
 from __future__ import annotations
 
@@ -12,6 +11,7 @@ import msgspec
 from wakelog.engines.memory import MemoryEngine
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
+from wakelog.model.records import EventDraft
 from wakelog.model.values import Value
 from wakelog.replay.call_match import Matcher, Order
 from wakelog.replay.recorded_runtime import Effects, ReplayRuntime, caller
@@ -27,7 +27,7 @@ from wakelog.session.turn import Turn
 
 
 class ReplayedSession(Session[S]):
-    """The session that a replay gives to the agent."""
+    """A session whose turns are the recorded ones."""
 
     _runtime: ReplayRuntime
 
@@ -36,9 +36,12 @@ class ReplayedSession(Session[S]):
         self._runtime.main = caller()
         return super().turn(user, **how)
 
-    def _opening(self, started: ev.TurnStarted, resume: Resume) -> tuple[ev.TurnStarted, Resume]:
-        # The recorded turn is what answers here, whether its id is known to be completed or not.
-        return self._runtime.opens(msgspec.structs.replace(started, id="")), "never"
+    def _open_turn(
+        self, turn: Turn[S], started: ev.TurnStarted, first_events: list[EventDraft], resume: Resume
+    ) -> tuple[int, int]:
+        # The recording answers, whether or not the session has completed a turn with this id.
+        started = self._runtime.opens(msgspec.structs.replace(started, id=""))
+        return super()._open_turn(turn, started, first_events, "never")
 
 
 def open_replay(

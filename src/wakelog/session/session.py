@@ -5,8 +5,8 @@ forks. Verbs that record one event are in records.py; verbs that only read are i
 namespace: `session.calls`, `.context`, `.files`, `.budget`, `.monitors`, `.trust`, `.life` and `.history`. How bytes
 are stored is known only to the rooms below.
 
-What a verb works with is imported inside it: most programs use a few of them, and a command that looks at a session
-starts without the rest.
+Verbs import what they need when they are called. Most programs use a few verbs, and commands that only read start
+faster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wakelog.model.ids import Seq, fork_id
 from wakelog.model.names import check_name
 from wakelog.model.records import EventDraft, Head
 from wakelog.model.values import Value
-from wakelog.runtime.ambient import answering, replaying
+from wakelog.runtime.ambient import current_replay, runtime_for
 from wakelog.session.base import Base, S, Where, check_text
 from wakelog.session.data import DataType
 from wakelog.session.reads import SessionReads
@@ -76,7 +76,7 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def aio(self) -> Aio:
-        """Offers the same verbs as coroutines: `await session.aio.diff("@2")`."""
+        """The same verbs as coroutines: `await session.aio.diff("@2")`."""
         from wakelog.session.aio import Aio
 
         return Aio(self)
@@ -104,7 +104,7 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def budget(self) -> SessionBudget:
-        """Sets limits and tells what was spent: set, limit, spent, left, cost."""
+        """Sets limits and shows what was spent: set, limit, spent, left, cost."""
         from wakelog.session.budget import SessionBudget
 
         return SessionBudget(self)
@@ -118,21 +118,22 @@ class Session(Records[S], SessionReads[S]):
 
     @functools.cached_property
     def life(self) -> SessionLife:
-        """Changes the status and claims the session: pause, unpause, end, cancel, reopen, archive, take_lease."""
+        """Changes the status, and claims the session for one writer: pause, unpause, end, cancel, reopen, archive,
+        take_lease."""
         from wakelog.session.life import SessionLife
 
         return SessionLife(self)
 
     @functools.cached_property
     def history(self) -> SessionHistory:
-        """Looks into what was recorded: blame, attempts, compare, bisect, recording, preview_rewind."""
+        """Examines what was recorded: blame, attempts, compare, bisect, recording, preview_rewind."""
         from wakelog.session.history import SessionHistory
 
         return SessionHistory(self)
 
     @functools.cached_property
     def trust(self) -> SessionTrust:
-        """Traces what was influenced by which source: taint, picture, endorse, invalidate."""
+        """Traces what each source influenced: taint, picture, endorse, invalidate."""
         from wakelog.session.trust import SessionTrust
 
         return SessionTrust(self)
@@ -154,12 +155,12 @@ class Session(Records[S], SessionReads[S]):
         message.
 
         If the last turn was interrupted (a crash, Ctrl-C, a stop by the runtime) and had the same input, this continues
-        it as its next attempt: calls that were made are answered from the record. `resume="always"` continues it even
-        when the input differs; `"never"` starts a new turn. With `retry`, the last turn runs again from its start, and
-        all its calls are made again.
+        it as its next attempt: calls that were already made are answered from the record. `resume="always"` continues
+        it even if the input differs; `"never"` starts a new turn. With `retry`, the last turn runs again from its
+        start, and all its calls are made again.
 
-        With an `id`, the turn is done once. If a turn of that id is completed, nothing runs again: `turn.is_done` is
-        true, and calls are answered from the record. If it was interrupted or failed, this continues it, even when the
+        With an `id`, the turn is done once. If a turn with that id is completed, nothing runs again: `turn.is_done` is
+        true, and calls are answered from the record. If it was interrupted or failed, this continues it, even if the
         input differs.
         """
         from wakelog.runtime.resume import Resume, check_turn_id
@@ -172,7 +173,7 @@ class Session(Records[S], SessionReads[S]):
                 kind="bad-resume",
                 hint=f"one of {', '.join(get_args(Resume))}",
             )
-        said = []
+        first_events = []
         if id:
             check_turn_id(id)
             if retry or resume == "never":
@@ -182,12 +183,13 @@ class Session(Records[S], SessionReads[S]):
                     hint="give it a new id; or leave the id out to try the last turn again",
                 )
         if user is not None:
-            said = [EventDraft(ev.MessageAdded(role=role, content=user), actor="user", source=source, trust=trust)]
+            message = ev.MessageAdded(role=role, content=user)
+            first_events = [EventDraft(message, actor="user", source=source, trust=trust)]
         started = ev.TurnStarted(input=user, retry=retry, id=id)
-        return Turn(self, started, said, resume="never" if retry else resume)
+        return Turn(self, started, first_events, resume="never" if retry else resume)
 
     def run_turn(self, id: str, function: Callable[[Turn[S]], R], user: Value = None, **how: Any) -> R:
-        """Runs `function(turn)` in a turn of this id, once. If that turn is already completed, the function is not
+        """Runs `function(turn)` once, in a turn with this id. If that turn is already completed, the function is not
         called, and its recorded result is returned. The other keywords are those of `turn`."""
         from wakelog.runtime.resume import check_turn_id
 
@@ -213,28 +215,31 @@ class Session(Records[S], SessionReads[S]):
         """Tries a turn up to `times` times: `for attempt in session.attempts(3, on=TimeoutError): with attempt as turn:
         …`. Each try is recorded as an attempt: @5.1, @5.2. If the last one fails, its error is raised.
 
-        Each try makes all its calls again. Give calls with effects a key: then they are answered from the record. There
-        is no pause between tries; sleep in the loop if you need one.
+        Each try makes all its calls again. To avoid that for calls with effects, give them a key: then they are
+        answered from the record. There is no pause between tries; sleep in the loop if you need one.
         """
         from wakelog.session.attempt import attempts
 
         return attempts(lambda again: self.turn(user, source=source, trust=trust, role=role, retry=again), times, on)
 
     def _begin_turn(
-        self, turn: Turn[S], started: ev.TurnStarted, said: list[EventDraft], resume: Resume = "never"
+        self, turn: Turn[S], started: ev.TurnStarted, first_events: list[EventDraft], resume: Resume
     ) -> tuple[int, int]:
-        """Starts a turn; one that a dead process left open is first recorded as interrupted."""
+        """Starts a turn and returns its number and attempt. A turn that a dead process left open is first recorded as
+        interrupted."""
         with self.log.one_look():
-            return self._begin(turn, *self._opening(started, resume), said)
+            return self._open_turn(turn, started, first_events, resume)
 
-    def _begin(self, turn: Turn[S], started: ev.TurnStarted, resume: Resume, said: list[EventDraft]) -> tuple[int, int]:
+    def _open_turn(
+        self, turn: Turn[S], started: ev.TurnStarted, first_events: list[EventDraft], resume: Resume
+    ) -> tuple[int, int]:
         from wakelog.runtime.resume import open_turn
 
-        replay = replaying()
+        replay = current_replay()
         if replay is not None and replay is not self._runtime:
             replay.meets(self)
         if replay is None and self._git_place.folder and (new := self._git_place.changes(self.log.part("labels"))):
-            said = [*said, EventDraft(ev.LabelsSet(labels=new), actor="runtime")]
+            first_events = [*first_events, EventDraft(ev.LabelsSet(labels=new), actor="runtime")]
         with self._turn_lock:
             if self._turn is not None:
                 raise NotAllowedError(
@@ -244,15 +249,11 @@ class Session(Records[S], SessionReads[S]):
                 )
             self._turn = turn
         try:
-            self._runtime.turn = open_turn(self._runtime, started, said, resume)
+            self._runtime.turn = open_turn(self._runtime, started, first_events, resume)
         except BaseException:
             self._finish_turn(turn)
             raise
         return self._runtime.turn.within
-
-    def _opening(self, started: ev.TurnStarted, resume: Resume) -> tuple[ev.TurnStarted, Resume]:
-        """What a turn begins with; a replay has the recorded turns begin."""
-        return started, resume
 
     def _finish_turn(self, turn: Turn[S]) -> None:
         with self._turn_lock:
@@ -269,45 +270,46 @@ class Session(Records[S], SessionReads[S]):
     @overload
     def tool(self, /, *, name: str = "", **policy: Unpack[Policies]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
     def tool(self, function: Any = None, /, *, name: str = "", **policy: Any) -> Any:
-        """Decorates a function, sync or async, so that its calls are recorded here. A call that was already made is
-        answered from the record. Without an `effect` the tool counts as external: it is never repeated without asking.
+        """Decorates a function, sync or async, so that its calls are recorded in this session. A call that was already
+        made is answered from the record. Without an `effect` the tool counts as external: it is never repeated without
+        asking.
 
         The keywords are those of `Policy`: effect, timeout_s, retry, retry_on, backoff_s, key, uncertain, probe,
         approval, trust, source, redact, summary, cost.
         """
         from wakelog.runtime.policy import Policy
-        from wakelog.runtime.tools import Tool, bound
+        from wakelog.runtime.tools import Tool, record_calls
 
         def decorate(target: Callable[P, R]) -> Callable[P, R]:
             tool = Tool(target, Policy(**policy), name)
             self._runtime.tools[tool.name] = tool
-            return cast("Callable[P, R]", bound(tool, lambda: answering(self)))
+            return cast("Callable[P, R]", record_calls(tool, lambda: runtime_for(self)))
 
         return decorate if function is None else decorate(function)
 
     def call(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = "") -> Outcome:
         """Calls a tool by name, for loops that run the calls a model asked for. Errors are not raised: they are in the
-        outcome, typed. That includes a tool that does not exist (`unknown-tool`) and input that it does not take
-        (`bad-arguments`); both are recorded as failed calls. `id`, such as the model's tool-call id, identifies the
-        call: asked for again, it is answered from the record."""
+        outcome, typed. That includes an unknown tool (`unknown-tool`) and wrong input (`bad-arguments`); both are
+        recorded as failed calls. `id`, such as the model's tool-call id, identifies the call: when it is made again
+        with the same id, it is answered from the record."""
         from wakelog.runtime.tools import drive
 
-        given = self._given(tool, input, id)
-        if given.tool.is_async:
+        request = self._make_request(tool, input, id)
+        if request.tool.is_async:
             raise InvalidInputError(
-                f"{given.tool.name} is a coroutine function", kind="async-tool", hint="await session.aio.call(…)"
+                f"{request.tool.name} is a coroutine function", kind="async-tool", hint="await session.aio.call(…)"
             )
-        outcome: Outcome = drive(answering(self).conduct(given))
+        outcome: Outcome = drive(runtime_for(self).run_call(request))
         return outcome
 
-    def _given(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> CallRequest:
+    def _make_request(self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None, id: str) -> CallRequest:
         from wakelog.runtime.policy import Policy
-        from wakelog.runtime.tools import CallRequest, Tool, bad_arguments, refused, unknown_tool
+        from wakelog.runtime.tools import CallRequest, Tool, bad_arguments, refused_call, unknown_tool
 
         if isinstance(tool, str):
             found = self._runtime.tools.get(tool)
             if found is None:
-                return refused(tool, input, id, unknown_tool(tool, self._runtime.tools))
+                return refused_call(tool, input, id, unknown_tool(tool, self._runtime.tools))
         elif callable(tool):
             found = getattr(tool, "tool", None) or Tool(tool, Policy())
         else:
@@ -316,11 +318,11 @@ class Session(Records[S], SessionReads[S]):
             )
         try:
             if input and not isinstance(input, Mapping):
-                raise TypeError(f"its arguments came as {type(input).__name__}, not as an object of names and values")
+                raise TypeError(f"its arguments are {type(input).__name__}, not an object of names and values")
             arguments = dict(input or {})
             named = found.arguments((), arguments)
         except (TypeError, ValueError) as exc:
-            return refused(found.name, input, id, bad_arguments(found, exc))
+            return refused_call(found.name, input, id, bad_arguments(found, exc))
         return CallRequest(found, named, functools.partial(found.function, **arguments), action=id)
 
     def model(
@@ -333,11 +335,11 @@ class Session(Records[S], SessionReads[S]):
         **kwargs: Any,
     ) -> R:
         """Calls a model client's function and records model, parameters, usage and a hash of what the model was shown.
-        After a crash the recorded answer is returned, so nothing is paid twice.
+        After a crash the recorded answer is returned, so you do not pay twice.
 
-        A stream (`stream=True`, a generator) is passed on as it arrives and recorded when it ends. It counts as
-        succeeded when it was read to its end. If it broke off, or was not read to its end, it counts as failed, and
-        what had arrived is recorded. Answered from the record, it is a stream again.
+        A stream (`stream=True`, a generator) is passed on as it arrives and recorded when it ends. If it was read to
+        its end, the call succeeded. If it broke, or was not read to its end, the call failed, and the parts that
+        arrived are recorded. Answered from the record, it is a stream again.
 
         `context` is the result of `session.context.window()`. Without it, the model counts as having seen everything in
         view.
@@ -346,22 +348,22 @@ class Session(Records[S], SessionReads[S]):
         from wakelog.runtime.streams import unwrapped
         from wakelog.runtime.tools import drive
 
-        runtime = answering(self)
-        given = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
-        return cast("R", unwrapped(drive(runtime.conduct(given)), given.tool.policy.retry_on))
+        runtime = runtime_for(self)
+        request = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
+        return cast("R", unwrapped(drive(runtime.run_call(request)), request.tool.policy.retry_on))
 
     # Data
 
     @property
     def data(self) -> S:
-        """Returns a typed copy of the session's own data. Change the data in a turn's draft or with `patch`."""
+        """Returns a typed copy of the session's own data. To change the data, use a turn's draft or `patch`."""
         return self._data_type.load(self.log.state()["data"])
 
     def patch(self, patch: list[dict[str, Value]], *, why: str = "", expect: Seq | None = None) -> Seq:
-        """Changes `data` by a JSON Patch (RFC 6902, paths below /data) and checks it against its type. Only the patch
+        """Changes `data` with a JSON Patch (RFC 6902, paths below /data) and checks it against its type. Only the patch
         is stored.
 
-        ConflictError when another writer changed the session since the state the patch was made for.
+        Raises ConflictError if another writer changed the session since the state that the patch was made for.
         """
         seen = self.head.seq if expect is None else expect
         held, delta = resolve({"data": self.log.state(seen)["data"]}, patch)
@@ -373,21 +375,21 @@ class Session(Records[S], SessionReads[S]):
     # Going back
 
     def rewind(self, to: Where, *, why: str = "") -> Head:
-        """Goes back to an earlier point, by an event; no history is lost. Goal, decisions, facts, working set and data
-        return to what they were. Status, turn numbers, spending, flags, dead ends and open calls do not. `undo` reverts
-        it."""
+        """Goes back to an earlier point. The rewind is an event, so no history is lost. Goal, decisions, facts, working
+        set and data return to what they were. Status, turn numbers, spending, flags, dead ends and open calls do not.
+        `undo` reverts it."""
         return self.log.rewind(self.seq(to), why=why)
 
     def undo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
-        """Takes back the newest rewind that was not yet undone; repeated, walks further back. Where it brought files
-        back, they go back as well, but for what somebody edited since (`force`: that too, with a copy kept). `roots`
-        are the folders to do it in, the project's first; by default where files were captured."""
+        """Reverts the newest rewind that was not undone yet; repeated, it goes further back. Files that the rewind
+        restored are reverted too, except those that somebody edited since (`force` reverts those too, and keeps a
+        copy). `roots` are the folders to work in, the project's first; by default, where files were captured."""
         from wakelog.session.undo import undo
 
         return undo(self.log, functools.partial(self._project, force, roots) if files else None)
 
     def redo(self, *, files: bool = True, force: bool = False, roots: Sequence[str] = ()) -> Undone:
-        """Takes back the newest undo, as long as nothing else was rewound since; repeated, walks forward."""
+        """Reverts the newest undo, unless something was rewound since; repeated, it goes further forward."""
         from wakelog.session.undo import redo
 
         return redo(self.log, functools.partial(self._project, force, roots) if files else None)
@@ -400,7 +402,7 @@ class Session(Records[S], SessionReads[S]):
     # Forks
 
     def fork(self, at: Where = None, *, name: str = "", why: str = "") -> Session[S]:
-        """Creates a new session that shares the history up to a point. `name` must be free."""
+        """Creates a new session that shares the history up to a point. `name` must not be in use."""
         engine = self.log.engine
         if name and engine.find(check_name(name)) is not None:
             raise _name_taken(name)
@@ -416,11 +418,11 @@ class Session(Records[S], SessionReads[S]):
         return child
 
     def adopt(self, fork: Base[Any], at: Where = None, *, why: str = "", force: bool = False) -> Head:
-        """Takes a fork's result into this session, in one commit: its state now, or `at` a point of it.
+        """Takes over a fork's state, as it is now or `at` a point of it, in one commit.
 
         The view goes back to the fork point. Goal, facts, decisions, working set, artefacts and data become the fork's,
-        and its messages follow. The fork itself does not change and may be deleted. ConflictError when this session has
-        new events since the fork point, unless `force` is given. Nothing is lost: `undo` reverts it.
+        and its messages follow. The fork itself does not change and may be deleted. Raises ConflictError if this
+        session has new events since the fork point, unless `force` is given. Nothing is lost: `undo` reverts it.
         """
         return self.log.adopt(fork.log, None if at is None else fork.seq(at), why=why, force=force)
 

@@ -29,7 +29,7 @@ from wakelog.model.values import Value
 from wakelog.runtime.ambient import enter_session
 from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.runtime.outcome import failure_of, is_stop
-from wakelog.runtime.resume import refuse_if_leased, settle_pending, unanswered
+from wakelog.runtime.resume import refuse_if_leased, settle_lost_calls, settle_pending
 from wakelog.runtime.values import plain
 from wakelog.session.notebook import turn_html
 from wakelog.state.diff import diff
@@ -49,7 +49,7 @@ class Turn(Generic[S]):
     """One turn of a session. Use it in a `with` (or `async with`)."""
 
     def __init__(
-        self, session: Session[S], started: ev.TurnStarted, said: list[EventDraft], *, resume: Resume = "never"
+        self, session: Session[S], started: ev.TurnStarted, first_events: list[EventDraft], *, resume: Resume
     ) -> None:
         self.session = session
         self._resume: Resume = resume
@@ -57,14 +57,15 @@ class Turn(Generic[S]):
         self.number = 0
         self.attempt = 1
         self._started = started
-        self._said = said
+        self._first_events = first_events
         self._base: dict[str, Value] | None = None
         self._draft: Any = None
         self.is_done = False
-        """Whether a turn of this id was completed before. Then nothing runs and nothing is recorded: calls are answered
-        from the record, and a call that is not in the record is refused (`turn-done`)."""
+        """Whether a turn with this id was completed before. Then nothing runs and nothing is recorded: calls are
+        answered from the record, and a call that is not in the record is refused (`turn-done`)."""
         self.result: Any = None
-        """The turn's result. Set it, and it is recorded at the end; when the turn is done, it is the recorded one."""
+        """The turn's result. Set it to have it recorded at the end. If the turn was done before, it is the recorded
+        one."""
 
     @property
     def data(self) -> S:
@@ -72,7 +73,7 @@ class Turn(Generic[S]):
         if self._base is None:
             self._base = self.session.log.state()["data"]
             if len(msgspec.json.encode(self._base)) > LARGE_DRAFT_BYTES:
-                warnings.warn("the data is over 1 MB and a draft costs all of it; use session.patch()", stacklevel=2)
+                warnings.warn("the data is over 1 MB, and a draft copies all of it; use session.patch()", stacklevel=2)
             self._draft = self.session._data_type.load(self._base)
         return self._draft  # type: ignore[no-any-return]
 
@@ -86,7 +87,7 @@ class Turn(Generic[S]):
         return turn_html(self)
 
     def __enter__(self) -> Turn[S]:
-        self.number, self.attempt = self.session._begin_turn(self, self._started, self._said, self._resume)
+        self.number, self.attempt = self.session._begin_turn(self, self._started, self._first_events, self._resume)
         self._outer = enter_session(self.session)
         opened = self.session._runtime.turn
         if opened is not None and opened.record is not None:
@@ -114,11 +115,11 @@ class Turn(Generic[S]):
     async def __aenter__(self) -> Turn[S]:
         try:
             await in_thread_to_the_end(self.__enter__)
-            # Entering took place in a worker thread, which has its own idea of what is around it.
+            # The worker thread that ran __enter__ has its own context variables; set them here too.
             self._outer = enter_session(self.session)
             return self
         except BaseException as error:
-            # Cancelled while it began: Python will not call __aexit__, and the turn must not stay open.
+            # If it was cancelled while opening, Python does not call __aexit__, so end the turn here.
             if self.number:
                 await in_thread_to_the_end(self.__exit__, type(error), error, None)
             raise
@@ -126,7 +127,7 @@ class Turn(Generic[S]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # To the end: a cancelled turn is recorded as such before the cancellation goes on.
+        # A cancelled turn is recorded as interrupted before the cancellation continues.
         try:
             await in_thread_to_the_end(self.__exit__, kind, error, trace)
         finally:
@@ -141,11 +142,11 @@ class Turn(Generic[S]):
         return await self.session.aio.model(function, *args, **kwargs)
 
     def _fail(self, error: BaseException) -> None:
-        """Records how the turn ended. The error goes on to the caller, even when recording fails."""
-        is_lost = isinstance(error, ConflictError) and error.kind == "draft-conflict"
-        if is_stop(error) or is_lost or not isinstance(error, Exception):
+        """Records how the turn ended. If that fails, the original error still reaches the caller, with a note."""
+        is_draft_lost = isinstance(error, ConflictError) and error.kind == "draft-conflict"
+        if is_stop(error) or is_draft_lost or not isinstance(error, Exception):
             why = error.message if isinstance(error, WakelogError) else type(error).__name__
-            failure = ev.Failure("draft-conflict", why) if is_lost else None
+            failure = ev.Failure("draft-conflict", why) if is_draft_lost else None
             ended = ev.TurnEnded(outcome="interrupted", error=failure, why=why)
         else:
             ended = ev.TurnEnded(outcome="failed", error=failure_of(error))
@@ -157,13 +158,12 @@ class Turn(Generic[S]):
     def _end(self, ended: ev.TurnEnded, *before: EventDraft, expect: Seq | None = None) -> None:
         """Ends the turn and settles calls whose outcome is lost, unless another process has taken the turn over."""
         runtime = self.session._runtime
-        lost = unanswered(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
-        draft = runtime.placed(EventDraft(ended, actor="runtime"))
+        lost = settle_lost_calls(self.session.log, self.number, runtime.at_work, resumes=ended.outcome == "interrupted")
+        draft = runtime.pin_to_turn(EventDraft(ended, actor="runtime"))
         self.session.append(*before, *lost, draft, expect=expect, guard=runtime.guard)
 
     def _commit(self) -> None:
-        """Ends the turn with the draft's patch on the head it belongs to: the data must be what the draft started
-        from."""
+        """Ends the turn and stores the draft's patch. The data must still be what the draft started from."""
         patch = diff(self._base, self.session._data_type.dump(self._draft), "/data") if self._base is not None else []
         ended = ev.TurnEnded(output=plain(self.result))
         if not patch:
@@ -173,13 +173,13 @@ class Turn(Generic[S]):
         def attempt() -> None:
             seen = self.session.log.head().seq
             if not equal(self.session.log.state(seen)["data"], self._base):
-                raise self._lost(seen)
+                raise self._draft_conflict(seen)
             patched = self.session._runtime.flow.draft(ev.StatePatched(patch=copy(patch)))
             self._end(ended, patched, expect=seen)
 
         retry_on_moved_head(self.session.log.id, f"to end turn @{self.number} of", attempt)
 
-    def _lost(self, seq: Seq) -> ConflictError:
+    def _draft_conflict(self, seq: Seq) -> ConflictError:
         return ConflictError(
             f"the data of {self.session.id} was changed by another writer while turn @{self.number} worked on its"
             " draft. The turn is recorded as interrupted and its draft dropped.",
@@ -202,19 +202,19 @@ def start_turn(
     actor: str = "user",
     hold: TurnHold | None = None,
 ) -> int:
-    """Starts a turn and returns its number. A turn that was left open is first recorded as interrupted; if a living
-    process still has it, the call is refused. With a `hold`, which the caller keeps until the turn ends, this process
-    owns the turn. `actor` says who gave the input: an agent that repeats what it was asked is not the user."""
-    log, runtime, left = session.log, session._runtime, []
-    begun = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
+    """Starts a turn and returns its number. A turn that was left open is first recorded as interrupted; if its process
+    is alive, the call is refused. With a `hold`, which the caller keeps until the turn ends, this process owns the
+    turn. `actor` says who gave the input: an agent that repeats what it was asked is not the user."""
+    log, runtime, settled = session.log, session._runtime, []
+    started = ev.TurnStarted(input=user, holder=hold.text if hold is not None else "")
     if log.part("turn")["status"] == "open":
         refuse_if_leased(runtime)
-        left = settle_pending(log, end_of_holder(log))
-    opening: list[ev.Event | EventDraft] = [EventDraft(begun, source=source, trust=trust)]
+        settled = settle_pending(log, end_of_holder(log))
+    opening: list[ev.Event | EventDraft] = [EventDraft(started, source=source, trust=trust)]
     if user is not None:
         opening.append(EventDraft(ev.MessageAdded(role=role, content=user), actor=actor, source=source, trust=trust))
     runtime.flow.new_turn()
-    session.append(*left, *opening)
+    session.append(*settled, *opening)
     number: int = log.part("turn")["number"]
     return number
 
