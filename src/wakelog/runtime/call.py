@@ -39,19 +39,17 @@ from wakelog.runtime.operator import decide_approval, reconcile
 from wakelog.runtime.outcome import (
     Outcome,
     approval_error,
-    failure_of,
-    is_stop,
-    leaves_effect_unknown,
+    classify_error,
     mark_uncertain,
     outcome_event,
     retry_event,
     running_error,
     uncertain_error,
 )
-from wakelog.runtime.policy import SAFE, Found
+from wakelog.runtime.policy import Found
 from wakelog.runtime.resume import OpenTurn, answer_from_done_turn, reuse_outcome
 from wakelog.runtime.streams import StreamRecord, is_stream, pass_on
-from wakelog.runtime.tools import CallRequest, Do, End, Next, Pause, Run, RunningCall, Sleep, Steps, TimedOut, Tool
+from wakelog.runtime.tools import CallRequest, Do, End, Next, Pause, Run, RunningCall, Sleep, Steps, Tool
 from wakelog.runtime.values import plain
 
 if TYPE_CHECKING:
@@ -137,7 +135,7 @@ class Runtime:
                 found = yield from self._wait_for_approval(running)
             if isinstance(found, Outcome):
                 return found
-            if self.capture is not None and has_effects(running.request):
+            if self.capture is not None and running.request.has_effects:
                 running.files_before = yield Do(self.capture.before)
             return None
         except BaseException as exc:
@@ -185,7 +183,7 @@ class Runtime:
         request, policy, call = running.request, running.request.tool.policy, running.call
         self._check_guards(request)
         approval = bool(policy.approval(**request.arguments)) if callable(policy.approval) else policy.approval
-        approval = approval or (self.asks_untrusted and has_effects(request) and self._is_untrusted(running))
+        approval = approval or (self.asks_untrusted and request.has_effects and self._is_untrusted(running))
         if policy.effect == "pure" and not (policy.retry or approval or commit_id):
             running.has_intent = False
             running.mark = running.mark.lowered(self.flow.mark)
@@ -193,7 +191,7 @@ class Runtime:
         if not policy.is_safe:
             self._refuse_if_uncertain(running)
         stored_policy = policy.stored()
-        if self.capture is not None and has_effects(request):
+        if self.capture is not None and request.has_effects:
             # Then a call without file events is known to have changed no file.
             stored_policy["captures"] = True
         # This makes the content unique to this caller, so that two callers with the same commit id are told apart.
@@ -364,7 +362,7 @@ class Runtime:
         check_budget(self.log)
         if request.check is not None:
             request.check()
-        if has_effects(request):
+        if request.has_effects:
             for guard in self.guards:
                 guard()
 
@@ -382,7 +380,7 @@ class Runtime:
         try:
             end = End("succeeded", (yield run))
         except BaseException as exc:
-            end = self.classify_error(exc, request, outer)
+            end = classify_error(exc, request, outer)
         end.took_us, end.thread = (time.monotonic_ns() - started) // 1000, run.thread
         return end
 
@@ -414,21 +412,6 @@ class Runtime:
         event = EventDraft(retry_event(running, end), actor="tool")
         self.log.append(event, *self._changed_files(running), guard=self.guard)
 
-    @staticmethod
-    def classify_error(exc: BaseException, request: CallRequest, outer: BaseException | None = None) -> End:
-        """Says how a try ended that raised. `outer` is the error the caller was already handling."""
-        policy = request.tool.policy
-        if isinstance(exc, TimedOut):
-            error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
-            return End("timed_out", error=error, exception=TimeoutError(f"{request.tool.name}: {error.message}"))
-        if isinstance(exc, Exception) and not is_stop(exc):
-            is_unknown = leaves_effect_unknown(exc, outer)
-            error = failure_of(exc, () if is_unknown and not policy.repeats else (NotSentError, *policy.retry_on))
-            return End("failed", error=error, exception=exc, is_effect_unknown=is_unknown)
-        # It is not known how far the tool came. The same holds if a call inside this one stopped the turn.
-        why = exc.message if isinstance(exc, WakelogError) else type(exc).__name__
-        return End("interrupted", error=ev.Failure("interrupted", why, retryable=policy.is_safe), exception=exc)
-
     def _pass_on_stream(self, running: RunningCall, opened: End) -> Outcome:
         """Returns a live stream to the caller. The call ends, and is recorded, when the stream ends."""
         call, turn = running.call, self.turn
@@ -440,7 +423,7 @@ class Runtime:
                 self.at_work.remove(call.action)
 
         stream = StreamRecord(
-            record, lambda exc: self.classify_error(exc, running.request), lambda: self.turn is turn, opened.took_us
+            record, lambda exc: classify_error(exc, running.request), lambda: self.turn is turn, opened.took_us
         )
         return Outcome(call.action, call.tool, "succeeded", pass_on(opened.result, stream), attempts=call.attempt)
 
@@ -487,7 +470,7 @@ class Runtime:
 
     def _record_late_end(self, running: RunningCall, result: object, error: BaseException | None) -> None:
         """Records what a function did that ended after its call had timed out."""
-        end = End("succeeded", result) if error is None else self.classify_error(error, running.request)
+        end = End("succeeded", result) if error is None else classify_error(error, running.request)
         event, status = outcome_event(running, end)
         if status == "uncertain":
             return
@@ -498,7 +481,3 @@ class Runtime:
             self._record_evidence(running.call.action, status, end)
         except WakelogError:
             return  # the store is closed: the call stays uncertain
-
-
-def has_effects(request: CallRequest) -> bool:
-    return request.tool.policy.effect not in SAFE

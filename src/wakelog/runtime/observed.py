@@ -18,7 +18,7 @@ from wakelog.monitors.prices import Prices
 from wakelog.runtime.ambient import TrustMark, current_action
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.models import MODEL, described_call
-from wakelog.runtime.outcome import Outcome
+from wakelog.runtime.outcome import Outcome, classify_error
 from wakelog.runtime.streams import StreamRecord
 from wakelog.runtime.tools import CallRequest, End
 
@@ -78,7 +78,7 @@ class ObservedCall:
 
     def classify_error(self, error: BaseException) -> End:
         """Says how the call ended if the client raised `error`."""
-        return self._runtime.classify_error(error, self.request)
+        return classify_error(error, self.request)
 
 
 def observed_stream(record: Callable[[End], object], classify_error: Callable[[BaseException], End]) -> StreamRecord:

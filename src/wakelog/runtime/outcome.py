@@ -32,7 +32,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.runtime.ambient import current_action
 from wakelog.runtime.models import stop_reason
-from wakelog.runtime.tools import End, RunningCall
+from wakelog.runtime.tools import CallRequest, End, RunningCall, TimedOut
 from wakelog.runtime.values import storable, summarise, text_of
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
@@ -168,6 +168,21 @@ def _leaves_unknown(error: BaseException) -> bool:
         if cls.__name__ in UNKNOWN_EFFECT_ERRORS:
             return True
     return False
+
+
+def classify_error(exc: BaseException, request: CallRequest, outer: BaseException | None = None) -> End:
+    """Says how a try ended that raised. `outer` is the error the caller was already handling."""
+    policy = request.tool.policy
+    if isinstance(exc, TimedOut):
+        error = ev.Failure("timeout", f"no answer within {policy.timeout_s} s", retryable=policy.is_safe)
+        return End("timed_out", error=error, exception=TimeoutError(f"{request.tool.name}: {error.message}"))
+    if isinstance(exc, Exception) and not is_stop(exc):
+        is_unknown = leaves_effect_unknown(exc, outer)
+        error = failure_of(exc, () if is_unknown and not policy.repeats else (NotSentError, *policy.retry_on))
+        return End("failed", error=error, exception=exc, is_effect_unknown=is_unknown)
+    # It is not known how far the tool came. The same holds if a call inside this one stopped the turn.
+    why = exc.message if isinstance(exc, WakelogError) else type(exc).__name__
+    return End("interrupted", error=ev.Failure("interrupted", why, retryable=policy.is_safe), exception=exc)
 
 
 def mark_uncertain(error: BaseException, action: str) -> None:

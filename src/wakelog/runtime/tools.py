@@ -31,7 +31,7 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import CurrentCall, Ranges, TrustMark, current, in_call
 from wakelog.runtime.bridge import in_thread, in_thread_to_the_end, on_asyncio
-from wakelog.runtime.policy import Policy, Uncertain
+from wakelog.runtime.policy import SAFE, Policy, Uncertain
 from wakelog.runtime.values import bind, hide_arguments
 
 if TYPE_CHECKING:
@@ -287,6 +287,10 @@ class CallRequest(msgspec.Struct):
     """The labels of a model call (model_labels.py)."""
     check: Callable[[], None] | None = None
     """Called before a new call begins, after the budget check; it may raise."""
+
+    @property
+    def has_effects(self) -> bool:
+        return self.tool.policy.effect not in SAFE
 
     def stored_input(self) -> dict[str, Value]:
         """The input as the log stores it."""

@@ -1,7 +1,7 @@
 """`session.aio`: the verbs of a session as coroutines.
 
-Each runs the same method in a worker thread and keeps its signature, so that type checkers know it. `call`, `model` and
-`run_turn` take coroutine functions and await them. Turns need no bridge: write `async with session.turn(…)`.
+Each runs the plain method in a worker thread and keeps its signature for type checkers. `call`, `model` and `run_turn`
+take coroutine functions and await them. For a turn, write `async with session.turn(…)`.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Aio(AwaitedVerbs):
     async def call(
         self, tool: str | Callable[..., Any], input: Mapping[str, Any] | None = None, *, id: str = ""
     ) -> Outcome:
-        """Calls a tool, as `Session.call`; a plain function runs in a worker thread."""
+        """Calls a tool, like `Session.call`. A plain function runs in a worker thread."""
         session = self._target
         outcome: Outcome = await drive_async(runtime_for(session).run_call(session._make_request(tool, input, id)))
         return outcome
@@ -215,7 +215,7 @@ class Aio(AwaitedVerbs):
         policy: Policy | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Calls an async model client, as `Session.model`."""
+        """Calls an async model client, like `Session.model`."""
         runtime = runtime_for(self._target)
         request = model_call(runtime.flow, function, args, kwargs, context, policy, self._target._prices)
         return unwrapped(await drive_async(runtime.run_call(request)), request.tool.policy.retry_on)
@@ -223,7 +223,7 @@ class Aio(AwaitedVerbs):
     async def run_turn(
         self, id: str, function: Callable[[Turn[Any]], Awaitable[R]], user: Value = None, **how: Any
     ) -> R:
-        """Runs a coroutine function in a turn of this id, as `Session.run_turn`."""
+        """Runs a coroutine function once, in a turn with this id, like `Session.run_turn`."""
         check_turn_id(id)
         async with self._target.turn(user, id=id, **how) as turn:
             if turn.is_done:

@@ -1,9 +1,8 @@
-"""Bisection: which turn was the first bad one, found in a few tests instead of one for each turn.
+"""Bisection: finds the first bad turn in a few tests, instead of one test for each turn.
 
-Between a point that is known to be good and one that is known to be bad, the turns in view are the points to test; in a
-session without turns, its events. Each test halves what is left. A point that cannot be tested is skipped, and another
-one near it is tried; if everything between is skipped, it is not decided. A `Bisection` is a value: it can be kept in a
-file between two tests.
+The points to test are the turns in view between a known good and a known bad point; in a session without turns, its
+events. Each test halves the rest. A point that cannot be tested is skipped, and one near it is tried. If all points in
+between are skipped, the result stays open. A `Bisection` is a value, so it can be saved in a file between two tests.
 """
 
 from __future__ import annotations
@@ -36,14 +35,14 @@ class BisectPoint(msgspec.Struct, frozen=True):
 
 
 class JudgedPoint(msgspec.Struct, frozen=True):
-    """What was said about a point."""
+    """A verdict on a point."""
 
     seq: Seq
     verdict: Mark
 
 
 class Bisection(msgspec.Struct, frozen=True):
-    """A search under way. `points` begin with one that is good and end with one that is bad."""
+    """A search in progress. The first of `points` is good, the last one bad."""
 
     session: SessionId
     points: tuple[BisectPoint, ...]
@@ -51,7 +50,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
     @property
     def _ends(self) -> tuple[int, int]:
-        """The last point known to be good and the first known to be bad, as places in `points`."""
+        """The indexes of the last known good and the first known bad point."""
         places = {point.seq: place for place, point in enumerate(self.points)}
         good = [places[each.seq] for each in self.judged if each.verdict == "good"]
         bad = [places[each.seq] for each in self.judged if each.verdict == "bad"]
@@ -78,7 +77,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
     @property
     def next(self) -> BisectPoint | None:
-        """What to test now; None when nothing is left to test."""
+        """The point to test now; None if none is left."""
         if not (left := self._untested):
             return None
         low, high = self._ends
@@ -86,18 +85,19 @@ class Bisection(msgspec.Struct, frozen=True):
 
     @property
     def suspects(self) -> tuple[BisectPoint, ...]:
-        """When nothing is left to test: the first bad point, or those it may be, because they were skipped."""
+        """The points that may be the first bad one. There are several while the search goes on, or if points were
+        skipped."""
         low, high = self._ends
         return self.points[low + 1 : high + 1]
 
     @property
     def first_bad(self) -> BisectPoint | None:
-        """What was looked for; None while it is not decided."""
+        """The first bad point; None while it is not decided."""
         low, high = self._ends
         return self.points[high] if high == low + 1 else None
 
     def mark(self, verdict: Mark, point: BisectPoint | None = None) -> Bisection:
-        """The search after one more test, of the point that is next or of another one."""
+        """Returns the search after one more verdict, on the next point or on another one."""
         point = point or self.next
         if point is None:
             raise NotAllowedError("there is nothing left to test", kind="bisect-over", hint="wakelog bisect reset")
@@ -114,7 +114,7 @@ class Bisection(msgspec.Struct, frozen=True):
 
 
 class Bisected(msgspec.Struct, frozen=True):
-    """What a search found. `change` is what the first bad turn changed, with the event and the reason of each."""
+    """The result of a search. `change` is what the first bad turn changed, with event and reason of each change."""
 
     first_bad: BisectPoint | None
     last_good: BisectPoint
@@ -124,11 +124,11 @@ class Bisected(msgspec.Struct, frozen=True):
 
 
 Judge = Callable[[BisectPoint], "bool | None"]
-"""Whether a point is good; None when it cannot be told."""
+"""Says whether a point is good; None if it cannot tell."""
 
 
 def begin(log: Log, bad: Seq, good: Seq) -> Bisection:
-    """A search between two points of a session."""
+    """Starts a search between two points of a session."""
     if good >= bad:
         raise InvalidInputError(
             f"the good point (e{good}) must come before the bad one (e{bad})",
@@ -158,13 +158,13 @@ def begin(log: Log, bad: Seq, good: Seq) -> Bisection:
         points = [BisectPoint(seq) for seq in events]
     first = log.entry(good).header if good else None
     start = BisectPoint(good, first.turn, first.attempt) if first is not None else BisectPoint(0)
-    # What comes after the last turn's end, such as a note, is tested with that turn.
+    # Events after the end of the last turn, such as notes, are tested together with that turn.
     last = msgspec.structs.replace(points[-1], seq=bad)
     return Bisection(log.id, (start, *points[:-1], last))
 
 
 def finish(session: Any, search: Bisection) -> Bisected:
-    """What a search came to, as far as it is."""
+    """Returns the result of a search so far."""
     found = search.first_bad
     change = session.diff(search.good.seq, found.seq) if found is not None else None
     return Bisected(found, search.good, search.suspects, search.judged, change)

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from wakelog.monitors.rules import Given
 
 LOOK_BACK = 10_000
-"""How many events a monitor that is installed on a long session looks back over; `wakelog watch` looks at all."""
+"""How many past events a new monitor reads in a long session. `wakelog watch` reads all."""
 
 
 class SessionBudget:
-    """Sets limits in money, tokens and seconds, and tells what was spent."""
+    """Sets limits in money, tokens and seconds, and shows what was spent."""
 
     def __init__(self, session: Base[Any]) -> None:
         self._session = session
 
     def set(self, /, *, why: str = "", **limits: Amount) -> Seq:
-        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None removes one. What was already
-        spent counts. Reaching a limit pauses the session."""
+        """Sets limits for the session: `usd="1.00"`, `tokens=50_000`, `seconds=300`; None removes one. Past spending
+        counts. Reaching a limit pauses the session."""
         return set_limits(self._session.log, limits_of(limits), why=why)
 
     def limit(self, **limits: Amount) -> BudgetScope:
@@ -40,7 +40,8 @@ class SessionBudget:
         return BudgetScope(self._session.log, limits_of(limits))
 
     def spent(self, at: Where = None) -> tuple[LimitUse, ...]:
-        """What the session had spent at a point, or by now, in usd, tokens and seconds, beside the limit of each."""
+        """Returns what the session had spent at a point, or until now, in usd, tokens and seconds, with the limit of
+        each."""
         log = self._session.log
         return uses(log.part("budget") if at is None else log.state(self._session.seq(at))["budget"])
 
@@ -75,8 +76,8 @@ class Monitors:
         return self._session._runtime.guards
 
     def add(self, *rules: Given, pause: bool | Collection[str] | None = None) -> Monitor:
-        """Adds rules that check every new event, and the newest of the older ones; by default, all built-in rules. What
-        they find is flagged in the log.
+        """Adds rules that check every new event, and the newest past ones; by default, all built-in rules. What they
+        find is flagged in the log.
 
         `pause=True` allows every rule that asks for it to pause the session; then the next call with effects is
         refused. You can also name the rules that may pause. By default only budgets do. `guards.remove(monitor.guard)`

@@ -1,4 +1,4 @@
-"""`session.calls`: calls in a table, pending ones and how to settle them by hand; recovery, plans and sub-agents."""
+"""`session.calls`: lists calls, settles pending ones by hand, recovers after a crash; plans and sub-agents."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class SessionCalls:
         return call_table(log, log.entries(after=span.first - 1, upto=span.last))
 
     def approve(self, action: str, *, by: str = "", why: str = "") -> Seq:
-        """Approves a call that waits for approval. The waiting agent goes on, or the same script run again does."""
+        """Approves a call that waits for approval. The waiting agent continues; if it has stopped, run its script
+        again."""
         return operator.decide_approval(self._session.log, action, True, by=by, why=why)
 
     def deny(self, action: str, *, by: str = "", why: str = "") -> Seq:
@@ -72,7 +73,7 @@ class SessionCalls:
 
     def recover(self, *, why: str = "", force: bool = False) -> list[str]:
         """Settles the calls that a dead process left open, by each call's own policy, and returns the actions that are
-        now uncertain. A new turn does this automatically. It is refused while a living process has the open turn,
+        now uncertain. A new turn does this automatically. It is refused while the process of the open turn is alive,
         unless forced."""
         log = self._session.log
         if not force:
@@ -83,7 +84,7 @@ class SessionCalls:
         return [a for a, p in log.part("pending_actions").items() if p["status"] == "uncertain"]
 
     def bind(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Wraps `function` for another thread or an executor, with this session as the current one there."""
+        """Wraps `function` for another thread or an executor, where this session then is the current one."""
         before = enter_session(self._session)
         try:
             return carry(function)
@@ -97,7 +98,7 @@ class SessionCalls:
         return read_plan(self._session.log, where)
 
     def spawned(self, session: str, task: str = "") -> Seq:
-        """Records that a sub-agent's session was started; `Store.spawn` opens and records one."""
+        """Records that a sub-agent's session was started. `Store.spawn` opens one and records it."""
         check_text(session, "a sub-agent's session")
         return self._session._record(ev.SubagentSpawned(session=session, task=task))
 

@@ -44,10 +44,10 @@ class SessionContext:
         at: Where = None,
     ) -> Context:
         """Builds the messages to send to a model, in at most `budget` tokens. It is a list in the shape of "openai",
-        "responses" or "anthropic" (with a separate `system`), and always one that the provider accepts.
+        "responses" or "anthropic" (with a separate `system`), and the provider always accepts it.
 
         Goal, facts, decisions, dead ends and pending calls always stay in it. Whatever is evicted is recorded and stays
-        out until it is restored; `headroom` frees that many more tokens at once. `policy` says what is evicted, in
+        out until it is restored; `headroom` evicts that many more tokens at once. `policy` says what to evict, in
         order. `count` counts the tokens of a text; the default is an estimate. Without `record`, or `at` a point in the
         past, nothing is written.
         """
@@ -69,10 +69,9 @@ class SessionContext:
     def seen(
         self, at: Where = None, *, budget: int | None = None, shape: Shape | None = None, moved: bool = False
     ) -> WindowLook:
-        """What the model saw at a turn or event: what its call there recorded, item by item. Where no model was
-        called, and without a point, it is what a model would be shown. With `shape`, also as messages, as that
-        provider takes them; with `moved`, also what entered and left since the model call before. Nothing is
-        written."""
+        """Returns what the model saw at a turn or event, item by item, as its call recorded it. If no model was called
+        there, or without a point, it is what a model would be shown. With `shape`, also as messages for that provider;
+        with `moved`, also what entered and left the window since the previous model call. Nothing is written."""
         from wakelog.context.window_look import look_at
 
         return look_at(self._session.log, at, budget=budget, shape=shape, moved=moved)
@@ -84,8 +83,8 @@ class SessionContext:
         return evict(self._session.log, key)
 
     def restore(self, key: str | Seq) -> RestoredContent:
-        """Restores what was evicted, and keeps it in the window for this turn. What was pruned or erased since is
-        listed in `gone`."""
+        """Restores what was evicted, and keeps it in the window for this turn. `gone` lists what was pruned or erased
+        since."""
         from wakelog.context.eviction import restore
 
         return restore(self._session.log, key)
@@ -97,8 +96,8 @@ class SessionContext:
         return pin(self._session.log, key)
 
     def compact(self, first: Seq | str, last: Seq | str, summary: Value, *, why: str = "") -> Seq:
-        """Replaces the range from `first` to `last` ("@1", "@8") by a summary, in the view only. The summary is trusted
-        as far as the least trusted event in the range. Returns the seq that `expand` takes."""
+        """Replaces the range from `first` to `last` ("@1", "@8") with a summary, in the view only. The summary is
+        trusted as far as the least trusted event in the range. Returns the seq for `expand`."""
         from wakelog.context.compaction import compact
 
         log = self._session.log
@@ -113,7 +112,7 @@ class SessionContext:
         return compactions(self._session.log, self._session._upto(at))
 
     def replaced(self, compaction: Seq) -> tuple[Item, ...]:
-        """Returns what a compaction replaced, and leaves the compaction in place."""
+        """Returns what a compaction replaced. The compaction stays."""
         from wakelog.context.compaction import inspect
 
         return inspect(self._session.log, compaction)

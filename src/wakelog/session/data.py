@@ -29,7 +29,7 @@ S = TypeVar("S")
 Migrations = Mapping[int, Callable[[dict[str, Value]], dict[str, Value]]]
 
 LABEL = "wakelog.data"
-"""The label that tells which type and version the data was written as: `Triage@2`."""
+"""The label with the type and version of the stored data: `Triage@2`."""
 
 
 class DataType(Generic[S]):
@@ -46,7 +46,8 @@ class DataType(Generic[S]):
         return f"{self.name}@{self.version}" if self.name else ""
 
     def load(self, value: dict[str, Value]) -> S:
-        """Returns the typed data, as a copy that may be changed. InvalidInputError when it does not fit the type."""
+        """Returns the typed data, as a copy that may be changed. Raises InvalidInputError if it does not fit the
+        type."""
         fresh = copy(value)
         try:
             if self.kind is None:
@@ -84,7 +85,11 @@ class DataType(Generic[S]):
             with contextlib.suppress(InvalidInputError):
                 self.load(value)
                 return value
-            raise self._mismatch(written_as)
+            raise InvalidInputError(
+                f"the data was written as {written_as}, and {self.label} does not fit it",
+                kind="schema-mismatch",
+                hint="pass migrate={version: function} when opening the session",
+            )
         if old > self.version:
             raise InvalidInputError(
                 f"the data was written as {written_as}, newer than {self.label}",
@@ -97,17 +102,10 @@ class DataType(Generic[S]):
                 value = step(copy(value))
         return value
 
-    def _mismatch(self, written_as: str) -> InvalidInputError:
-        return InvalidInputError(
-            f"the data was written as {written_as}, and {self.label} does not fit it",
-            kind="schema-mismatch",
-            hint="pass migrate={version: function} when opening the session",
-        )
 
-
-def initial(data: Any) -> tuple[Any, dict[str, Value]]:
-    """From what a caller passes as `data` (a value, an instance, a type, a JSON Schema): the type and the first
-    value."""
+def split_type(data: Any) -> tuple[Any, dict[str, Value]]:
+    """Returns the type and the first value of what a caller passes as `data`: a value, an instance, a type or a JSON
+    Schema."""
     if data is None:
         return None, {}
     if isinstance(data, type):
@@ -144,7 +142,7 @@ def _validate_schema(value: Value, schema: dict[str, Any]) -> None:
         raise ValueError(exc.message) from exc
 
 
-def bring_forward(session: Base[Any]) -> None:
+def upgrade_data(session: Base[Any]) -> None:
     """Checks an existing session's data against the type it is opened with, and migrates older data."""
     data_type = session._data_type
     if data_type.kind is None:

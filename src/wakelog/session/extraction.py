@@ -1,10 +1,10 @@
-"""Extractors of somebody's own: a program, often with a model in it, that reads turns and says what was decided.
+"""Custom extractors: functions, often with a model inside, that read turns and report decisions and dead ends.
 
-Rules derive insight beside the log (insight/). An extractor is the other way: what it finds is *recorded*, as ordinary
-events that name it as their actor. It is used only where a program calls `extract`; nothing here does so by itself.
+Rules derive insight without writing to the log (insight/). What an extractor finds is *recorded*, as ordinary events
+with the extractor as actor. Nothing runs one unless a program calls `extract`.
 
-An extractor is not believed. Each find must quote its event letter by letter, so a model cannot make up a decision; and
-what is recorded is trusted no more than the event that it quotes, and at most as unverified, since nobody checked it.
+An extractor is not trusted. Each find must quote its event exactly, so a model cannot invent a decision. The recorded
+event is trusted no more than the event that it quotes, and at most as `unverified`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from wakelog.model.ids import Seq
 from wakelog.model.trust import least_trusted
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Where
-from wakelog.session.insights import turns_at, write_beyond_end
+from wakelog.session.insights import record_even_if_ended, turns_at
 
 if TYPE_CHECKING:
     from wakelog.session.session import Session
 
 
 class Extracted(msgspec.Struct, frozen=True):
-    """One find: what was decided, or what did not work, in the words of the event `seq`, and the words that say why."""
+    """One find: a decision or dead end, quoted from event `seq`, and the quoted reason."""
 
     kind: Literal["decision", "dead_end"]
     seq: Seq
@@ -38,11 +38,11 @@ class Extracted(msgspec.Struct, frozen=True):
 
 
 Extractor = Callable[[TurnBlocks], Iterable[Extracted]]
-"""Reads one turn, what was said and done in order, and gives what it found."""
+"""Reads one turn, what was said and done in order, and returns what it found."""
 
 
 class Extraction(msgspec.Struct, frozen=True):
-    """What became of an extractor's finds."""
+    """The result of an extraction."""
 
     recorded: tuple[Seq, ...]
     refused: tuple[str, ...]
@@ -50,8 +50,8 @@ class Extraction(msgspec.Struct, frozen=True):
 
 
 def extract(session: Session[Any], extractor: Extractor, where: Where = None, *, name: str = "") -> Extraction:
-    """Lets an extractor read turns that are over, by default the newest, and records what it finds. `name` is how the
-    log names it, by default as its function. A find that was recorded before is passed over."""
+    """Runs an extractor over ended turns, by default the newest, and records what it finds. `name` is its name in the
+    log, by default that of the function. A find that was recorded before is skipped."""
     actor = f"extractor:{name or getattr(extractor, '__name__', 'unnamed')}"
     known = {
         (e.kind, e.body.get("choice") or e.body.get("tried"), e.header.derived_from)
@@ -65,7 +65,7 @@ def extract(session: Session[Any], extractor: Extractor, where: Where = None, *,
             refused.append(f"@{blocks.turn} is still open")
             continue
         for found in extractor(blocks):
-            if why := _wrong(found, blocks):
+            if why := _problem_of(found, blocks):
                 refused.append(why)
                 continue
             event = _event(found, actor)
@@ -74,11 +74,11 @@ def extract(session: Session[Any], extractor: Extractor, where: Where = None, *,
     return Extraction(tuple(recorded), tuple(refused))
 
 
-def _wrong(found: Extracted, blocks: TurnBlocks) -> str:
-    """Why a find is not recorded; empty when it is."""
+def _problem_of(found: Extracted, blocks: TurnBlocks) -> str:
+    """Returns why a find is not recorded; empty if it is fine."""
     if not isinstance(found, Extracted):
         raise InvalidInputError(
-            f"an extractor gives Extracted values, not {type(found).__name__}", kind="bad-extractor"
+            f"an extractor must return Extracted values, not {type(found).__name__}", kind="bad-extractor"
         )
     texts = [b.text for b in blocks.blocks if isinstance(b, SpokenText) and b.seq == found.seq]
     for words in (found.quote, found.reason):
@@ -98,4 +98,4 @@ def _record(session: Session[Any], found: Extracted, event: ev.Event, actor: str
     header = session.log.entry(found.seq).header
     mark = TrustMark(*least_trusted(((header.trust, header.source), ("unverified", header.source or actor))))
     draft = session._runtime.flow.draft(event, actor=actor, mark=mark, derived_from=((found.seq, found.seq),))
-    return write_beyond_end(session, draft, f"{actor} read e{found.seq}")
+    return record_even_if_ended(session, draft, f"{actor} read e{found.seq}")

@@ -17,7 +17,7 @@ from wakelog.timeline.files import ChangedFiles, changed_files
 from wakelog.timeline.selectors import resolve_change
 
 if TYPE_CHECKING:
-    # Loaded by the verbs below: most sessions never touch a file.
+    # Imported when a verb needs them: most sessions never touch a file.
     from wakelog.files.capture import Capture
     from wakelog.files.checkout import Checkout, Worktree
     from wakelog.files.commit_links import CommitLink
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from wakelog.files.restore import RestoredFiles
     from wakelog.files.restore_plan import RestorePlan
 
-CONTENTS = ("before", "after", "missing")
+CONTENT_FIELDS = ("before", "after", "missing")
 
 
 class Files:
@@ -42,24 +42,24 @@ class Files:
         max_total_bytes: int | None = None,
         cache: str | os.PathLike[str] | None = None,
     ) -> Capture:
-        """Starts to record what calls with effects change below these roots: contents before and after, also for
+        """Starts recording what calls with effects change below these roots: contents before and after, also for
         changes made through a shell. Without roots, it watches the project's folder. Files that git ignores are left
         out.
 
-        It reads every file once, at the start; docs/how-to/files-and-rewind.md tells what that costs.
+        It reads every file once, at the start; docs/how-to/files-and-rewind.md says what that costs.
         """
         from wakelog.files.capture import Capture, project_folder
 
         limits = {"max_file_bytes": max_file_bytes, "max_total_bytes": max_total_bytes}
-        given = {name: value for name, value in limits.items() if value is not None}
+        set_limits = {name: value for name, value in limits.items() if value is not None}
         whole = [folder if folder is not None else project_folder()]
-        capture = Capture(roots or whole, folder=folder, exclude=self._own_files(), cache=cache, **given)
+        capture = Capture(roots or whole, folder=folder, exclude=self._own_files(), cache=cache, **set_limits)
         capture.before()
         self._session._runtime.capture = capture
         return capture
 
     def _own_files(self) -> list[str]:
-        """The store's files, which change with every event."""
+        """Returns the store's own files, which change with every event."""
         from wakelog.files.restore_plan import rescue_home
 
         path = self._session.log.engine.abilities.path
@@ -71,7 +71,7 @@ class Files:
     def record(
         self, /, path: str, change: Literal["created", "modified", "deleted"] = "modified", **fields: Any
     ) -> Seq:
-        """Records a changed file; also `added`, `removed`, `before`, `after`, `action`, `why`."""
+        """Records a changed file. Other fields: `added`, `removed`, `before`, `after`, `action`, `why`."""
         check_text(path, "a file's path")
         return self._session._record(ev.FileChanged(path=path, change=change, **fields))
 
@@ -93,10 +93,10 @@ class Files:
         return file_diff(session.log, 0 if a is None else session.seq(a), target.log, target.seq(b), paths=paths)
 
     def link_commits(self, folder: str = "", *, notes: bool = False, dry_run: bool = False) -> list[CommitLink]:
-        """Finds the git commits that have work of this session's turns in them, and records each link once. Git is only
-        read. With `notes`, git gets a note on each commit too, in `refs/notes/wakelog`: `session@turn`.
+        """Finds the git commits that contain work of this session's turns, and records each link once. Git is only
+        read. With `notes`, each commit also gets a git note, in `refs/notes/wakelog`: `session@turn`.
 
-        `folder` is a folder of the repository; by default it is where the session worked."""
+        `folder` is a folder of the repository; by default, where the session worked."""
         from wakelog.files.commit_links import find_links, repository_folder
 
         session = self._session
@@ -143,8 +143,8 @@ class Files:
         ]
 
     def change(self, entry: Entry) -> FileDiff | None:
-        """What one `file.changed` event did, line by line; None where its contents were not captured."""
-        if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in CONTENTS):
+        """Shows what one `file.changed` event did, line by line; None if its contents were not captured."""
+        if entry.kind != "file.changed" or not any(entry.body.get(n) is not None for n in CONTENT_FIELDS):
             return None
         from wakelog.files.file_diff import diff_sides
         from wakelog.files.file_history import recorded
@@ -155,8 +155,8 @@ class Files:
     def plan(
         self, at: Where, *, paths: Iterable[str] = (), force: bool = False, roots: Sequence[str] = ()
     ) -> RestorePlan:
-        """What `restore` would do to each file, without touching one. Pass it to `restore` to have just that done.
-        `roots` are the folders to restore in, the project's first; by default where files were captured."""
+        """Returns what `restore` would do to each file, without changing any. Pass the plan to `restore` to carry it
+        out. `roots` are the folders to restore in, the project's first; by default, where files were captured."""
         from wakelog.files.restore_plan import plan_restore
 
         log = self._session.log
@@ -165,23 +165,23 @@ class Files:
         return plan_restore(log, to, folder=project.folder, roots=project.roots, paths=paths, force=force)
 
     def plan_diff(self, plan: RestorePlan) -> Iterator[FileDiff]:
-        """What a plan would change in each file, from what is on disk now."""
+        """Shows what a plan would change in each file on disk."""
         from wakelog.files.file_diff import step_diff
 
         found = (step_diff(self._session.log, step) for step in plan.of("restore", "delete"))
-        return (each for each in found if each is not None)
+        return (diff for diff in found if diff is not None)
 
     def checkout(self, at: Where, folder: str | os.PathLike[str]) -> Checkout:
-        """Writes the files that the session changed, as they were at a point, into a folder. The project's own files
-        are not touched, and nothing is recorded. What was not captured is listed."""
+        """Writes the files that the session changed, as they were at a point, into a folder. The project's files are
+        not touched, and nothing is recorded. The result lists files that were not captured."""
         from wakelog.files.checkout import check_out
 
         return check_out(self._session.log, self._session.seq(at), Path(folder))
 
     def worktree(self, at: Where, folder: str | os.PathLike[str], *, repository: str = "") -> Worktree:
-        """Makes a new folder with the project as it was at a point: a detached git worktree of the commit that the
-        session began at, and over it the files that it changed, as far as they were captured. No branch, index or HEAD
-        of the repository is touched. `repository` is by default where the session worked."""
+        """Creates a folder with the project as it was at a point: a detached git worktree of the commit at which the
+        session began, plus the captured files that it changed. No branch, index or HEAD of the repository is touched.
+        `repository` is by default where the session worked."""
         from wakelog.files.checkout import make_worktree
 
         return make_worktree(self._session.log, self._session.seq(at), Path(folder), repository)
@@ -196,11 +196,11 @@ class Files:
         dry_run: bool = False,
         why: str = "",
     ) -> RestoredFiles:
-        """Restores files to what they were at a point. Files edited since are kept, and listed; with `force` they are
+        """Restores files to what they were at a point. Files edited since are kept and listed; with `force` they are
         replaced, and a copy is kept. With `state` the view goes back too, as with `rewind`. `undo` reverts it.
 
-        With `dry_run` nothing is touched: the result holds the plan. A plan in place of a point is carried out as it
-        was made.
+        With `dry_run` nothing is touched: the result holds the plan. Instead of a point you can pass a plan, which is
+        carried out unchanged.
         """
         from wakelog.files.restore import RestoredFiles, restore
         from wakelog.files.restore_plan import RestorePlan

@@ -1,4 +1,4 @@
-"""Derived insight of a session: which turns are meant, and what it takes to accept an item."""
+"""Derives insight for a session, caches it in the store's index, and records accepted items."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 _NOWHERE = TextSpan(0, 0, 0, 0)
 ACCEPTED = ("decision", "approach_change", "dead_end", "goal")
-"""The kinds that can be recorded."""
+"""The kinds of items that can be recorded."""
 
 
 class KeptFindings:
-    """Findings in the index of a session's store, by the version of the rules."""
+    """Caches findings in the index of a session's store, by version of the rules."""
 
     def __init__(self, index: Index, session: SessionId) -> None:
         self._index = index
@@ -60,7 +60,7 @@ def insight_of(session: Session[Any], where: Where, *, everything: bool) -> Insi
 
 
 def _kept_findings(session: Session[Any]) -> KeptFindings | None:
-    """Where findings are kept; None for a session without a store, or one whose index cannot be had."""
+    """Returns the cache; None if the session has no store, or its index cannot be opened."""
     try:
         return KeptFindings(session.store.index, session.id) if session.store is not None else None
     except WakelogError:
@@ -68,7 +68,7 @@ def _kept_findings(session: Session[Any]) -> KeptFindings | None:
 
 
 def turns_at(log: Log, where: Where) -> list[int]:
-    """The turns that a place touches; without one, the newest."""
+    """Returns the turns of a place; by default, the newest turn."""
     if where is None or where == "@":
         newest = log.head().turn
         return [newest] if newest else []
@@ -78,7 +78,7 @@ def turns_at(log: Log, where: Where) -> list[int]:
 
 
 def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
-    """A derived item by its id; of several kinds at one event, the first that can be recorded."""
+    """Finds a derived item by id. If an event has items of several kinds, returns the first that can be recorded."""
     found = insight_of(session, id.partition(".")[0], everything=True)
     wanted = (kind,) if kind else ACCEPTED
     for name in wanted:
@@ -94,18 +94,18 @@ def find_item(session: Session[Any], id: str, kind: str) -> InsightItem:
 
 
 def accept_item(session: Session[Any], item: InsightItem) -> Seq:
-    """Records an item as what it is said to be, with its evidence. It is trusted as far as the event it quotes."""
+    """Records a derived item with its evidence. It is trusted as far as the event that it quotes."""
     entry = session.log.entry(item.seq)
     mark = TrustMark(entry.header.trust, entry.header.source)
     evidence = tuple(dict.fromkeys((item.seq, *([item.reason_seq] if item.reason_seq else []), *item.calls)))
     draft = session._runtime.flow.draft(
         _event(item, evidence), actor="user", mark=mark, derived_from=((item.seq, item.seq),)
     )
-    return write_beyond_end(session, draft, f"e{item.seq} was accepted")
+    return record_even_if_ended(session, draft, f"e{item.seq} was accepted")
 
 
-def write_beyond_end(session: Session[Any], draft: EventDraft, why: str) -> Seq:
-    """Records what is known about a session. One that is over stays so: it is opened for the event and closed again."""
+def record_even_if_ended(session: Session[Any], draft: EventDraft, why: str) -> Seq:
+    """Records an event even in an ended session: it is reopened for the event and closed again."""
     if session.status not in ("closed", "archived"):
         return session._record(draft)
     is_archived = session.status == "archived"
@@ -129,6 +129,6 @@ def _event(item: InsightItem, evidence: tuple[Seq, ...]) -> ev.Event:
 
 
 def _change(item: InsightItem) -> str:
-    """A change of approach that no words announce."""
+    """Describes a change of approach that the agent did not put into words."""
     new, failed = (*item.tools, "", "")[:2]
     return f"{failed} → {new}" if failed != new else f"{new}, in another way"

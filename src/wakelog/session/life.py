@@ -1,4 +1,4 @@
-"""`session.life`: its status, from open to archived, and the lease of the one who writes."""
+"""`session.life`: the session's status, from open to archived, and the lease of its writer."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class SessionLife:
         return self._session.append(*settled, EventDraft(ev.SessionClosed(outcome=outcome, why=why), actor="user"))
 
     def cancel(self, *, why: str) -> Head:
-        """Stops a session that must not go on, for a reason: ends it with the outcome `cancelled`. The agent is refused
-        at its next call; calls that run become uncertain."""
+        """Stops a session, for a reason: ends it with the outcome `cancelled`. The agent's next call is refused;
+        running calls become uncertain."""
         if not why.strip():
             raise InvalidInputError("cancelling needs a reason", kind="no-reason", hint="say why it must not go on")
         return self.end("cancelled", why=why)

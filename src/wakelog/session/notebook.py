@@ -1,4 +1,4 @@
-"""How a session and a turn look in a notebook."""
+"""Shows a session and a turn as HTML in a notebook."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def session_html(session: Session[Any]) -> str:
-    """The newest turns, one line each."""
+    """Lists the newest turns, one line each."""
     head = session.head
     name = str(session)
     title = f"{text(name)} · {head.turn} turns · {head.seq:,} events · {text(head.status)}"
@@ -32,7 +32,7 @@ def _turn_row(session: Session[Any], number: int) -> list[str]:
 
 
 def turn_html(turn: Turn[Any]) -> str:
-    """The events of a turn."""
+    """Lists the events of a turn."""
     session = turn.session
     rows = [
         [f"e{e.seq}", text(e.kind), text(str(e.body.get("tool") or e.body.get("key") or e.body.get("path") or ""), 60)]

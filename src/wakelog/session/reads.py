@@ -1,6 +1,6 @@
-"""Verbs that read: state, events, messages, diff, blame and why, at any point; and `replay`, which runs code again.
+"""Verbs that read: state, events, messages, diff and why, at any point; and `replay`, which runs code again.
 
-Each imports the room that it needs: few programs use many of them.
+Each verb imports the room that it needs when it is called, because most programs use a few verbs.
 """
 
 from __future__ import annotations
@@ -31,13 +31,9 @@ if TYPE_CHECKING:
     from wakelog.timeline.messages import Message
     from wakelog.timeline.selectors import Point, Range
 
-Side = str | Base[Any] | tuple[Base[Any], str]
-"""One side of a comparison: a place in this session ("@5.1", "@3..@7"), a whole session (a fork, or any other), or a
-place in another session."""
-
 
 class SessionReads(Base[S]):
-    """Reading and checking."""
+    """The verbs that read and check."""
 
     def state(self, at: Where = None) -> State:
         """Returns the typed state at a point, or now."""
@@ -47,7 +43,7 @@ class SessionReads(Base[S]):
         return msgspec.convert(self.log.state(self._upto(at)), described(State))
 
     def events(self, **filters: Any) -> Iterator[Entry]:
-        """Events by position and content: `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind`, `tool`; oldest
+        """Reads events, filtered by `after`, `upto`, `turn`, `attempt`, `since`, `until`, `kind` and `tool`; oldest
         first, or `newest_first`."""
         from wakelog.timeline.slices import Slice, read_slice
 
@@ -64,10 +60,10 @@ class SessionReads(Base[S]):
         self, at: Where = None, *, compacted: bool = True, limit: int | None = None, before: Seq | None = None
     ) -> list[Message]:
         """Returns the messages in view, oldest first. Messages that were rewound are left out; they are still in the
-        log. A compacted range is given as its summary; `compacted=False` gives the original messages.
+        log. A compacted range is returned as its summary; `compacted=False` returns the original messages.
 
-        With `limit`, only the last ones, and what is older is not read; `before`, the `seq` of the first message of a
-        page, gives the page before it."""
+        With `limit`, returns only the last messages and does not read older ones. For the page before, pass the `seq`
+        of the page's first message as `before`."""
         from wakelog.timeline.message_page import read_message_page
 
         return read_message_page(self.log, self._upto(at), compacted=compacted, limit=limit, before=before)
@@ -77,8 +73,8 @@ class SessionReads(Base[S]):
 
         One position alone means what it changed: `diff("@2")` shows what turn 2 did, `diff("e12")` what that event did.
         For everything since, write `diff("@2", "@")`, or a range: `diff("@2..@5")`. A time or a checkpoint alone means
-        since then. With `other`, `b` is a point of that session: a fork, or any other. Where these are two runs as they
-        ended, `first_call` is the first call that differs.
+        since then. With `other`, `b` is a point of that session: a fork, or any other. If both sides are complete runs,
+        `first_call` is the first call that differs.
         """
         from wakelog.diff.turn_diff import turn_diff
 
@@ -101,8 +97,8 @@ class SessionReads(Base[S]):
     def why(self, what: What, *, at: Where = None, depth: int = 12, steps: int = 60, wide: bool = False) -> Why:
         """Shows where something came from, back to its origins. Every edge says how it is known.
 
-        `depth` and `steps` limit what is shown (0: no limit), never what is searched. With `wide`, a model call without
-        a recorded window counts as having seen the earlier turns too.
+        `depth` and `steps` limit what is shown (0: no limit), not what is searched. With `wide`, a model call without a
+        recorded window counts as having seen earlier turns too.
         """
         from wakelog.provenance.why import why
 
@@ -117,16 +113,16 @@ class SessionReads(Base[S]):
         return make_brief(self.log, budget, at=self._upto(at), count=count or estimate, wanted=wanted)
 
     def insight(self, where: Where = None, *, all: bool = False) -> Insight:
-        """What the agent decided, changed and gave up in some turns, derived from its own words and calls by rules; by
-        default of the last turn. Each item quotes the log and is `derived`: the agent did not record it. What it did
-        record hides what would be derived beside it. With `all`, minor decisions too.
+        """Lists what the agent decided, changed and gave up, derived by rules from its words and calls; by default in
+        the last turn. Each item quotes the log and is `derived`: the agent did not record it. Something the agent did
+        record is not derived again. With `all`, minor decisions are included.
         """
         from wakelog.session.insights import insight_of
 
         return insight_of(cast("Session[S]", self), where, everything=all)
 
     def follow(self, *, after: Seq | None = None, timeout_s: float | None = None) -> Iterator[Entry]:
-        """Streams new events live, from any process, each once and in order."""
+        """Streams new events live, from any process, in order and each once."""
         return self.log.follow(after=self.head.seq if after is None else after, timeout_s=timeout_s)
 
     def verify(self, anchor: Anchor | None = None) -> VerifyReport:
@@ -137,9 +133,10 @@ class SessionReads(Base[S]):
         return verify(self.log, anchor)
 
     def export_bundle(self, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:
-        """Writes the session and its ancestors as a bundle, a file that proves itself; `Store.import_bundle` reads it
-        elsewhere. What ancestors did after the fork goes along only with `beyond`, and only where the proof needs
-        it. A bundle of an encrypted session is plain; with `encrypted` it stays encrypted, and needs no key."""
+        """Writes the session and its ancestors as a bundle: a file that can be verified on its own.
+        `Store.import_bundle` reads it elsewhere. What ancestors did after the fork is included only with `beyond`, and
+        only where the proof needs it. A bundle of an encrypted session is plain; with `encrypted` it stays encrypted,
+        and no key is needed."""
         from wakelog.log.bundle import export_bundle
 
         return export_bundle(self.log, out, beyond=beyond, encrypted=encrypted)
@@ -162,7 +159,7 @@ class SessionReads(Base[S]):
         `strict` answers every call from the record and runs no tool. Any difference raises DivergenceError, which names
         the step. It runs in memory and stores nothing, unless you ask it to `record`. `fill` answers calls that are
         recorded and runs the others; `live` runs everything and compares. Both run in a new fork, and refuse calls that
-        write or reach outside unless `effects="allow"`. `replay.report` tells what was the same.
+        write or reach outside unless `effects="allow"`. `replay.report` shows what was the same.
 
         Calls made one after another must come in the recorded `order`; calls made in parallel need not.
         """

@@ -21,7 +21,7 @@ from wakelog.replay.report import Mode
 from wakelog.replay.scratch import scratch_log
 from wakelog.runtime.resume import Resume
 from wakelog.session.base import S, Where
-from wakelog.session.data import DataType, initial
+from wakelog.session.data import DataType, split_type
 from wakelog.session.session import Session
 from wakelog.session.turn import Turn
 
@@ -84,5 +84,5 @@ def recorded(bundle: str | os.PathLike[str], *, data: Any = None, version: int =
             kind="recording-not-found",
             hint="wakelog export SESSION -o FILE, or --format pytest, writes one",
         ) from exc
-    kind, _ = initial(data)
+    kind, _ = split_type(data)
     return Session(log, name=log.head().name, data_type=DataType(kind, version=version))

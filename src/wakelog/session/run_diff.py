@@ -1,4 +1,4 @@
-"""Two runs, such as two trials of one task: whether points are the ends of two, and the first call that differs."""
+"""Compares two complete runs, such as two trials of one task: the first call that differs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def are_runs(one: Session[Any], a: Seq, other: Session[Any], b: Seq) -> bool:
-    """Whether two sessions, neither of which is a fork of the other, are compared as they ended."""
+    """Whether two unrelated sessions are compared at their ends. A fork is compared with its parent otherwise."""
     ids = (one.id, other.id)
     if one.id == other.id:
         return False
@@ -24,7 +24,7 @@ def are_runs(one: Session[Any], a: Seq, other: Session[Any], b: Seq) -> bool:
 
 
 def first_call_of(one: Session[Any], other: Session[Any]) -> RunsPart | None:
-    """The first call that differs between two runs, with the words that led to it on either side."""
+    """Finds the first call that differs between two runs, with the words that led to it on either side."""
     pair = one.history.compare(other).pairs[0]
     if pair.first_call is None:
         return None

@@ -1,4 +1,4 @@
-"""How a session stands: what it waits for, whether it needs somebody, and whether it was only left."""
+"""A session's current condition: what it waits for, whether it needs a person, and whether it was just left."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from wakelog.session.session import Session
 
 MONITOR, STALL = "monitor", "stall"
-"""Who raises flags by rule, and the flag of a session that fell silent."""
+"""The actor of flags raised by rules, and the flag of a session that went silent."""
 FLAGS_SKIPPED = 32
+"""How many of the newest events may be flags when looking for the last real work."""
 STUCK_S = 300
 """A turn or call that is open this long without news, and without a living writer, is stuck."""
 
@@ -26,11 +27,11 @@ Need = Literal["waiting", "uncertain", "stuck", "over-budget", "paused", "runnin
 """What a session needs, most urgent first."""
 NEEDS: tuple[Need, ...] = get_args(Need)
 URGENT = NEEDS[:4]
-"""Those that somebody should look at."""
+"""Needs that a person should look at."""
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How a session stands at a point."""
+    """A session's condition at a point."""
 
     head: Head
     seq: Seq
@@ -55,7 +56,7 @@ class Standing(msgspec.Struct, frozen=True):
 
 
 def standing(session: Session[Any], at: Seq | None = None) -> Standing:
-    """Reads a session's head and state; O(state), whatever the length of the history."""
+    """Reads a session's head and state. It costs O(state), however long the history is."""
     with session.log.one_look():
         return _standing(session, at)
 
@@ -73,15 +74,15 @@ def _standing(session: Session[Any], at: Seq | None) -> Standing:
 
 
 def _document(session: Session[Any], head: Head) -> dict[str, Value]:
-    """The state at the head; mostly that is the newest one, which takes one question less."""
+    """Returns the state at the head. Usually that is the cached newest state, which saves a read."""
     log = session.log
     seq, document = log.now() if not log.even_damaged else (0, {})
     return document if seq == head.seq else log.state(head.seq)
 
 
 def _happened(session: Session[Any], seq: Seq, otherwise: int) -> int:
-    """When an event was written. After an import, that is when the newest record happened. `otherwise` when it cannot
-    be read."""
+    """Returns when an event was written, or for an import, when its newest record happened; `otherwise` if it cannot be
+    read."""
     try:
         entry = session.log.entry(seq)
     except CorruptLogError:
@@ -90,7 +91,7 @@ def _happened(session: Session[Any], seq: Seq, otherwise: int) -> int:
 
 
 def _last_work(session: Session[Any], upto: Seq, when: int) -> int:
-    """When something last happened, flags aside: that a session was found silent is no news from it."""
+    """Returns when something last happened, ignoring flags: a flag about silence is not activity."""
     newest = list(session.log.entries(after=max(0, upto - FLAGS_SKIPPED), upto=upto))
     return next((e.happened_at for e in reversed(newest) if e.header.actor != MONITOR), when)
 
@@ -111,16 +112,16 @@ def _needs(document: Mapping[str, Value], holder: str, silent_us: int, is_over: 
     return tuple(need for need in NEEDS if holds.get(need)) or ("idle",)
 
 
-NEAR = 100
-"""So many events before the end, a closed session says how it ended."""
+CLOSE_LOOK_BACK = 100
+"""How many of the newest events to search for the one that closed the session."""
 
 
 def was_left(session: Session[Any]) -> bool:
-    """Whether a session is closed and no more than left: whoever goes on with it need not ask first."""
+    """Whether a session was closed only because nobody used it. Then it may be continued without asking."""
     if session.status != "closed" or ORIGIN not in session.log.part("labels"):
         return False
     last = session.head.seq
-    for entry in reversed(list(session.log.entries(after=max(0, last - NEAR), upto=last))):
+    for entry in reversed(list(session.log.entries(after=max(0, last - CLOSE_LOOK_BACK), upto=last))):
         if entry.kind == "session.closed":
             return entry.body.get("outcome") == ""
     return False

@@ -1,4 +1,4 @@
-"""`session.trust`: what a source influenced, and marking events as trusted or wrong."""
+"""`session.trust`: what a source influenced, and which events are marked as trusted or wrong."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wakelog.model.trust import distrust
 from wakelog.runtime.ambient import TrustMark
 from wakelog.session.base import Base, What, Where
 
-# What walks the graph is imported when it is called for: most programs that hold a session never do.
+# The provenance room is imported when a verb needs it, because most programs never do.
 if TYPE_CHECKING:
     from wakelog.provenance.across_sessions import TaintAcross, WhyAcross
     from wakelog.provenance.blast_radius import Blast, Endorsed
@@ -36,9 +36,9 @@ class SessionTrust:
         wide: bool = False,
     ) -> Taint:
         """Shows everything influenced by a source ("web:*"), or by anything that `Session.why` accepts: decisions,
-        facts, data, files and calls with effects, each with its path. Without a source: by input that is trusted no
-        more than `trust`; endorsed events, and what depends only on them, are left out. `items` limits the list (0:
-        all)."""
+        facts, data, files and calls with effects, each with its path. Without a source, it starts from input that is
+        trusted no more than `trust`; endorsed events, and what depends only on them, are left out. `items` limits the
+        list (0: all)."""
         from wakelog.provenance.taint import taint, taint_by_trust
 
         log, upto = self._session.log, self._session._upto(at)
@@ -54,15 +54,15 @@ class SessionTrust:
         parts: Iterable[Part] | None = None,
         wide: bool = False,
     ) -> TaintAcross:
-        """Shows the same beyond this session: in forks that share the source, in sessions that adopted them, in
-        sub-agents that were given a task because of it, and where their results went."""
+        """Shows the same across sessions: in forks that share the source, in sessions that adopted them, in sub-agents
+        whose task depends on it, and where their results went."""
         from wakelog.provenance.across_sessions import taint_across
 
         rank = distrust(TrustMark(trust).trust)
         return taint_across(self._session.log, source, rank, parts=parts, wide=wide)
 
     def why_across(self, what: What, *, wide: bool = False) -> WhyAcross:
-        """Shows where something came from, as `Session.why`, and goes on in the sessions it came from: the spawner of a
+        """Shows where something came from, like `Session.why`, and continues into other sessions: the spawner of a
         sub-agent, a sub-agent whose result was used, a fork that was adopted."""
         from wakelog.provenance.across_sessions import why_across
 
@@ -78,7 +78,7 @@ class SessionTrust:
         boxes: int = 60,
         wide: bool = False,
     ) -> InfluenceGraph:
-        """Draws what led to something, or with `effects` what it touched: events with a line of what each says, and the
+        """Draws what led to something, or with `effects` what it influenced: events with one line of text each, and the
         edges between them, each with how it is known. What does not fit is folded and counted."""
         from wakelog.provenance.picture import picture
 
@@ -88,7 +88,7 @@ class SessionTrust:
     def endorse(
         self, targets: What | Iterable[What], *, by: str = "", why: str = "", dry_run: bool = False
     ) -> Endorsed:
-        """Marks events as trusted from now on, and with them everything that depends only on them."""
+        """Marks events as trusted from now on, and everything that depends only on them."""
         from wakelog.provenance.blast_radius import Endorsed, raised_by, targets_of
 
         seqs = targets_of(self._session.log, targets)
@@ -105,8 +105,8 @@ class SessionTrust:
         dry_run: bool = False,
         items: int = 100,
     ) -> Blast:
-        """Marks events as wrong, and lists what depends on them and what of the present state does not. It changes
-        nothing else: rewind, retract or fork if you want that."""
+        """Marks events as wrong, and lists what depends on them and which parts of the state do not. It changes nothing
+        else: use rewind, retract or fork for that."""
         from wakelog.provenance.blast_radius import blast, targets_of
 
         seqs = targets_of(self._session.log, targets)

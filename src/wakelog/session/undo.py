@@ -23,7 +23,7 @@ from wakelog.model.records import Head
 from wakelog.timeline.points import commit_at, walk_back
 
 if TYPE_CHECKING:
-    # Loaded where files are touched: most sessions never do.
+    # Imported when files are touched, which most sessions never do.
     from wakelog.files.capture import Capture
     from wakelog.files.restore import RestoredFiles
 
@@ -39,12 +39,12 @@ class Project(msgspec.Struct, frozen=True):
 
 
 Locate = Callable[[], Project]
-"""Asked only when an operation had touched files."""
+"""Called only if the operation changed files."""
 
 
 def project_of(log: Log, capture: Capture | None, roots: Sequence[str] = ()) -> Project:
-    """The roots that are given, of which the first is the project's folder; else where files are captured, else the
-    project one stands in if the recorded files are there, else where they were captured."""
+    """Chooses where files may be written: the given roots, the first being the project's folder; else where files are
+    captured now; else the current project, if the recorded files are there; else where they were captured."""
     if roots:
         return Project(roots[0], tuple(roots))
     from wakelog.files.capture import project_folder
@@ -67,12 +67,12 @@ class Undone(msgspec.Struct, frozen=True):
     left_view: int = 0
     """How many later events left the view; they stay in the log."""
     effects: tuple[Beyond, ...] = ()
-    """Calls with effects among those, which nothing takes back."""
+    """Calls with effects among those. Their effects cannot be undone."""
     files: RestoredFiles | None = None
     left_files: bool = False
-    """The operation had touched files, and they were left as they are."""
+    """Whether the operation had changed files, and they were left as they are."""
     only_files: bool = False
-    """The operation had touched nothing else."""
+    """Whether the operation had changed nothing but files."""
 
 
 def undo(log: Log, project: Locate | None = None) -> Undone:
@@ -84,11 +84,11 @@ def undo(log: Log, project: Locate | None = None) -> Undone:
             kind="nothing-to-undo",
             hint=f"wakelog op log {log} lists what was done, and op restore goes back to any of it",
         )
-    return _take_back(log, operation, "undo", project)
+    return _revert(log, operation, "undo", project)
 
 
 def undoable(log: Log) -> Entry | None:
-    """What an undo would revert now."""
+    """Returns the operation that an undo would revert now."""
     skip = 0
     for entry in walk_back(log):
         mode = _mode(entry)
@@ -110,7 +110,7 @@ def redo(log: Log, project: Locate | None = None) -> Undone:
             skip += 1
         elif mode == "undo":
             if not skip:
-                return _take_back(log, entry, "redo", project)
+                return _revert(log, entry, "redo", project)
             skip -= 1
         elif mode in _OPERATIONS:
             break
@@ -125,7 +125,7 @@ def _mode(entry: Entry) -> str:
     return str(entry.body.get("mode", "rewind")) if entry.kind == "history.rewound" else ""
 
 
-def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
+def _revert(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
     before = log.head().seq
     undone = _apply(log, operation, mode, project)
     # An operation on files alone leaves the view where it is.
@@ -140,11 +140,11 @@ def _take_back(log: Log, operation: Entry, mode: Literal["undo", "redo"], projec
 
 
 def _apply(log: Log, operation: Entry, mode: Literal["undo", "redo"], project: Locate | None) -> Undone:
-    # What belongs to the operation was stored with it, in one commit.
+    # Everything that belongs to the operation is in one commit.
     to = commit_at(log, operation.seq).first - 1
     why = f"{mode} of event {operation.seq}"
     had_files = bool(operation.body.get("files"))
-    # An operation on files alone left the view where it was, and what was done since stays in view.
+    # An operation on files alone did not move the view, and later events stay in view.
     only_files = had_files and operation.body.get("to") == to
     if not had_files or (project is None and not only_files):
         return Undone(operation.seq, log.rewind(to, mode=mode, why=why), left_files=had_files)

@@ -1,4 +1,4 @@
-"""A store: all sessions of one engine, found by name or id; and `open`, which chooses the engine from a url."""
+"""A store: all sessions of one engine, found by name or id. `open` chooses the engine by the URL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from wakelog.model.values import check_text
 from wakelog.monitors.budgets import Amount, first_limits, left_of
 from wakelog.session import Session
 from wakelog.session.base import GitPlace
-from wakelog.session.data import LABEL, DataType, Migrations, bring_forward, initial
+from wakelog.session.data import LABEL, DataType, Migrations, split_type, upgrade_data
 from wakelog.store.new_ids import new_root_id
 from wakelog.store.questions import StoreQuestions
 from wakelog.store.url import default_url, open_engine
@@ -59,19 +59,19 @@ def open(
     blobs: str = "",
     encryption_key: str = "",
 ) -> Store:
-    """Opens a store by its url: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
+    """Opens a store by its URL: a folder or `.db` file on a local disk; `postgresql://…`, shared by many machines; the
     `http://…` address of a server, with an API key (`key`, by default `WAKELOG_KEY`); or `memory:`, which ends with the
     process.
 
-    Without a url: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
-    from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended. None turns that
+    Without a URL: `WAKELOG_STORE` if set, else `store.path` of a configuration file, else the nearest `.wakelog` folder
+    from here upward, else `.wakelog` here. `redact` removes secrets from everything that is appended; None turns that
     off, and so does the user's setting `redact.enabled = false`. `blobs` (by default `WAKELOG_BLOBS`) is a folder, or
-    `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must give the same. A server has its own.
+    `s3://bucket/prefix`, for payloads above 256 KB; every user of the store must pass the same. A server has its own.
 
     `encryption_key` says where the key of an encrypted store is: `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or
-    `command:CMD`. With it, a store without sessions becomes an encrypted one. By default it is the user's setting
-    `encryption.key` (`WAKELOG_ENCRYPTION_KEY`), for stores that are encrypted already. Without a key such a store still
-    opens: it can be verified and copied, and not read.
+    `command:CMD`. With it, a store without sessions becomes encrypted. For a store that is already encrypted, the
+    default is the user's setting `encryption.key` (`WAKELOG_ENCRYPTION_KEY`). Without a key such a store still opens:
+    it can be verified and copied, but not read.
     """
     if redact is default_redact:
         from wakelog.config.settings import redacts
@@ -79,10 +79,11 @@ def open(
         redact = default_redact if redacts() else None
     place = os.fspath(url) if url is not None else default_url()
     is_server = place.startswith(("http://", "https://"))
-    master = _master_key(encryption_key, is_server) if encryption_key else None  # first: without it, nothing is made
+    # Read the key first: if that fails, no store is created.
+    master = _master_key(encryption_key, is_server) if encryption_key else None
     engine = open_engine(place, create, key)
     if not is_server:
-        engine = _beside(engine, blobs or os.environ.get("WAKELOG_BLOBS", ""), master)
+        engine = _wrap_engine(engine, blobs or os.environ.get("WAKELOG_BLOBS", ""), master)
     store = Store(engine, clock=clock, redact=redact)
     store.has_settings, store.folder = True, os.curdir
     return store
@@ -98,8 +99,8 @@ def _master_key(source: str, is_server: bool) -> MasterKey:
     return MasterKey.read(source)
 
 
-def _beside(engine: Engine, blobs: str, master: MasterKey | None) -> Engine:
-    """What stands between a store and its engine: encryption, and below it a place for big payloads."""
+def _wrap_engine(engine: Engine, blobs: str, master: MasterKey | None) -> Engine:
+    """Adds a place for big payloads and, above it, encryption."""
     try:
         if blobs:
             from wakelog.engines.blobs import BlobEngine
@@ -124,9 +125,9 @@ class Store(StoreQuestions):
         self.clock = clock
         self.redact = redact
         self.has_settings = False
-        """Whether the settings give limits for new sessions and the rule for untrusted effects."""
+        """Whether limits for new sessions and the rule for untrusted effects come from the settings."""
         self.folder = ""
-        """The folder that sessions work in: where it is in git, they have labels that say so. Empty: not known."""
+        """The folder that sessions work in, for their git labels; empty if unknown."""
 
     @overload
     def session(self, name: str, *, data: type[S], **opening: Unpack[SessionKeywords]) -> Session[S]: ...
@@ -151,15 +152,15 @@ class Store(StoreQuestions):
         occurred_at: int = 0,
         folder: str | None = None,
     ) -> Session[Any]:
-        """Opens the session of that name, or creates it. Several processes may do this at the same time.
+        """Opens the session with that name, or creates it. Several processes may do this at the same time.
 
-        `data` is the initial value of the session's own part, or its type (msgspec, dataclass, TypedDict, Pydantic,
-        JSON Schema); on an existing session it only tells the type. `goal`, `labels` and `limits` count at creation;
-        limits are as for `Session.budget.set`, and without them those of the settings hold. `occurred_at` (in
-        microseconds) is for who records afterwards. `folder` is where it works, by default the current one: in git, the
-        session gets the labels `project`, `repo`, `branch` and `commit`. With an empty one it gets none.
+        `data` is the initial value of the session's own data, or its type (msgspec, dataclass, TypedDict, Pydantic,
+        JSON Schema); on an existing session only the type is used. `goal`, `labels` and `limits` apply at creation;
+        limits are as for `Session.budget.set`, by default those of the settings. `occurred_at` (in microseconds) is for
+        recording after the fact. `folder` is where the session works, by default the current folder: in git, the
+        session gets the labels `project`, `repo`, `branch` and `commit`. An empty `folder` means no labels.
         """
-        kind, first = initial(data)
+        kind, first = split_type(data)
         data_type: DataType[Any] = DataType(kind, version=version, migrate=migrate)
         marks = {**(labels or {}), **({LABEL: data_type.label} if data_type.label else {})}
         opened = ev.SessionOpened(
@@ -178,15 +179,15 @@ class Store(StoreQuestions):
         session: Session[Any] = Session(log, name=name, data_type=data_type)
         session.store, session._git_place = self, place
         if not is_new:
-            bring_forward(session)
+            upgrade_data(session)
         return session
 
     def _open_or_create(self, name: str, opened: ev.SessionOpened, place: GitPlace) -> tuple[Log, bool]:
         session, is_new = self.engine.find(check_text(name, "a name")), False
         if session is None:
             check_name(name)
-            # The name is settled first: if this process dies before the session is opened, the next one that asks
-            # gets the same id and opens it.
+            # Claim the name first: if this process dies before it opens the session, the next one gets the same id
+            # and opens it.
             own = new_root_id(self.clock())
             session = self.engine.claim(name, own)
             is_new = session == own
@@ -219,16 +220,16 @@ class Store(StoreQuestions):
         migrate: Migrations | None = None,
         even_damaged: bool = False,
     ) -> Session[Any]:
-        """Opens an existing session by name or id; never creates one. With `even_damaged`, a session whose newest
-        commit is damaged opens too, to read what is left."""
+        """Opens an existing session by name or id; never creates one. With `even_damaged`, it also opens a session
+        whose newest commit is damaged, to read what is left."""
         session = self.find(name_or_id)
-        kind, _ = initial(data)
+        kind, _ = split_type(data)
         log = Log(self.engine, session, clock=self.clock, redact=self.redact, even_damaged=even_damaged)
         found: Session[Any] = Session(
             log, name=log.opened_at.name, data_type=DataType(kind, version=version, migrate=migrate)
         )
         found.store, found._git_place = self, GitPlace(self._labelled_folder)
-        bring_forward(found)
+        upgrade_data(found)
         return found
 
     def find(self, name_or_id: str) -> SessionId:
@@ -239,7 +240,7 @@ class Store(StoreQuestions):
         if is_session_id(name_or_id):
             return SessionId(name_or_id)
         if len(name_or_id) >= 4:
-            candidates = self._starting_with(name_or_id)
+            candidates = self._find_by_prefix(name_or_id)
             exact = [h for h in candidates if h.session.partition(".")[0] == h.session]
             chosen = exact if len(exact) == 1 and "." not in name_or_id else candidates
             if len(chosen) == 1:
@@ -252,13 +253,13 @@ class Store(StoreQuestions):
         )
 
     def reserve(self, name: str) -> SessionId:
-        """The id that a session of this name has or will have: for linking to one that is opened later."""
+        """Returns the id that a session of this name has or will have, to link to it before it is opened."""
         return self.engine.find(check_text(name, "a name")) or self.engine.claim(
             check_name(name), new_root_id(self.clock())
         )
 
     def is_open(self, name: str) -> bool:
-        """Whether a session of this name was opened; a name may be reserved before that."""
+        """Whether a session of this name was opened. A name can be reserved before that."""
         session = self.engine.find(check_text(name, "a name"))
         if session is None:
             return False
@@ -267,22 +268,22 @@ class Store(StoreQuestions):
         except NotFoundError:
             return False
 
-    def _starting_with(self, prefix: str) -> list[Head]:
+    def _find_by_prefix(self, prefix: str) -> list[Head]:
         full = prefix if prefix.startswith("s_") else f"s_{prefix}"
         full = full[:2] + full[2:].upper()
         page = self.engine.sessions(after=full[:-1] + chr(ord(full[-1]) - 1), limit=1000)
         return [h for h in page if h.session.startswith(full)]
 
     def spawn(self, parent: Session[Any], name: str, *, task: str = "", **opening: Any) -> Session[Any]:
-        """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. Without limits
-        of its own, it may spend what its parent has left."""
+        """Opens a session for a sub-agent, links it to its parent, and records the start in the parent. By default it
+        may spend what its parent has left."""
         opening.setdefault("limits", left_of(parent.log))
         child = self.session(name, goal=task or None, spawner=f"{parent.id}@{parent.head.seq}", **opening)
         parent.calls.spawned(child.id, task)
         return child
 
     def log(self, name: str, *, goal: str | None = None, labels: Mapping[str, str] | None = None) -> Log:
-        """Opens the bare log of the session of that name, or creates it: for code with verbs of its own."""
+        """Opens or creates the session of that name and returns its log, for code that works below the verbs."""
         return self.session(name, goal=goal, labels=labels).log
 
     def sessions(self) -> Iterator[Head]:
@@ -290,12 +291,12 @@ class Store(StoreQuestions):
         return all_heads(self.engine)
 
     def session_ids(self) -> Iterator[tuple[SessionId, WakelogError | None]]:
-        """The ids of all sessions, also of those that cannot be opened, each with the reason why not, or None."""
+        """Lists the ids of all sessions, each with the error if it cannot be opened, or None."""
         return every_id(self.engine)
 
     def verify(self) -> Iterator[VerifyReport]:
-        """Checks all sessions one by one, as `Session.verify`, those too damaged to be opened too. What is damaged and
-        belongs to no session comes last, in a report without one."""
+        """Checks all sessions one by one, like `Session.verify`, including those too damaged to open. Damage that
+        belongs to no session comes last, in a report without a session."""
         from wakelog.log.verify import Fault, VerifyReport, verify_session
 
         for session, _ in every_id(self.engine):
@@ -309,17 +310,17 @@ class Store(StoreQuestions):
     def follow(
         self, *, after: Mapping[SessionId, Seq] | None = None, timeout_s: float | None = None
     ) -> Iterator[tuple[Session[Any], Entry]]:
-        """Events of all sessions as they come, from any process, each once, in order within its session. `after` says
-        how far each session is known, and what is not named there is new; by default everything that is there now is
-        known. Ends when nothing came for `timeout_s`."""
+        """Streams events of all sessions live, from any process, each once and in order within its session. `after`
+        says how far each session was read; sessions not named there are read from their start. By default only new
+        events are streamed. Ends when nothing came for `timeout_s`."""
         from wakelog.store.follow import follow
 
         return follow(self, after, timeout_s)
 
     def delete(self, session: Session[Any], *, why: str = "", keep_totals: bool = False) -> Head:
-        """Deletes a session permanently; a tombstone stays. Forks keep the history they share until they are deleted
-        too. With `keep_totals`, the tombstone has what the session came to, in numbers only; `rollup` tells them summed
-        up, and only of five deleted sessions and more."""
+        """Deletes a session permanently; a tombstone stays. Forks keep the shared history until they are deleted too.
+        With `keep_totals`, the tombstone keeps the session's totals, numbers only; `rollup` adds them up, if there are
+        at least five deleted sessions."""
         from wakelog.log.removal import NO_TOTALS, delete
         from wakelog.store.erasure import scrub_index
 
@@ -343,30 +344,30 @@ class Store(StoreQuestions):
         return erase_everywhere(self, session.log, chosen, why=why, by=by)
 
     def import_bundle(self, source: IO[bytes], *, dry_run: bool = False, size_max: int | None = None) -> ImportedBundle:
-        """Takes in what `Session.export_bundle` wrote, plain or gzipped: all of it or nothing, verified first. Events
-        that are already here stay as they are. With `dry_run` nothing is written; `size_max` limits the bytes when
-        unpacked. An encrypted bundle goes into an encrypted store; one without sessions becomes such a store."""
-        from wakelog.store.bundles import take_bundle
+        """Imports what `Session.export_bundle` wrote, plain or gzipped: all or nothing, and verified first. Events that
+        are already here stay as they are. With `dry_run` nothing is written; `size_max` limits the unpacked bytes. An
+        encrypted bundle needs an encrypted store; a store without sessions becomes one."""
+        from wakelog.store.bundles import import_into
 
-        return take_bundle(self, source, dry_run=dry_run, size_max=size_max)
+        return import_into(self, source, dry_run=dry_run, size_max=size_max)
 
     @property
     def anchors(self) -> StoreAnchors:
-        """Signs heads and keeps them elsewhere, and holds them against the store: sign, add, verify."""
+        """Signs heads, keeps them elsewhere, and compares the store with them: sign, add, verify."""
         from wakelog.store.anchors import StoreAnchors
 
         return StoreAnchors(self)
 
     @property
     def encryption(self) -> StoreEncryption:
-        """Looks after the keys of an encrypted store: tree_keys, rotate, delete."""
+        """Manages the keys of an encrypted store: tree_keys, rotate, delete."""
         from wakelog.store.encryption import StoreEncryption
 
         return StoreEncryption(self)
 
     @property
     def git(self) -> StoreGit:
-        """Links commits in git to turns, over all sessions: link, turns_behind, commit_of_line."""
+        """Links git commits to turns, for all sessions: link, turns_behind, commit_of_line."""
         from wakelog.store.git import StoreGit
 
         return StoreGit(self)
@@ -380,15 +381,15 @@ class Store(StoreQuestions):
         writes: bool = True,
         beside: bool = False,
     ) -> Watcher:
-        """Rules over all sessions, or one, whoever writes them: those given, or else all that are built in; with
-        `beside`, both. Its `look` tells what is new. See `Session.monitors.add` for `pause`; `ended` takes in ended
+        """Runs rules over all sessions, or one, whoever writes them: the given rules, or else all built-in ones; with
+        `beside`, both. `look` returns what is new. See `Session.monitors.add` for `pause`. `ended` includes ended
         sessions; without `writes` nothing is flagged."""
         from wakelog.monitors.monitor import built_in, pausing
         from wakelog.monitors.store_watch import Watcher
 
         return Watcher(
             self.engine,
-            lambda each: Log(self.engine, each, clock=self.clock, redact=self.redact),
+            lambda id: Log(self.engine, id, clock=self.clock, redact=self.redact),
             rules if rules and not beside else (*built_in(on_effect=self.on_effect), *rules),
             pause=pausing(self.on_effect) if pause is None else pause,
             session=self.find(session) if session else None,
@@ -398,8 +399,8 @@ class Store(StoreQuestions):
 
     @property
     def on_effect(self) -> str:
-        """Returns what happens when a call has effects while untrusted content is in the model's window: `flag`, or
-        `ask`, which pauses."""
+        """Returns what happens when a call has effects while untrusted content is in the model's window: `flag` it, or
+        `ask`, which pauses the session."""
         return self._guards.on_effect
 
     @property
@@ -409,7 +410,7 @@ class Store(StoreQuestions):
 
     @functools.cached_property
     def prices(self) -> Prices:
-        """What models cost: the table that is shipped, and the user's `prices.toml` over it. Read once."""
+        """Returns the prices of models: the built-in table, overridden by the user's `prices.toml`. Read once."""
         from wakelog.config.settings import user_prices
 
         return user_prices()
@@ -426,21 +427,21 @@ class Store(StoreQuestions):
 
     @functools.cached_property
     def index(self) -> Index:
-        """Opens the index of this store: `index.db` beside its log, in the log's own database, or in memory."""
+        """Opens the index of this store: in `index.db` beside the log, in the log's database, or in memory."""
         from wakelog.store.index_place import open_index
 
         return open_index(self.engine)
 
     @property
     def is_index_behind(self) -> bool:
-        """Whether the index has so much to catch up with that a question waits for it. Costs a page of the feed."""
+        """Whether the index is so far behind that a query has to wait for it. Reads one page of the feed."""
         from wakelog.index.index import is_far_behind
 
         return is_far_behind(self.index)
 
     def newest_index(self, most: int) -> Index:
-        """A small index in memory of the sessions written last, `most` of them: for a first answer while the index is
-        far behind. Close it."""
+        """Builds a small index in memory of the `most` newest sessions, for a first answer while the index is far
+        behind. Close it after use."""
         from wakelog.index.index import newest_index
 
         return newest_index(self.engine, self.sessions(), most)

@@ -1,10 +1,9 @@
-"""`store.anchors`: heads signed and kept elsewhere, and what a store says when they are held against it.
+"""`store.anchors`: signs heads, keeps them elsewhere, and compares a store with them.
 
-Each session that was anchored is looked up at every anchored event. An event with another hash means that its history
-was **replaced**; a session that ends before the event was **cut off**; one that is not there is **missing**. When two
-or more sessions fail, and none holds an anchor as new as the oldest that fails, the store as a whole went back:
-it was **rolled back**, as by an old backup. One session that lost its end looks the same as a store in which nothing
-else happened since; that is told as cut off.
+Each anchored session is checked at every anchored event. If the event has another hash, history was **replaced**. If
+the session ends before the event, it was **cut off**. If the session does not exist, it is **missing**. If two or more
+sessions fail, and no anchor holds that is as new as the oldest failed one, the whole store was **rolled back**, for
+example to an old backup. A single session that lost its end is reported as cut off.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ FINE: frozenset[str] = frozenset({"holds", "deleted"})
 
 
 class DatedAnchor(msgspec.Struct, frozen=True):
-    """A head, and when it was anchored, in microseconds."""
+    """A head, and when it was anchored (microseconds)."""
 
     seq: int
     hash: str
@@ -48,15 +47,15 @@ class AnchoredSession(msgspec.Struct, frozen=True):
     name: str
     verdict: Verdict
     anchors: int
-    """How many there are."""
+    """How many anchors it has."""
     since: DatedAnchor | None
-    """The oldest that holds: from then on, it is known what was there."""
+    """The oldest anchor that holds."""
     held: DatedAnchor | None
-    """The newest that holds: up to this event nothing was changed since."""
+    """The newest anchor that holds: up to this event nothing was changed."""
     failed: DatedAnchor | None
-    """The oldest that does not hold."""
+    """The oldest anchor that does not hold."""
     head: int
-    """Where the session ends now; 0 when it is not there."""
+    """The session's last event now; 0 if it does not exist."""
     told: str
 
     @property
@@ -65,14 +64,14 @@ class AnchoredSession(msgspec.Struct, frozen=True):
 
 
 class RolledBack(msgspec.Struct, frozen=True):
-    """The store is what it was between two rounds, or went on from there."""
+    """The store went back to a state between two rounds."""
 
     after: int
-    """When the newest round that holds was signed; 0 when none does."""
+    """When the newest round that holds was signed; 0 if none does."""
     before: int
     sessions: int
     went_on: bool
-    """Whether something was written since."""
+    """Whether something was written after that."""
 
 
 class AnchorReport(msgspec.Struct, frozen=True):
@@ -84,11 +83,11 @@ class AnchorReport(msgspec.Struct, frozen=True):
     sessions: tuple[AnchoredSession, ...]
     rolled_back: RolledBack | None
     log_fault: str
-    """Why a part of the log itself does not count; empty when all of it does."""
+    """Why a part of the anchor log is invalid; empty if all of it is valid."""
     kept: tuple[AnchorReceipt, ...]
-    """Receipts kept elsewhere that the log agrees with."""
+    """Receipts kept elsewhere that agree with the log."""
     kept_faults: tuple[str, ...]
-    """What those say that it does not agree with."""
+    """Why other receipts do not agree."""
 
     @property
     def ok(self) -> bool:
@@ -102,20 +101,20 @@ class StoreAnchors:
         self._store = store
 
     def sign(self, session: Session[Any], key: PrivateKey) -> str:
-        """Signs the head of a session: a file that needs no log. `open` reads it."""
+        """Signs the head of a session and returns it as a text that needs no anchor log. `open` reads it."""
         return sign_head(key, session.anchor(), self._store.clock())
 
     def open(self, signed: str, keys: Sequence[PublicKey]) -> SignedHead:
-        """Reads what `sign` or `AnchorLog.proof` wrote, and checks it. Give its anchor to `Session.verify`."""
+        """Reads and checks what `sign` or `AnchorLog.proof` wrote. Pass its anchor to `Session.verify`."""
         return open_proof(signed, keys)
 
     def log(self, place: str, keys: Sequence[PublicKey], *, create: bool = False) -> AnchorLog:
-        """Opens a log of anchors: a folder, or `s3://bucket/prefix`. Signatures of other keys do not count."""
+        """Opens an anchor log: a folder, or `s3://bucket/prefix`. Only signatures of these keys count."""
         return AnchorLog(place, keys, create=create)
 
     def add(self, log: AnchorLog, key: PrivateKey, sessions: Sequence[SessionId] = ()) -> AnchorRound | None:
-        """Anchors the heads of all sessions, or of some, that are new since the last round; None when none is.
-        CorruptLogError when a session has less than what was anchored: that is a find, and nothing to sign."""
+        """Anchors the heads of all sessions, or of some, that are new since the last round; returns None if none is.
+        Raises CorruptLogError, and signs nothing, if a session has less than what was anchored."""
         engine = self._store.engine
         heads = [engine.head(s) for s in sessions] if sessions else list(self._store.sessions())
         newest = {s: anchors[-1][1] for s, anchors in log.anchors.items()}
@@ -134,7 +133,7 @@ class StoreAnchors:
     def follow(
         self, log: AnchorLog, key: PrivateKey, every_s: float, wait: Callable[[float], object]
     ) -> Iterator[AnchorRound | WakelogError]:
-        """Anchors again and again until `wait(every_s)` says to stop. What fails is given out, and tried again."""
+        """Anchors repeatedly until `wait(every_s)` returns true. Errors are yielded, and the next round tries again."""
         while True:
             try:
                 log.refresh()
@@ -146,11 +145,10 @@ class StoreAnchors:
                 return
 
     def verify(self, log: AnchorLog, sessions: Sequence[SessionId] = (), *, kept: Sequence[str] = ()) -> AnchorReport:
-        """Holds a log of anchors against the store: all sessions that were anchored, or some. `kept` are receipts
-        that were kept elsewhere, which the log must agree with. It does not check what is between anchors:
-        `Session.verify` does."""
+        """Compares the store with an anchor log: all anchored sessions, or some. `kept` are receipts kept elsewhere,
+        which must agree with the log. Events between anchors are checked by `Session.verify`."""
         anchors = log.anchors
-        every = {session: self._look(session, found) for session, found in anchors.items()}
+        every = {session: self._check(session, found) for session, found in anchors.items()}
         wanted = sessions or list(every)
         agreed, faults = [], []
         for note in kept:
@@ -170,15 +168,15 @@ class StoreAnchors:
         )
 
     def keep_in_git(self, note: str, folder: str = ".") -> str:
-        """Adds a receipt to the git notes of HEAD, under refs/notes/wakelog-anchors. Push that ref: then others have
-        it. The commit it is on."""
+        """Adds a receipt to the git notes of HEAD, in refs/notes/wakelog-anchors, and returns the commit. Push that ref
+        to share it."""
         return keep_anchor_note(folder, note)
 
     def kept_in_git(self, folder: str = ".") -> list[str]:
-        """The receipts in the git notes of a repository."""
+        """Returns the receipts in the git notes of a repository."""
         return anchor_notes(folder)
 
-    def _look(self, session: SessionId, anchors: list[tuple[AnchorRound, Anchor]]) -> AnchoredSession:
+    def _check(self, session: SessionId, anchors: list[tuple[AnchorRound, Anchor]]) -> AnchoredSession:
         name, end, count = "", 0, len(anchors)
         held: list[DatedAnchor] = []
         failed: list[DatedAnchor] = []
@@ -215,11 +213,11 @@ class StoreAnchors:
             held=held[-1] if held else None,
             failed=failed[0] if failed else None,
             head=end,
-            told=told or _words(verdict, held, failed, end),
+            told=told or _describe(verdict, held, failed, end),
         )
 
 
-def _words(verdict: str, held: list[DatedAnchor], failed: list[DatedAnchor], end: int) -> str:
+def _describe(verdict: str, held: list[DatedAnchor], failed: list[DatedAnchor], end: int) -> str:
     if verdict == "holds":
         later = end - held[-1].seq
         return "nothing came after it" if not later else f"{later} event{'s' * (later != 1)} came after it"
@@ -239,7 +237,7 @@ def _rolled_back(log: AnchorLog, sessions: list[AnchoredSession]) -> RolledBack 
         return None
     first = min(s.failed.round for s in failed if s.failed)
     last_held = max((s.held.round for s in sessions if s.held), default=0)
-    # At the very first round there is nothing that the store could have gone back to.
+    # Before the first round there is nothing that the store could have gone back to.
     if last_held >= first or not last_held:
         return None
     return RolledBack(

@@ -1,4 +1,4 @@
-"""Taking a bundle in: what it holds, how much of it is new here, and how its session is reached."""
+"""Imports a bundle into a store, and reports how many events are new and whether the session's name is free."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 class ImportedBundle(msgspec.Struct, frozen=True):
-    """What became of a bundle: the session it holds, and how many of its events were not here before."""
+    """The result of an import: the bundle's session, and how many of its events are new here."""
 
     head: Head
     new_events: int
     warning: str = ""
-    """Set when the session's name could not be bound here; says how to reach it."""
+    """Set if the session's name is not available here; says how to reach the session."""
 
 
-def take_bundle(store: Store, source: IO[bytes], *, dry_run: bool, size_max: int | None) -> ImportedBundle:
+def import_into(store: Store, source: IO[bytes], *, dry_run: bool, size_max: int | None) -> ImportedBundle:
     """See `Store.import_bundle`."""
     engine = store.engine
     before: Seq = 0
@@ -61,7 +61,7 @@ def take_bundle(store: Store, source: IO[bytes], *, dry_run: bool, size_max: int
 
 
 def _shared(engine: Engine, log: Log) -> Seq:
-    """How far the store already has this session; ConflictError when it went another way."""
+    """Returns the last event that the store shares with the bundle. ConflictError if their histories differ."""
     mine = head_or_none(engine, log.id)
     if mine is None:
         return 0
@@ -79,7 +79,7 @@ def _shared(engine: Engine, log: Log) -> Seq:
 
 
 def _name_warning(log: Log, engine: Engine) -> str:
-    """A name that is taken here, or that is none, is not bound: say how to reach the session."""
+    """Says how to reach the session if its name is taken here or is not valid; else empty."""
     own = [s for s in log.segments if s.last is None]
     first = log.entry(own[0].first)
     name = str(first.body.get("name", "")) if not is_encrypted(first.record.body) else ""

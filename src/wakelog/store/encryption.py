@@ -1,8 +1,8 @@
-"""Encrypted stores: how one is started and opened, and `store.encryption`, which looks after its keys.
+"""Creates and opens encrypted stores. `store.encryption` manages their keys.
 
-A mark in the store says that it is encrypted, and which key ring has its keys. The ring is a file in a folder of the
-user (`encryption.rings`), outside every store; the master key that opens it comes from wherever the user keeps it
-(`encryption.key`, or the argument of `open`). Neither is in the store, so nobody reads it without both.
+A mark in the store says that it is encrypted, and names the key ring. The ring is a file in a folder of the user
+(`encryption.rings`), outside every store. The master key that opens the ring comes from the setting `encryption.key` or
+the argument of `open`. Neither is in the store, and both are needed to read it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 def with_encryption(engine: Engine, master: MasterKey | None = None) -> Engine:
-    """The engine as `open` hands it out: encrypting where the store is encrypted. With a master key, a store without
-    sessions becomes such a store. Without, the user's `encryption.key` is used, if there is one."""
+    """Wraps the engine if the store is encrypted. With a master key, a store without sessions becomes encrypted. The
+    default key is the user's `encryption.key`."""
     ring = ring_of(engine)
     if ring is None and master is not None:
         made = KeyRing.create(ring_path(master.ring), master)
@@ -41,18 +41,18 @@ def with_encryption(engine: Engine, master: MasterKey | None = None) -> Engine:
         return engine
     if master is None and (source := personal("encryption.key")):
         master = MasterKey.read(source)
-    return EncryptedEngine(engine, _opened(ring, master) if master is not None else None, ring)
+    return EncryptedEngine(engine, _open_ring(ring, master) if master is not None else None, ring)
 
 
 def new_key_file(path: Path) -> str:
-    """Makes a master key in a file that only its owner reads; returns its id, never the key."""
+    """Creates a master key in a file that only its owner can read. Returns its id, not the key."""
     text = MasterKey.new_text()
     write_secret(text, path)
     return MasterKey.read(f"file:{path}").id
 
 
 def hold_encrypted(engine: Engine, ring: str) -> Engine:
-    """The engine for encrypted content that comes from elsewhere: a store without sessions becomes an encrypted one."""
+    """Returns an engine for encrypted content from elsewhere. A store without sessions becomes encrypted."""
     if engine.abilities.encryption is not None:
         return engine
     mark_encrypted(engine, ring)
@@ -60,13 +60,13 @@ def hold_encrypted(engine: Engine, ring: str) -> Engine:
 
 
 def ring_path(ring: str) -> Path:
-    """The file of a key ring."""
+    """Returns the file of a key ring."""
     from wakelog.config.folders import data_folder
 
     return Path(personal("encryption.rings") or Path(data_folder()) / "keys").expanduser() / f"{ring}.keys"
 
 
-def _opened(ring: str, master: MasterKey) -> KeyRing:
+def _open_ring(ring: str, master: MasterKey) -> KeyRing:
     found = KeyRing(path := ring_path(ring), master)
     if found.id != ring:
         raise InvalidInputError(f"{path} is the key ring {found.id}, not {ring}", kind="wrong-key-ring")
@@ -74,7 +74,7 @@ def _opened(ring: str, master: MasterKey) -> KeyRing:
 
 
 def key_for_another(store: Store) -> str:
-    """Where the key is for a store that belongs to this one, as a server's namespaces do; empty when this one is not
+    """Returns where the key is for a related store, such as a server's namespace; empty if this store is not
     encrypted."""
     if store.encryption.state is None:
         return ""
@@ -85,39 +85,40 @@ def key_for_another(store: Store) -> str:
 
 
 class TreeKeyInfo(msgspec.Struct, frozen=True):
-    """The key of one fork tree. The key itself is never told."""
+    """The key of one fork tree, without the key itself."""
 
     tree: SessionId
     key_id: str
     sessions: tuple[str, ...]
-    """Names of the tree's sessions in this store, or ids where they have none."""
+    """Names of the tree's sessions in this store, or ids if they have no name."""
     deleted_at: int = 0
-    """When it was deleted; 0: it was not."""
+    """When it was deleted; 0 if it was not."""
 
 
 class StoreEncryption:
-    """Looks after the keys of an encrypted store: tree_keys, rotate, delete."""
+    """Manages the keys of an encrypted store: tree_keys, rotate, delete."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     @property
     def state(self) -> Encryption | None:
-        """What is known of the store's encryption; None when it is not encrypted."""
+        """The state of the store's encryption; None if it is not encrypted."""
         return self._store.engine.abilities.encryption
 
     @property
     def ring_path(self) -> Path:
-        """Where the key ring is. Back it up apart from the store, and no longer than you mean to keep what it opens."""
+        """The file of the key ring. Back it up apart from the store. A backup of the ring can undo a deleted key, so
+        keep it no longer than the content."""
         return self._ring().path
 
     def sessions(self) -> list[SessionInfo]:
-        """The sessions as their heads tell, the last written first: what is known without the key."""
+        """Lists what is known of the sessions without the key, from their heads; the last written first."""
         heads = sorted(self._store.sessions(), key=lambda head: head.at, reverse=True)
-        return [_told_by(head) for head in heads]
+        return [_info_without_key(head) for head in heads]
 
     def tree_keys(self) -> list[TreeKeyInfo]:
-        """The keys of the ring, one for each fork tree, also those that were deleted."""
+        """Lists the keys of the ring, one for each fork tree, including deleted ones."""
         here: dict[SessionId, list[str]] = {}
         for head in self._store.sessions():
             here.setdefault(root_of(head.session), []).append(str(head))
@@ -126,9 +127,9 @@ class StoreEncryption:
         ]
 
     def rotate(self, source: str) -> int:
-        """Wraps every key of the ring with the master key of `source`; returns how many there are. The old master key
-        opens nothing afterwards. No byte of the store changes. Processes that have it open look for the new key
-        where they took the old one from."""
+        """Encrypts every key of the ring with the master key of `source`, and returns how many there are. The old
+        master key opens nothing afterwards. The store itself does not change. Processes that have it open look for the
+        new key where they found the old one."""
         ring, master = self._ring(), MasterKey.read(source)
         if master.id == ring.master.id:
             raise InvalidInputError(
@@ -139,8 +140,8 @@ class StoreEncryption:
         return ring.rotate(master)
 
     def delete(self, name_or_id: str, *, why: str = "") -> TreeKeyInfo:
-        """Erases a fork tree everywhere: deletes its sessions in this store, then its key. What copies and backups have
-        of it cannot be read again by anybody, unless somebody kept a copy of the key ring and the master key."""
+        """Erases a fork tree everywhere: deletes its sessions in this store, then its key. Copies and backups of it can
+        no longer be read, unless somebody kept a copy of the key ring and the master key."""
         ring = self._ring()
         tree = self._tree(name_or_id)
         heads = [head for head in self._store.sessions() if root_of(head.session) == tree]
@@ -153,7 +154,7 @@ class StoreEncryption:
         return TreeKeyInfo(tree, gone.id, tuple(map(str, heads)), gone.deleted)
 
     def _tree(self, name_or_id: str) -> SessionId:
-        """The tree of a session; one that is not in this store is named by its id."""
+        """Returns the fork tree of a session. A session that is not in this store must be named by its id."""
         try:
             return root_of(self._store.find(name_or_id))
         except NotFoundError:
@@ -168,11 +169,11 @@ class StoreEncryption:
                 "this store is not encrypted, so it has no keys", kind="not-encrypted", hint=f"copy it: {HINT}"
             )
         if engine.ring is None:
-            raise no_key("its keys cannot be told")
+            raise no_key("its keys cannot be listed")
         return engine.ring
 
 
-def _told_by(head: Head) -> SessionInfo:
+def _info_without_key(head: Head) -> SessionInfo:
     own = head.seq - (head.fork.at if head.fork is not None else 0)
     return SessionInfo(
         id=head.session,
@@ -202,5 +203,5 @@ def _told_by(head: Head) -> SessionInfo:
 
 
 def _depth(head: Head) -> int:
-    """Forks have later positions than what they were forked from."""
+    """Sorts forks after what they were forked from."""
     return head.fork.at + 1 if head.fork is not None else 0

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 REWRITE_MAX = 64 << 20
-"""A table of more bytes than this is not rewritten within an erasure; `store scrub` does it."""
+"""Larger tables are not rewritten during an erasure; `store scrub` does it."""
 Finder = Callable[[ev.Event], Iterable[str]]
 Events = dict[SessionId, tuple[Seq, ...]]
 """Events, by the session of the fork tree that holds them."""
@@ -76,13 +76,13 @@ class FoundSecret(msgspec.Struct, frozen=True):
 
 
 def preview(log: Log, seqs: Iterable[Seq]) -> Erasure:
-    """What erasing these events would do. They may be in several sessions of the fork tree."""
+    """Returns what erasing these events would do. They may be in several sessions of the fork tree."""
     parts = _by_holder(log, seqs).items()
     names = {name for _, mine in parts for seq in mine for name in _names(log.entry(seq))}
-    return Erasure(_together(removal.reach(_reader(log, part), mine) for part, mine in parts), tuple(sorted(names)))
+    return Erasure(_merge(removal.reach(_reader(log, part), mine) for part, mine in parts), tuple(sorted(names)))
 
 
-def _together(parts: Iterable[Mapping[SessionId, Iterable[Seq]]]) -> Events:
+def _merge(parts: Iterable[Mapping[SessionId, Iterable[Seq]]]) -> Events:
     events: dict[SessionId, set[Seq]] = {}
     for part in parts:
         for session, changed in part.items():
@@ -111,8 +111,8 @@ def scrub_index(store: Store) -> None:
 
 
 def scrub_removed(store: Store) -> None:
-    """Removes erased content from the index, and from engine files that keep old bytes. UnavailableError
-    (`scrub-pending`) when that has to wait."""
+    """Removes erased content from the index, and from engine files that keep old bytes. Raises UnavailableError
+    (`scrub-pending`) if that has to wait."""
     scrub_index(store)
     if (rewrite := store.engine.abilities.rewrite) is not None:
         rewrite(most=REWRITE_MAX)
@@ -120,7 +120,7 @@ def scrub_removed(store: Store) -> None:
 
 @contextlib.contextmanager
 def _noting_pending(waits: list[str]) -> Iterator[None]:
-    """Goes on where only the files are left to be done."""
+    """Collects `scrub-pending` errors instead of raising: only the files are left to clean."""
     try:
         yield
     except UnavailableError as exc:
@@ -137,14 +137,14 @@ def _by_holder(log: Log, seqs: Iterable[Seq]) -> Events:
 
 
 def _reader(log: Log, holder: SessionId) -> Log:
-    """A log to erase an ancestor's events by: its own, unless it was deleted and only forks read through it."""
+    """Returns the log to erase an ancestor's events with: its own, or this fork's if the ancestor was deleted."""
     if holder == log.id or log.engine.head(holder).status == "deleted":
         return log
     return Log(log.engine, holder, clock=log.clock)
 
 
 def _names(entry: Entry) -> Iterator[str]:
-    """The keys and paths in what an event did to the state, and the name of a tool that a model made up."""
+    """Yields the keys and paths that an event added to the state, and the name of a tool that a model invented."""
     error = entry.body.get("error")
     if entry.kind == "action.recorded" and type(error) is dict and error.get("type") == "unknown-tool":
         yield f"tool {entry.body.get('tool')}"
@@ -161,7 +161,7 @@ def _names(entry: Entry) -> Iterator[str]:
 
 
 def _paths_in(value: Value, tokens: list[str]) -> Iterator[list[str]]:
-    """The path of every key inside a value that stands at a path."""
+    """Yields the path of every key inside a value at the path `tokens`."""
     inside = value.items() if type(value) is dict else enumerate(value) if type(value) is list else ()
     for key, inner in inside:
         path = [*tokens, str(key)]
@@ -170,7 +170,7 @@ def _paths_in(value: Value, tokens: list[str]) -> Iterator[list[str]]:
 
 
 def refuse_any_held(store: Store, sessions: Iterable[SessionId]) -> None:
-    """Says no before anybody is asked. One that was deleted has no say; what forks still read of it is theirs."""
+    """Raises if a session is under a legal hold. A deleted session cannot be."""
     for session in sessions:
         if store.engine.head(session).status != "deleted":
             removal.refuse_if_held(store.engine, session)
@@ -182,21 +182,21 @@ def erase_all(
     seqs: dict[SessionId, list[Seq]],
     work: Callable[[Log, list[Seq]], Erasure],
 ) -> Erasure:
-    """Does something with the events of each session, and tells all of it together. `logs` has for a session a log that
-    reads through it: its own, or that of a fork when it was deleted."""
+    """Runs `work` on the events of each session and merges the results. `logs` maps a session to a log that can read
+    its events: its own, or a fork's if it was deleted."""
     parts = [
         work(logs.get(holder) or Log(store.engine, holder, even_deleted=True), mine) for holder, mine in seqs.items()
     ]
     return Erasure(
-        _together(part.events for part in parts),
+        _merge(part.events for part in parts),
         tuple(sorted({name for part in parts for name in part.names})),
         "; ".join(dict.fromkeys(part.pending for part in parts if part.pending)),
     )
 
 
 def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
-    """The later events that depend on the targets, in every live session of the fork tree that has a target in its
-    history. The targets themselves are left out."""
+    """Lists the later events that depend on the targets, in every live session of the fork tree that shares a target.
+    The targets themselves are left out."""
     by_holder = _by_holder(log, targets)
     out: dict[tuple[SessionId, Seq], Follower] = {}
     for holder, mine in by_holder.items():
@@ -209,27 +209,27 @@ def followers(log: Log, targets: Iterable[Seq]) -> list[Follower]:
 
 
 def _tree(engine: Engine, session: SessionId) -> Iterator[Log]:
-    """A session and every fork below it, deleted ones too: others may read through them."""
+    """Yields a session and every fork below it, including deleted ones: other forks may read through them."""
     yield Log(engine, session, even_deleted=True)
     for child in engine.children(session, deleted=True):
         yield from _tree(engine, child.session)
 
 
 def holder_of(log: Log, seq: Seq) -> SessionId:
-    """The session of the fork tree that holds an event of this history."""
+    """Returns the session of the fork tree that stores an event of this history."""
     return next(s.session for s in reversed(log.segments) if s.first <= seq)
 
 
 def find_secrets(event: ev.Event) -> Iterable[str]:
-    """The kinds of secrets in an event, by the rules that new events are redacted by."""
+    """Returns the kinds of secrets in an event, by the rules that redact new events."""
     return redact_event(event)[1]
 
 
 def scan(
     log: Log, find: Finder = find_secrets, *, scanned: Callable[[], object] = lambda: None
 ) -> Iterator[FoundSecret]:
-    """The events in which `find` finds something; `scanned` is told of each that was looked at. What is erased or
-    pruned is passed over."""
+    """Yields the events in which `find` finds something. `scanned` is called for each event read. Erased and pruned
+    events are skipped."""
     for entry in log.entries():
         if entry.is_intact and entry.record.body:
             scanned()
@@ -247,7 +247,7 @@ def _walk(log: Log, known: set[Seq], after: Seq) -> Iterator[Follower]:
 
 
 def _named(entry: Entry, known: set[Seq]) -> Seq:
-    """The earliest known event that this one names, or 0."""
+    """Returns the earliest known event that this one names, or 0."""
     header = entry.header
     if header.cause in known:
         return header.cause

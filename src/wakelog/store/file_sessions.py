@@ -1,7 +1,7 @@
-"""The sessions that changed a file.
+"""Finds the sessions that changed a file.
 
-Each session names a file in its own way: from its folder on, or by the whole path. Worktrees of one repository have the
-same file in several places.
+Sessions name a file differently: relative to their folder, or by its absolute path. Worktrees of one repository have
+the same file in several places.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class FileSession(msgspec.Struct, frozen=True):
 
 
 def sessions_of_file(store: Store, path: str) -> list[FileSession]:
-    """The sessions that changed a file, the newest first. A path is meant from this folder, or from the session's own,
-    or as the end of one path that is known; InvalidInputError where it can be several."""
+    """Lists the sessions that changed a file, the newest first. The path may be relative to this folder or to the
+    session's, or the end of a known path. InvalidInputError if it can be several files."""
     whole = os.path.realpath(path)
     top = top_of(os.path.dirname(whole)) if os.path.isfile(whole) else ""
     from_top = os.path.relpath(whole, os.path.realpath(top)) if top else path
@@ -47,7 +47,7 @@ def sessions_of_file(store: Store, path: str) -> list[FileSession]:
         (here if file == whole or is_twin else by_file.setdefault(file, [])).append(found)
     if here:
         return here
-    named = [each for found in by_file.values() for each in found if each.path == path]
+    named = [change for changes in by_file.values() for change in changes if change.path == path]
     if len(by_file) > 1 and not named:
         raise InvalidInputError(
             f"{path} may be any of {len(by_file)} files that sessions changed: {', '.join([*by_file][:3])}"
@@ -55,5 +55,4 @@ def sessions_of_file(store: Store, path: str) -> list[FileSession]:
             kind="ambiguous-file",
             hint=f"give more of its path, or name the session: wakelog why SESSION {path}",
         )
-    of_one = (each for each in by_file.values() if not named or named[0] in each)
-    return next(of_one, [])
+    return next((changes for changes in by_file.values() if not named or named[0] in changes), [])

@@ -1,7 +1,7 @@
-"""Following a whole store: the engine's feed says which sessions moved, and each is read from where it was left.
+"""Follows a whole store: the engine's feed names the sessions that changed, and each is read from its mark.
 
-The cursor is taken before the sessions are listed. What is written in between is seen twice and told once, because each
-session has a mark up to which it was told.
+The cursor is taken before the sessions are listed. What is written in between appears in both, but is yielded once,
+because each session has a mark: the last event that was yielded.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 PAGE = 1000
 NEWS_S = 0.5
-"""How long it waits before it looks by itself."""
+"""How long to wait for news before polling the feed."""
 
 
 def follow(
     store: Store, after: Mapping[SessionId, Seq] | None, timeout_s: float | None
 ) -> Iterator[tuple[Session[Any], Entry]]:
-    """See `Store.follow`. Begins now, not when the first event is asked for."""
+    """See `Store.follow`. Starts at this call, not when the first event is requested."""
     cursor = end_of(store.engine)
     heads = {head.session: head.seq for head in store.sessions()}
     marks = dict(heads if after is None else after)
@@ -60,7 +60,7 @@ def _until(timeout_s: float | None) -> float | None:
 
 
 def _news(store: Store, id: SessionId, marks: dict[SessionId, Seq]) -> Iterator[tuple[Session[Any], Entry]]:
-    """What a session has beyond its mark; of a new fork, what is its own."""
+    """Yields a session's events after its mark; for a new fork, its own events."""
     try:
         session = store.resume(id)
     except NotFoundError:

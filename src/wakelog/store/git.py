@@ -1,4 +1,4 @@
-"""`store.git`: commits in git and the turns behind them, over all sessions."""
+"""`store.git`: git commits and the turns whose work they contain, for all sessions."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 TURNS_BACK = 20
-"""So many turns back a change may be that is committed now."""
+"""How many turns to search for changes that are staged now."""
 CHANGES_BACK = 1000
-"""And so many changes of files."""
+"""How many file changes to search."""
 TIMEOUT_S = 30.0
 _LINKED = "select session, seq from events where kind = 'git_commit.linked' and key = ? and gone = '' order by 1, 2"
 
 
 class CommitTurn(msgspec.Struct, frozen=True):
-    """A turn whose work a commit has. `known` says how that is known; `noted` when only a note in git, or the
-    commit's own message, tells it."""
+    """A turn whose work a commit contains. `known` says how that is known; `noted` means only a git note or the
+    commit's message says so."""
 
     session: str
     name: str
@@ -44,14 +44,14 @@ class CommitTurn(msgspec.Struct, frozen=True):
 
 
 class CommitTurns(msgspec.Struct, frozen=True):
-    """A commit, and the turns behind it."""
+    """A commit and the turns whose work it contains."""
 
     commit: GitCommit
     turns: tuple[CommitTurn, ...]
 
 
 class SessionCommits(msgspec.Struct, frozen=True):
-    """A session, and the commits that have its work."""
+    """A session and the commits that contain its work."""
 
     session: SessionId
     name: str
@@ -65,11 +65,11 @@ class StoreGit:
         self._store = store
 
     def link(self, folder: str = ".", *, notes: bool = False, dry_run: bool = False) -> list[SessionCommits]:
-        """Does what `Session.files.link_commits` does for all sessions that worked in a folder's repository. Those
-        without any commit are left out."""
+        """Runs `Session.files.link_commits` for all sessions that worked in a folder's repository. Sessions without a
+        commit are left out."""
         place = repository_folder({}, folder)
         out = []
-        # All first: linking writes, which moves a session to the front of the list.
+        # List all first: linking writes, and that moves a session to the front of the list.
         for id, name in list(self._sessions_in(place)):
             links = self._store.resume(id).files.link_commits(place, notes=notes, dry_run=dry_run)
             if links:
@@ -77,8 +77,8 @@ class StoreGit:
         return out
 
     def worked_in(self, folder: str = ".") -> Callable[[Mapping[str, str]], bool]:
-        """Returns a test for labels: whether a session worked in the repository of a folder, in any worktree, or below
-        its main folder."""
+        """Returns a function of labels that says whether a session worked in the repository of a folder: in any
+        worktree, or below its main folder."""
         main = git_labels(folder).get("repo", os.path.realpath(folder))
 
         def is_there(labels: Mapping[str, str]) -> bool:
@@ -88,8 +88,8 @@ class StoreGit:
         return is_there
 
     def turns_behind(self, revision: str, *, folder: str = ".") -> CommitTurns:
-        """Lists the turns whose work a commit has: those that were linked, and those that notes in git or its own
-        message name. `folder` is in its repository."""
+        """Lists the turns whose work a commit contains: linked ones, and those named by git notes or the commit's
+        message. `folder` is a folder of the repository."""
         commit = find_commit(folder, revision)
         found: dict[tuple[str, int], CommitTurn] = {}
         for session, seq in self._store.index.query_sql(_LINKED, [commit.hash], timeout_s=TIMEOUT_S).rows:
@@ -116,8 +116,7 @@ class StoreGit:
         return CommitTurns(commit, tuple(found.values()))
 
     def turns_staged(self, folder: str = ".") -> list[str]:
-        """Lists the turns, as `session@turn`, that changed a file which is staged in a folder's repository, since it
-        was last committed."""
+        """Lists the turns, as `session@turn`, that changed a staged file since its last commit."""
         staged = staged_files(folder)
         until: dict[str, int] = {}
         out: list[str] = []
@@ -140,13 +139,13 @@ class StoreGit:
         return out
 
     def add_trailers(self, message: Path, *, folder: str = ".") -> list[str]:
-        """Adds a trailer for each of these turns to the file with a commit's message. The turns."""
+        """Adds a trailer for each of these turns to the file with a commit's message, and returns the turns."""
         turns = self.turns_staged(folder)
         add_trailers(message, turns)
         return turns
 
     def commit_of_line(self, path: str, line: int) -> LineCommit | None:
-        """Finds, by `git blame`, which session to ask about a line of a file; None where it is not committed."""
+        """Finds with `git blame` which session to ask about a line of a file; None if the line is not committed."""
         return commit_of_line(self._store, path, line, self._store.changers(path))
 
     def _sessions_in(self, folder: str) -> Iterator[tuple[SessionId, str]]:

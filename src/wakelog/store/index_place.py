@@ -1,5 +1,4 @@
-"""Where the index of a store is, and how it is opened: beside the log, in the log's own database, in another one, or in
-memory."""
+"""Finds and opens the index of a store: beside the log, in the log's database, in another database, or in memory."""
 
 from __future__ import annotations
 
@@ -17,13 +16,13 @@ if TYPE_CHECKING:
 
 
 def open_index(engine: Engine) -> Index:
-    """Opens the index of an engine's sessions; a server answers for its own. That of an encrypted store is made anew by
-    each process, in memory, and only with the key: it has the content of all sessions."""
+    """Opens the index of an engine's sessions. A server has its own. Each process builds the index of an encrypted
+    store in memory, and needs the key: the index holds content."""
     from wakelog.index.index import Index
 
     encryption = engine.abilities.encryption
     if encryption is not None and not encryption.has_key:
-        raise no_key("what sessions say cannot be looked up")
+        raise no_key("its content cannot be searched")
     if getattr(engine, "is_remote", False):
         from wakelog.store.remote import RemoteIndex
 
@@ -44,15 +43,14 @@ def open_index(engine: Engine) -> Index:
 
 
 def has_index(engine: Engine) -> bool:
-    """Whether an index was ever made for these sessions."""
+    """Whether these sessions have an index."""
     path = index_path(engine)
     abilities = engine.abilities
     return abilities.keeps_index or abilities.index is not None or (path is not None and path.exists())
 
 
 def index_path(engine: Engine) -> Path | None:
-    """The file that the index is kept in, or None where it is in memory: that of an encrypted store is never on a
-    disk."""
+    """Returns the file of the index, or None if it is in memory. The index of an encrypted store is never on disk."""
     abilities = engine.abilities
     path = abilities.path
     if abilities.encryption is not None:

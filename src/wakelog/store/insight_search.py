@@ -1,4 +1,4 @@
-"""Derived decisions and dead ends that contain some words: found where the words are, and derived there."""
+"""Searches derived decisions and dead ends: finds the turns that contain the words, and derives insight there."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ KINDS: dict[str, tuple[InsightKind, ...]] = {
     "dead_end": ("dead_end",),
     "dead_end.noted": ("dead_end",),
 }
-"""What is asked for, and which derived kinds answer it."""
+"""The requested kind → the derived kinds to search."""
 TURNS_MAX = 40
-"""The words of so many turns are read."""
+"""How many turns are read at most."""
 
 
 class DerivedHit(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class DerivedHit(msgspec.Struct, frozen=True):
 def find_derived(
     store: Store, words: str, kind: str, session: SessionId | None, since: int | None, limit: int
 ) -> list[DerivedHit]:
-    """What is derived in the turns where the words stand, the surest first."""
+    """Lists the derived items that contain all the words, the most certain first."""
     wanted = KINDS.get(kind, ())
     terms = [term.lower() for term, _ in terms_of(words)]
     if not wanted or not terms:
@@ -48,9 +48,9 @@ def find_derived(
         try:
             insight = store.resume(where).insight(f"@{turn}", all=True)
         except WakelogError:
-            continue  # a damaged session is found by its other words
+            continue  # skip a damaged session
         for item in insight.of(*wanted):
-            said = f"{item.quote} {item.reason}".lower()
-            if all(term in said for term in terms):
+            text = f"{item.quote} {item.reason}".lower()
+            if all(term in text for term in terms):
                 found.append(DerivedHit(SessionId(where), name, item))
     return sorted(found, key=lambda hit: -hit.item.score)[:limit]

@@ -1,4 +1,4 @@
-"""The keywords of the verbs that open sessions, for their signatures."""
+"""The keywords of `Store.session` and `Store.resume`, for the types of their overloads."""
 
 from __future__ import annotations
 

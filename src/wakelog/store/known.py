@@ -1,7 +1,7 @@
-"""`store.known`: what earlier sessions knew, over all sessions of a store.
+"""`store.known`: what earlier sessions of a store knew.
 
-A project is named by the main work tree of its repository; without one, all projects are asked. Answers come from the
-index alone: nothing is kept that the log does not have.
+A project is named by the main work tree of its repository; without one, all projects are searched. Answers come from
+the index, which can be rebuilt from the log.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class StoreKnown:
         return self._store.index.ask(AskKnown(subject, "all", kind, project, as_of, known_at, limit))
 
     def failed(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
-        """Returns what failed at a thing before, and what was given up about it."""
+        """Returns earlier failures and dead ends of a thing."""
         return self._store.index.ask(AskKnown(subject, "failed", kind, project, limit=limit))
 
     def decisions(self, subject: str, *, project: str | None = None, kind: str = "", limit: int = LINES) -> KnownThing:
@@ -79,14 +79,13 @@ class StoreKnown:
         return self._store.index.ask(AskFacts(key, project, conflicts, as_of, known_at, limit))
 
     def path(self, a: str, b: str, *, project: str | None = None) -> ThingPath:
-        """Returns how two things are connected: the shortest way over sessions that touched both, or what lies
-        between."""
+        """Returns how two things are connected: the shortest path over sessions and things between them."""
         return self._store.index.ask(AskConnections(a, b, project))
 
     def like(
         self, text: str, *, project: str | None = None, session: Session[Any] | None = None, limit: int = 5
     ) -> LikeSessions:
-        """Finds past sessions that are like some words ("yesterday's export job"), and says why each matched."""
+        """Finds past sessions that match a description ("yesterday's export job"), and says why each matched."""
         now = self._store.clock()
         own = session.id if session is not None else ""
         return self._store.index.ask(AskLike(text, project, own, now, _offset_us(now), limit))
@@ -102,9 +101,9 @@ class StoreKnown:
         tokens: int | None = None,
         record: bool = True,
     ) -> PastLines:
-        """Returns the few lines of the past that belong to what is at hand; none where nothing fits. With a session,
-        nothing comes from its own fork tree, its project is asked, and what was shown is recorded in its log, without
-        the words, unless `record` is false. `tokens` is the room, about: 500, or 150 where only an error is given."""
+        """Returns a few lines from past sessions that are relevant now, or none. With a session, its own fork tree is
+        left out, its project is searched, and what was shown is recorded in its log, without the words, unless `record`
+        is false. `tokens` limits the size: by default about 500, or 150 if only an error is given."""
         named = tuple(files)
         if session is not None and project is None:
             project = project_of(session.log.part("labels") or {}) or None
@@ -120,7 +119,7 @@ class StoreKnown:
         return found
 
     def past(self, session: Session[Any], *, tokens: int = TOKENS) -> PastLines:
-        """Returns what to tell a session at its start: `recall` for its goal and the files it has changed. Nothing is
+        """Returns what a session should know at its start: `recall` for its goal and its changed files. Nothing is
         recorded."""
         log = session.log
         labels = log.part("labels") or {}
@@ -132,8 +131,8 @@ class StoreKnown:
         )
 
     def known_error(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
-        """A rule for `Store.watch` and `Session.monitors.add`: flags an error that ended before, in two sessions or
-        more, with what came before it ended. It asks the index, and writes nothing but the flag."""
+        """A rule for `Store.watch` and `Session.monitors.add`: flags an error that at least two earlier sessions
+        solved, with what they did. It reads the index and writes only the flag."""
         if not entry.kind.startswith("action.") or not entry.is_intact:
             return None
         error = entry.body.get("error")
@@ -151,13 +150,12 @@ class StoreKnown:
         return RuleFinding(f"known-error:{digest}", line.text, severity="info", targets=(entry.seq,))
 
     def told(self, recalled: PastLines) -> str:
-        """Returns recalled lines as Markdown for a model: as data of the past, each with its source, and untrusted ones
-        fenced."""
+        """Returns recalled lines as Markdown for a model, each with its source; untrusted ones are fenced."""
         return as_markdown(recalled)
 
     def here(self, subject: str = "", *, folder: str = ".") -> tuple[str, str | None]:
-        """Returns a subject as the project of a folder names it, and that project; None where the folder is in no
-        repository. A file that is there is taken from the folder; anything else stays as it is."""
+        """Returns a subject as the project of a folder names it, and that project; None if the folder is in no
+        repository. An existing file gets its path in the project; anything else is returned unchanged."""
         labels = git_labels(folder)
         project = labels.get("repo")
         is_path = "://" not in subject and os.path.exists(os.path.join(folder, subject))
@@ -168,5 +166,5 @@ class StoreKnown:
 
 
 def _offset_us(now: int) -> int:
-    """How far the local clock is ahead of UTC."""
+    """Returns how far the local time is ahead of UTC."""
     return int(time.localtime(now / 1e6).tm_gmtoff) * 1_000_000

@@ -1,8 +1,8 @@
-"""From a line of a committed file to the session that wrote it, by way of git.
+"""Finds the session that wrote a line of a committed file, with the help of git.
 
-`git blame` names the commit that brought the line. A session that left the file just as that commit has it can be asked
-about the line itself. One that is linked to the commit in another way can be asked about its newest change of the file,
-and one that only a note in git names about the turn.
+`git blame` names the commit of the line. If a session left the file exactly as in that commit, we can ask it about the
+line itself. If a session is linked to the commit, we ask about its newest change of the file. If only a git note names
+a session, we ask about the turn.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 SESSIONS_MAX = 10
-"""So many sessions that changed the file are looked at, the newest first."""
+"""How many sessions that changed the file are checked, the newest first."""
 
 
 class LineCommit(msgspec.Struct, frozen=True):
-    """The commit behind a line, and what to ask which session about it: a line, an event or a turn, as of `at`."""
+    """The commit of a line, and what to ask which session about it: a line, an event or a turn, as of `at`."""
 
     commit: str
     subject: str
     session: str
-    """Empty: no session is known to be behind the commit."""
+    """Empty if no session is linked to the commit."""
     what: str
     at: int = 0
-    """0: as of now."""
+    """0 means now."""
 
 
 def commit_of_line(store: Store, path: str, line: int, known: Sequence[FileSession]) -> LineCommit | None:
-    """How git leads from a line of a file on disk to one of the sessions that changed the file, or to another that a
-    note names; None where the line is not committed."""
+    """Finds the commit of a line, and a session for it: one of those that changed the file, or one that a git note
+    names. None if the line is not committed."""
     whole = os.path.realpath(path)
     folder = os.path.dirname(whole)
     if not os.path.isfile(whole) or not (top := top_of(folder)):
@@ -49,8 +49,8 @@ def commit_of_line(store: Store, path: str, line: int, known: Sequence[FileSessi
         return None
     [content] = contents_in(top, [(blamed.commit, blamed.path)])
     same = hashlib.sha256(content).hexdigest() if content is not None else ""
-    for each in known[:SESSIONS_MAX]:
-        session, name = each.session, each.path
+    for candidate in known[:SESSIONS_MAX]:
+        session, name = candidate.session, candidate.path
         changes = [e for e in session.log.entries() if e.kind == "file.changed" and e.body.get("path") == name]
         left = [e.seq for e in changes if same and e.body.get("after_hash") == same]
         if left:

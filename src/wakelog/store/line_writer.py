@@ -1,7 +1,7 @@
-"""From a line of a file to the session that wrote it, over all sessions that changed the file.
+"""Finds the session that wrote a line of a file, among all sessions that changed the file.
 
-The line is followed back over the changes of these sessions in the order of time, beginning with the file as it is on
-disk, to the change that made it. Where that does not lead to one, the commit that `git blame` names may.
+The line is followed back in time through the recorded changes, from the file on disk to the change that wrote it. If
+that finds none, the commit that `git blame` names may lead to a session.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ if TYPE_CHECKING:
     from wakelog.store import Store
 
 SESSIONS_MAX = 100
-"""So many sessions that changed the file are looked at, the newest first."""
+"""How many sessions that changed the file are checked, the newest first."""
 SIZE_MAX = 4_000_000
-"""A file on disk that is larger is not read; then the newest recorded content counts."""
+"""A larger file on disk is not read; the newest recorded content is used instead."""
 PAGE = 1000
 
 
 class LineWriter(msgspec.Struct, frozen=True):
-    """Which session to ask about a line of a file, and what: the line or its change, as of an event."""
+    """Which session to ask about a line of a file, and what to ask: the line or its change, as of an event."""
 
     session: Session[Any]
     what: str
     at: Seq | None
-    """None: as of now."""
+    """None means now."""
     subject: str
-    """The line that was asked about, as the session names its file."""
+    """The line, with the path that the session uses."""
     found: LineFound | None
-    """How recorded changes led here; None where only git did."""
+    """How recorded changes led here; None if only git did."""
     git: LineCommit | None
-    """The commit that brought the line, where git knows one."""
+    """The commit of the line, if git knows one."""
 
     @property
     def change(self) -> str:
-        """The change, or what else git led to, as it is asked about without the line."""
+        """What to ask about the change instead of the line."""
         return f"e{self.at}" if self.at else self.what
 
     def told(self, answer: Why) -> Why:
-        """The session's answer as one about the line. A change that did not write the line tells nothing of where the
-        line came from."""
+        """Turns the session's answer into one about the line. If the change did not write the line, the answer is
+        empty."""
         if self.found is None:
             return answer
         target = Target(self.subject, "line", answer.target.seqs, self.found.way, self.found.note)
@@ -61,7 +61,7 @@ class LineWriter(msgspec.Struct, frozen=True):
 
 
 def line_writer(store: Store, path: str, line: int) -> LineWriter | None:
-    """The session behind line `line` (from 1) of a file; None where neither a recorded change nor git knows the
+    """Finds the session that wrote line `line` (from 1) of a file; None if neither a recorded change nor git knows the
     file."""
     known = sessions_of_file(store, path)
     blamed = commit_of_line(store, path, line, known)
@@ -86,18 +86,18 @@ def line_writer(store: Store, path: str, line: int) -> LineWriter | None:
 
 
 def _changes(store: Store, known: list[FileSession]) -> tuple[list[LineChange], list[str]]:
-    """All changes of the file that are in view, oldest first, and what the session of each calls the file."""
+    """Returns all changes of the file in view, oldest first, and the path that each change's session uses."""
     rows: list[tuple[int, LineChange, str]] = []
-    for each in known[:SESSIONS_MAX]:
-        log, after = each.session.log, ""
-        front = f"{each.session.name or log.id}@" if len(known) > 1 else ""
+    for changed in known[:SESSIONS_MAX]:
+        log, after = changed.session.log, ""
+        prefix = f"{changed.session}@" if len(known) > 1 else ""
         while True:
-            # What a fork shares with its parent is counted there.
+            # Events that a fork shares with its parent are read from the parent.
             page = store.index.events(session=log.id, kinds="file.changed", lineage=False, after=after, limit=PAGE)
             rows += [
-                (row.occurred_at, LineChange(log, row.seq, f"{front}e{row.seq}"), each.path)
+                (row.occurred_at, LineChange(log, row.seq, f"{prefix}e{row.seq}"), changed.path)
                 for row in page
-                if row.path == each.path
+                if row.path == changed.path
             ]
             if not (after := page.next):
                 break

@@ -2,8 +2,7 @@
 
     nats://user:password@host:4222,host:4222,host:4222/store?namespace=team&shards=4
 
-`tls://` connects with TLS. The path names the store, `wakelog` if there is none. Everything else is a parameter, told
-below in `PARAMETERS`."""
+`tls://` connects with TLS. The path names the store, by default `wakelog`. `PARAMETERS` lists the parameters."""
 
 from __future__ import annotations
 
@@ -16,20 +15,20 @@ if TYPE_CHECKING:
     from wakelog.engines.nats import NatsEngine
 
 PARAMETERS = {
-    "namespace": "the namespace, `default` if there is none",
-    "replicas": "how many servers keep each message: 3 unless 1 or 5 is said",
-    "shards": "how many shards a store gets that is made now",
-    "monitor": "where the servers' monitoring is: ports, or host:port, with commas; 8222 if there is none",
-    "sync": "`always`: you vouch that every server has sync_interval: always, and it is not asked",
-    "patience": "how many seconds a cluster without an answer is waited for",
+    "namespace": "the namespace; by default `default`",
+    "replicas": "how many servers store each message: 1, 3 or 5; by default 3",
+    "shards": "how many shards a new store gets",
+    "monitor": "the servers' monitoring ports, or host:port, separated by commas; by default 8222",
+    "sync": "`always`: skips the check, because you know that every server has sync_interval: always",
+    "patience": "how many seconds to wait for a cluster that does not answer",
     "creds": "the path of a credentials file",
-    "index": "`postgresql://…`: the database that keeps the index for all; `local`, if it is not said: each machine",
+    "index": "`postgresql://…`: a shared database for the index; by default `local`: one index per machine",
 }
 _LIMITS = {"replicas": (1, 5), "shards": (1, 1024)}
 
 
 def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: int | None = None) -> NatsEngine:
-    """Opens the engine that a URL names; `shards` and `replicas` go before what it says."""
+    """Opens the engine that a URL names. `shards` and `replicas` override the URL."""
     try:
         from wakelog.engines.nats import NatsEngine
         from wakelog.engines.nats.connection import PATIENCE_S
@@ -66,7 +65,7 @@ def open_nats(url: str, create: bool, *, shards: int | None = None, replicas: in
 
 
 def _servers(scheme: str, netloc: str) -> list[str]:
-    """The URL of each server. The client encodes what it is given, so user and password are given as they are."""
+    """Returns the URL of each server. The client encodes user and password itself."""
     user, at, hosts = netloc.rpartition("@")
     if not all(host.rpartition(":")[0] or host for host in hosts.split(",")) or not hosts:
         raise _bad("it names no server", "nats://host:4222,host:4222,host:4222/store")

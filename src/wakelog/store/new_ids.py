@@ -1,7 +1,7 @@
-"""Ids of new sessions, in the order in which one process makes them.
+"""Makes ids of new sessions that sort in the order in which a process creates them.
 
-An id holds its millisecond and random bits. Within one millisecond random bits alone would order sessions by chance, so
-the next id is the last one plus a random step: still nobody's guess, and listed where it belongs.
+An id holds the millisecond and random bits. Random bits alone would order the sessions of one millisecond by chance. So
+the next id in the same millisecond is the last one plus a random step: it cannot be guessed, and it sorts correctly.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from wakelog.model.ids import SessionId, root_id
 
 ENTROPY_BITS = 80
 STEP_BITS = 48
-"""Steps this small never use up what is left above a random number, and this large never meet those of a forked
-process that counts on from the same number."""
+"""Small enough not to overflow the random bits, and large enough that a forked process, which starts from the same
+number, makes other ids."""
 
 _turn = threading.Lock()
 _last = (-1, 0)
 
 
 def new_root_id(at_us: int) -> SessionId:
-    """The id of a session that is made now; it sorts after every other that this process made in this millisecond."""
+    """Returns an id for a new session. It sorts after all others that this process made in this millisecond."""
     global _last
     with _turn:
         millisecond, number = at_us // 1000, _random(ENTROPY_BITS)
@@ -34,7 +34,7 @@ def new_root_id(at_us: int) -> SessionId:
 
 def _after_fork_in_child() -> None:
     global _turn
-    _turn = threading.Lock()  # its lock may have been held by a thread that is not here
+    _turn = threading.Lock()  # a thread that does not exist in the child may have held the old lock
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,4 +1,4 @@
-"""`store.patterns`: what sessions do again and again, and how sets of sessions differ."""
+"""`store.patterns`: what sessions do repeatedly, and how sets of sessions differ."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class StorePatterns:
-    """Asks for patterns over all sessions, or those of one project."""
+    """Finds patterns in all sessions, or in those of one project."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -32,15 +32,15 @@ class StorePatterns:
     ) -> FoundPatterns:
         """Finds chains of steps, recipes after errors, repeated dead ends, loops, flaky tools, files that change
         together and slow calls: the best of each kind. `kinds` names some of them (chain, recipe, dead_end, loop,
-        flaky, together, slow). `least` is in how many independent sessions a pattern must be."""
+        flaky, together, slow). A pattern must be in at least `least` independent sessions."""
         return self._store.index.ask(AskPatterns(project, tuple(kinds), since, until, least, limit))
 
     def show(self, id: str, *, project: str | None = None) -> WorkPattern:
-        """Returns one pattern with the places where it was seen. Ask in the project in which it was found."""
+        """Returns one pattern with the places where it was seen. Pass the project in which it was found."""
         return self._store.index.ask(AskPattern(id, project))
 
     def map(self, *, project: str | None = None, since: int | None = None, until: int | None = None) -> FollowsMap:
-        """Returns what follows what, as a graph; its `dot` and `svg` draw it."""
+        """Returns a graph of which step follows which; its `dot` and `svg` draw it."""
         return self._store.index.ask(AskMap(project, since, until))
 
     def compare(
@@ -51,6 +51,6 @@ class StorePatterns:
         project: str | None = None,
     ) -> CohortComparison:
         """Compares two sets of sessions, each given by labels (`{"agent_version": "2.1"}`; also agent, model, outcome)
-        or as a `Cohort` with times: what differs within tasks, with sizes, ranges and chances."""
-        one, two = (each if isinstance(each, Cohort) else Cohort(dict(each)) for each in (a, b))
+        or as a `Cohort` with times: what differs within tasks, with effect sizes, confidence intervals and p-values."""
+        one, two = (given if isinstance(given, Cohort) else Cohort(dict(given)) for given in (a, b))
         return self._store.index.ask(AskCohorts(one, two, project))

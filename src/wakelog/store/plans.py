@@ -1,9 +1,9 @@
 """`store.plans`: proven chains of calls as plans that run again on new inputs.
 
-A plan is promoted from a chain (patterns) that at least three independent sessions carried through. It is kept as an
-artefact in a session of the store, `wakelog.plans`, with its sources: promoting, endorsing and removing are events
-there, and nothing else knows about plans. Only a plan that a person has endorsed is offered to agents. A run notes the
-plan in its turn, so how often it succeeds is always that of all runs so far.
+A plan is promoted from a chain (patterns) that at least three independent sessions completed. It is stored as an
+artefact, with its sources, in the store's session `wakelog.plans`; promoting, endorsing and removing are events there.
+Only a plan that a person has endorsed is offered to agents. A run records the plan in its turn, so the success rate
+counts all runs so far.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEDIA = "application/vnd.wakelog.plan+json"
 
 
 class PromotedPlan(msgspec.Struct, frozen=True):
-    """A plan with where it comes from and how it does."""
+    """A plan with its sources and its success rate."""
 
     plan: Plan
     seq: Seq
@@ -45,7 +45,7 @@ class PromotedPlan(msgspec.Struct, frozen=True):
     by: str
     """Who endorsed it."""
     sources_left: int
-    """How many of its sources are still there, and not erased or pruned."""
+    """How many of its sources still exist and are not erased or pruned."""
     runs: int
     succeeded: int
     failed: int
@@ -65,8 +65,8 @@ class StorePlans:
         self._store = store
 
     def promote(self, pattern: str, name: str, *, project: str | None = None, why: str = "") -> PromotedPlan:
-        """Makes a plan from a chain: constants stay, what varies becomes a parameter. NotAllowedError says why a chain
-        cannot become one. It has to be endorsed before agents are offered it."""
+        """Makes a plan from a chain: constants stay, and what varies becomes a parameter. Raises NotAllowedError if a
+        chain cannot become a plan. A plan must be endorsed before it is offered to agents."""
         check_name(name)
         if name in self._kept():
             raise NotAllowedError(
@@ -80,34 +80,34 @@ class StorePlans:
         return self.get(name)
 
     def all(self, *, endorsed: bool = False) -> tuple[PromotedPlan, ...]:
-        """Lists the plans by name, each with its runs; with `endorsed` only those that agents may be offered."""
+        """Lists the plans by name, each with its runs. With `endorsed`, only those that are offered to agents."""
         kept = self._kept()
         found = {name: _plan(content) for name, (_, content, _) in kept.items()}
         runs = self._store.index.ask(AskPlanRuns(tuple(plan.id for plan in found.values()))) if found else ()
-        told = [
-            self._told(found[name], seq, content, by, run)
+        plans = [
+            self._promoted(found[name], seq, content, by, run)
             for (name, (seq, content, by)), run in zip(kept.items(), runs, strict=True)
         ]
-        return tuple(sorted((t for t in told if t.endorsed or not endorsed), key=lambda t: t.name))
+        return tuple(sorted((p for p in plans if p.endorsed or not endorsed), key=lambda p: p.name))
 
     def get(self, name: str) -> PromotedPlan:
-        """Returns the plan of that name or id; NotFoundError when there is none."""
-        found = self.all()
-        for each in found:
-            if name in (each.name, each.plan.id):
-                return each
-        there = ", ".join(each.name for each in found) or "none"
+        """Returns the plan of that name or id. Raises NotFoundError if there is none."""
+        plans = self.all()
+        for plan in plans:
+            if name in (plan.name, plan.plan.id):
+                return plan
+        there = ", ".join(plan.name for plan in plans) or "none"
         raise NotFoundError(
             f"there is no plan {name!r} (there is: {there})", kind="plan-not-found", hint="wakelog plans lists them"
         )
 
     def endorse(self, name: str, *, by: str = "", why: str = "") -> PromotedPlan:
-        """Records that a person has read a plan and stands for it."""
+        """Records that a person has read and approved a plan."""
         self._session().trust.endorse(self.get(name).seq, by=by, why=why)
         return self.get(name)
 
     def remove(self, name: str, *, by: str = "", why: str = "") -> None:
-        """Takes a plan off the list; what was recorded stays in the log."""
+        """Removes a plan from the list. Its events stay in the log."""
         self._session().trust.invalidate(self.get(name).seq, by=by, why=why)
 
     def run(
@@ -117,7 +117,7 @@ class StorePlans:
         return self.endorsed(name).plan.run(session, inputs, tools=tools)
 
     def endorsed(self, name: str) -> PromotedPlan:
-        """Returns the plan of that name or id; NotAllowedError when nobody has endorsed it."""
+        """Returns the plan of that name or id. Raises NotAllowedError if nobody has endorsed it."""
         found = self.get(name)
         if not found.endorsed:
             raise NotAllowedError(
@@ -127,25 +127,24 @@ class StorePlans:
             )
         return found
 
-    # What a plan is made from
+    # Sources of a plan
 
     def _instances(self, found: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
-        good = [each for each in found if each.has_succeeded]
-        chosen = [each for each in good if not each.is_untrusted]
+        succeeded = [chain for chain in found if chain.has_succeeded]
+        chosen = [chain for chain in succeeded if not chain.is_untrusted]
         if len(chosen) < LEAST:
-            untrusted = (
-                f", and {len(good) - len(chosen)} more rest on untrusted content" if len(chosen) < len(good) else ""
-            )
+            left_out = len(succeeded) - len(chosen)
+            untrusted = f", and {left_out} more depend on untrusted content" if left_out else ""
             raise refused(
-                f"{len(chosen)} independent sessions carried it through{untrusted}; {LEAST} are needed",
+                f"{len(chosen)} independent sessions completed it{untrusted}; {LEAST} are needed",
                 "wakelog patterns show lists where it was seen",
             )
-        plans = [(self._recorded(each), f"{each.session}@{each.first}") for each in chosen]
+        plans = [(self._recorded(chain), f"{chain.session}@{chain.first}") for chain in chosen]
         kept = [(plan, source) for plan, source in plans if plan is not None]
         return [plan for plan, _ in kept], [source for _, source in kept]
 
     def _recorded(self, instance: ChainInstance) -> Plan | None:
-        """The calls of an instance as a plan of their own; None when its content is gone or out of view."""
+        """Reads the calls of one instance as a plan; None if its content is erased or out of view."""
         from wakelog.replay.plan_from_recording import read_plan
 
         log = Log(self._store.engine, instance.session, clock=self._store.clock)
@@ -155,13 +154,13 @@ class StorePlans:
             return None
         return cut(plan, instance.first, instance.last)
 
-    # What was promoted
+    # The session `wakelog.plans`
 
     def _session(self) -> Session[Any]:
         return self._store.session(SESSION, goal="Plans that were promoted from what sessions do", folder="")
 
     def _kept(self) -> dict[str, tuple[Seq, dict[str, Any], str | None]]:
-        """The plans by name, each with its event, what that says, and who endorsed it (None: nobody)."""
+        """Reads the plans by name: the event, its content, and who endorsed it (None: nobody)."""
         if not self._store.is_open(SESSION):
             return {}
         log = Log(self._store.engine, self._store.find(SESSION), clock=self._store.clock)
@@ -180,7 +179,7 @@ class StorePlans:
                         out[name] = (seq, content, str(body.get("by", "")))
         return out
 
-    def _told(self, plan: Plan, seq: Seq, content: dict[str, Any], by: str | None, run: PlanRuns) -> PromotedPlan:
+    def _promoted(self, plan: Plan, seq: Seq, content: dict[str, Any], by: str | None, run: PlanRuns) -> PromotedPlan:
         ended = run.succeeded + run.failed
         return PromotedPlan(
             plan=plan,

@@ -1,6 +1,6 @@
-"""What a store is asked over all its sessions: costs, roll-ups, what is known, what repeats, what a source touched.
+"""Queries of a store over all its sessions: costs, roll-ups, knowledge, patterns, influence of a source.
 
-These verbs read the index and write nothing. They are a class of their own only because a store has many verbs.
+They read the index and write nothing. They are in a separate class only because a store has many verbs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class StoreQuestions:
-    """The questions of a `Store`."""
+    """The queries of a `Store`."""
 
     if TYPE_CHECKING:
 
@@ -54,8 +54,8 @@ class StoreQuestions:
         since: int | None = None,
         limit: int = 20,
     ) -> list[DerivedHit]:
-        """Finds derived decisions, or with the kind `dead_end` dead ends, whose quotes contain all the words, in all
-        sessions or in one. Other kinds are never derived, and give nothing."""
+        """Finds derived decisions, or dead ends (`kind="dead_end"`), whose quotes contain all the words, in all
+        sessions or in one. Other kinds are never derived and return nothing."""
         from wakelog.store.insight_search import find_derived
 
         return find_derived(self._store, words, kind, session, since, limit)
@@ -69,22 +69,22 @@ class StoreQuestions:
         sessions: int = 20,
         wide: bool = False,
     ) -> TaintAcross:
-        """Shows everything influenced by a source ("web:*") in all sessions, the newest first, `sessions` of them at
-        most. Without a source: by input that is trusted no more than `trust`. The index says where to look."""
+        """Shows everything influenced by a source ("web:*") in at most `sessions` sessions, the newest first. Without a
+        source, it starts from input that is trusted no more than `trust`. The index says which sessions to read."""
         from wakelog.store.taint import taint_everywhere
 
         return taint_everywhere(self._store, source, trust, parts, sessions, wide)
 
     def changers(self, path: str) -> list[FileSession]:
-        """Lists the sessions that changed a file, the newest first. A path is meant from this folder, or from the
-        session's own, or as the end of one path that is known."""
+        """Lists the sessions that changed a file, the newest first. The path may be relative to this folder or to the
+        session's, or the end of a known path."""
         from wakelog.store.file_sessions import sessions_of_file
 
         return sessions_of_file(self._store, path)
 
     def line_writer(self, path: str, line: int) -> LineWriter | None:
-        """Finds the session that wrote a line of a file, over all sessions that changed the file: from the file as it
-        is on disk back to the change that made the line. Where git knows the line, its commit is named."""
+        """Finds the session that wrote a line of a file, among all sessions that changed the file: from the file on
+        disk back to the change that wrote the line. If git knows the line, its commit is named."""
         from wakelog.store.line_writer import line_writer
 
         return line_writer(self._store, path, line)
@@ -102,7 +102,7 @@ class StoreQuestions:
         """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
         once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else [self.find(each) for each in named]
+        found = None if named is None else [self.find(name) for name in named]
         return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
 
     def rollup(
@@ -115,13 +115,13 @@ class StoreQuestions:
         until: int | None = None,
         utc: bool = True,
     ) -> Rollup:
-        """Sums up what work came to by turn, phase, session, project or day: calls, errors, time, tokens, money. Each
-        session counts its own work; pruning changes no number. Phases of named sessions come turn by turn. Its `svg`
-        draws it. Times are in microseconds."""
+        """Sums up work by turn, phase, session, project or day: calls, errors, time, tokens, money. Each session counts
+        its own work; pruning changes no number. Phases of named sessions are listed turn by turn. Its `svg` draws it.
+        Times are in microseconds."""
         from wakelog.index.questions import AskRollup
 
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else tuple(self.find(each) for each in named)
+        found = None if named is None else tuple(self.find(name) for name in named)
         return self.index.ask(AskRollup(by, found, project, since, until, utc))
 
     def _totals(self, session: Session[Any]) -> SessionTotals:
@@ -131,21 +131,21 @@ class StoreQuestions:
 
     @property
     def known(self) -> StoreKnown:
-        """Asks what earlier sessions knew: about, failed, decisions, who, facts, path, like, recall, past, here."""
+        """Queries what earlier sessions knew: about, failed, decisions, who, facts, path, like, recall, past, here."""
         from wakelog.store.known import StoreKnown
 
         return StoreKnown(self._store)
 
     @property
     def preferences(self) -> StorePreferences:
-        """Keeps what people want, shown in briefs: add, accept, all, of, derived, remove."""
+        """Stores what people want, shown in briefs: add, accept, all, of, derived, remove."""
         from wakelog.store.preferences import StorePreferences
 
         return StorePreferences(self._store)
 
     def wanted_by(self, session: Session[Any]) -> list[tuple[str, str]]:
-        """The preferences that hold for a session, each with where it was said: for its brief."""
-        return [(each.text, each.source.replace("@", "@e")) for each in self.preferences.of(session)]
+        """Returns the preferences that apply to a session, each with its source, for the brief."""
+        return [(p.text, p.source.replace("@", "@e")) for p in self.preferences.of(session)]
 
     @property
     def plans(self) -> StorePlans:
@@ -156,7 +156,7 @@ class StoreQuestions:
 
     @property
     def patterns(self) -> StorePatterns:
-        """Asks what sessions do again and again, and how sets of sessions differ: find, show, map, compare."""
+        """Finds what sessions do repeatedly, and how sets of sessions differ: find, show, map, compare."""
         from wakelog.store.patterns import StorePatterns
 
         return StorePatterns(self._store)

@@ -1,6 +1,6 @@
-"""The index of a store behind a server: questions go to the server's own index over HTTP.
+"""The index of a store behind a server: sends queries to the server's index over HTTP.
 
-A question that the server has no route for is answered here, from an index in memory that reads the whole log.
+A query that the server has no route for is answered here, by an index in memory that reads the whole log.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ ALL_QUESTIONS: dict[str, tuple[type[IndexQuestion], Any]] = {
     **KNOWLEDGE,
     **PATTERNS,
 }
-"""Every question that an index answers, by its name in a server's routes, with its type of answer."""
+"""Every query of an index, by its name in a server's routes, with the type of its answer."""
 _ROUTES = {kind: (f"/v1/index/{name}", answer) for name, (kind, answer) in ALL_QUESTIONS.items()}
 
 
 class AskSql(msgspec.Struct, frozen=True):
-    """A read-only SELECT, as the server's `/v1/query` takes it."""
+    """The body of the server's `/v1/query`: a read-only SELECT."""
 
     sql: str
     params: Sequence[Any] | dict[str, Any]
@@ -78,7 +78,7 @@ class AskSql(msgspec.Struct, frozen=True):
 
 
 class RemoteIndex(Index):
-    """Sends index questions to a server."""
+    """Sends index queries to a server."""
 
     def __init__(self, engine: Engine) -> None:
         assert isinstance(engine, RemoteEngine)
@@ -101,11 +101,11 @@ class RemoteIndex(Index):
         max_rows: int = 1000,
         timeout_s: float = 2.0,
     ) -> Table:
-        given = AskSql(statement, params if isinstance(params, dict) else list(params), max_rows, timeout_s)
-        return self._remote.ask("/v1/query", given, Table)
+        query = AskSql(statement, params if isinstance(params, dict) else list(params), max_rows, timeout_s)
+        return self._remote.ask("/v1/query", query, Table)
 
     def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
-        """Nothing: the server makes the words before it answers."""
+        """Does nothing: the server indexes the words before it answers."""
 
     def scrub(self) -> None:
         """Scrubs the index in memory, if one was built. The server scrubs its own."""

@@ -1,6 +1,6 @@
-"""What a source influenced in all sessions of a store.
+"""Finds what a source influenced in all sessions of a store.
 
-The index says which sessions took the source in, and the log of each is asked what came of it: newest first, so that a
+The index says which sessions read the source. The log of each says what it influenced. The newest come first, so a
 limit leaves out the oldest.
 """
 
@@ -29,13 +29,13 @@ _BY_TRUST = {1: "trust <> 'trusted'", 2: "trust = 'untrusted'"}
 def taint_everywhere(
     store: Store, source: str, trust: Trust, parts: Iterable[Part] | None, sessions: int, wide: bool
 ) -> TaintAcross:
-    """What depends on a source, session by session; without one, on input that is trusted no more than `trust`."""
+    """Lists what depends on a source, session by session; without one, on input trusted no more than `trust`."""
     where = _BY_SOURCE if source else _BY_TRUST[max(1, distrust(TrustMark(trust).trust))]
     values: dict[str, Any] = {"limit": sessions + 1, **({"source": source} if source else {})}
     rows = store.index.query_sql(_NEWEST.format(where), values, timeout_s=_TIMEOUT_S).rows
     wanted = None if parts is None else tuple(parts)
     found: list[TouchedSession] = []
-    limits = [f"more sessions took it in; the newest {sessions} were looked at"] if len(rows) > sessions else []
+    limits = [f"more sessions read it; only the newest {sessions} were checked"] if len(rows) > sessions else []
     for (name,) in rows[:sessions]:
         try:
             session = store.resume(str(name))

@@ -1,4 +1,4 @@
-"""From a URL to an engine: which words name which kind of store, and where `open()` looks when it is told nothing."""
+"""Opens the engine that a URL names, and finds the default store."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FILES = (".db", ".sqlite", ".sqlite3")
 
 
 def default_url() -> str:
-    """Where `open()` looks when it is told nothing."""
+    """Returns the store that `open()` uses without a URL."""
     return chosen_url() or str(Path.cwd() / DEFAULT_FOLDER)
 
 
 def chosen_url(start: Path | None = None) -> str:
-    """The store that somebody chose for a folder (by default this one): by a variable, a setting, or a `.wakelog` from
-    there upward. Empty when nobody did."""
+    """Returns the store that was chosen for a folder (by default this one): by an environment variable, a setting, or a
+    `.wakelog` folder there or above. Empty if none was."""
     if url := os.environ.get("WAKELOG_STORE"):
         return url
     from wakelog.config.settings import store_path
@@ -36,7 +36,7 @@ def chosen_url(start: Path | None = None) -> str:
 
 
 def user_store(*, must_exist: bool = False) -> str:
-    """The user's own store, for what belongs to no project; empty when it must exist and does not."""
+    """Returns the user's own store, for what belongs to no project; empty if it must exist and does not."""
     from wakelog.config.folders import data_folder
 
     folder = Path(data_folder()) / "store"
@@ -44,7 +44,7 @@ def user_store(*, must_exist: bool = False) -> str:
 
 
 def open_engine(url: str, create: bool, key: str = "") -> Engine:
-    """The engine that a URL or path names."""
+    """Opens the engine that a URL or path names."""
     if url in ("memory:", "memory://"):
         from wakelog.engines.memory import MemoryEngine
 
@@ -77,7 +77,7 @@ def open_engine(url: str, create: bool, key: str = "") -> Engine:
 
 
 def _ignore(folder: Path) -> None:
-    """Keeps a folder that we made out of git: it may stand in a project, and holds what nobody means to publish."""
+    """Adds a .gitignore to a new folder, because it may be in a repository and hold private content."""
     path = folder / ".gitignore"
     with contextlib.suppress(OSError):
         path.touch(0o600, exist_ok=False)
@@ -85,8 +85,8 @@ def _ignore(folder: Path) -> None:
 
 
 def open_postgres(url: str, create: bool, distributed: bool = False, shards: int | None = None) -> Engine:
-    """`postgresql://user@host/database?namespace=team`; with `index=local` the index is kept on this machine. A server
-    that is away is waited for, for `patience` seconds. A store that is made now can be `distributed` over workers."""
+    """Opens `postgresql://user@host/database?namespace=team`. With `index=local` the index is on this machine. If the
+    server is unavailable, retries for `patience` seconds. A new store can be `distributed` over workers."""
     from urllib.parse import parse_qsl, urlencode, urlsplit
 
     try:
