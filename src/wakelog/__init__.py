@@ -17,7 +17,7 @@ Where to look (CONTRIBUTING.md has the layers):
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing has it, which takes longer to import than all else here
+TYPE_CHECKING = False  # not imported from typing, which takes longer than everything else here
 if TYPE_CHECKING:
     from typing import Any
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Importing wakelog loads nothing else; each name brings its module when it is first used, and stays.
+# Importing wakelog loads nothing else: each name loads its module when it is first used.
 _HOMES = {
     "CallFailedError": "wakelog.errors",
     "ConflictError": "wakelog.errors",

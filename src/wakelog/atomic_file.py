@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all: it gets its name when everything is written and synced."""
+"""Writes a file completely or not at all: it gets its name after everything is written and synced."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import IO
 
 @contextlib.contextmanager
 def atomic_file(path: Path, *, replace: bool = True, mode: int = 0o600) -> Iterator[IO[bytes]]:
-    """A file to write to. A process that dies before the end leaves nothing under that name, and an exception inside
-    leaves what was there. Unless `replace`, FileExistsError when somebody else was faster."""
+    """Opens a file for writing. If the process dies or an exception is raised, `path` stays as it was. Without
+    `replace`, raises FileExistsError if the file exists."""
     part = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
@@ -22,7 +22,7 @@ def atomic_file(path: Path, *, replace: bool = True, mode: int = 0o600) -> Itera
         if replace:
             part.replace(path)
         else:
-            os.link(part, path)  # unlike a rename, fails when the name is taken
+            os.link(part, path)  # unlike a rename, fails if the name is taken
     finally:
         with contextlib.suppress(OSError):
             part.unlink()

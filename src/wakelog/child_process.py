@@ -1,4 +1,4 @@
-"""A command that runs in our place: it gets the signals that are sent to us, and its end becomes ours."""
+"""Runs a command in our place: forwards signals to it, and ends the way it ended."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wakelog.errors import NotFoundError
 
 _FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
 _KEYS = ("SIGINT", "SIGQUIT")
-"""Sent by a terminal, to everybody in front of it."""
+"""Signals that a terminal sends to all processes in the foreground."""
 
 
 class SignalForwarding:
-    """While inside, signals sent to us go to the child, which decides what they mean."""
+    """Forwards signals to the child while the context is open."""
 
     def __init__(self, *, shares_terminal: bool = False) -> None:
-        """With `shares_terminal` the child reads from our terminal, and gets what is typed there by itself."""
+        """With `shares_terminal` the child uses our terminal, and gets Ctrl-C from it directly."""
         self._shares_terminal = shares_terminal
         self._child: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
@@ -37,7 +37,7 @@ class SignalForwarding:
         return self
 
     def start(self, command: Sequence[str], **how: Any) -> subprocess.Popen[bytes]:
-        """Starts the child. NotFoundError when it cannot be."""
+        """Starts the child. Raises NotFoundError if that fails."""
         try:
             self._child = subprocess.Popen(list(command), **how)
         except OSError as exc:
@@ -63,7 +63,7 @@ class SignalForwarding:
 
 
 def _is_in_front() -> bool:
-    """Whether a terminal sends us what is typed."""
+    """Whether we are in the foreground of a terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except (OSError, AttributeError):
@@ -77,8 +77,8 @@ def _is_in_front() -> bool:
 
 
 def end_like(code: int) -> int:
-    """The exit code for a child's end. If a signal ended it, this process dies of the same: who started us sees what it
-    would have seen."""
+    """Returns the exit code for a child's end. If a signal ended the child, this process ends by the same signal, so
+    that our parent sees the same."""
     if code < 0:
         with contextlib.suppress(OSError):  # SIGKILL has no handler to reset
             signal.signal(-code, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""One error tree, grouped by what the caller does next.
+"""The errors of wakelog, grouped by what the caller does next.
 
     WakelogError
     ├── NotFoundError       the name is wrong          fix the name
@@ -13,8 +13,8 @@
     ├── UncertainError      raised by a tool: it cannot tell whether its effect happened
     └── UnavailableError    engine not reachable, or the answer is unknown: ask again with the same id
 
-Each instance carries a stable `kind` ("session-not-found") for machines; kinds are added, never renamed. A message says
-what happened, to which one, and what to do; `hint`, when there is one, is an exact command or call.
+Each error has a stable `kind` ("session-not-found") for programs; kinds are added, never renamed. A message says what
+happened, to which one, and what to do; a `hint` is an exact command or call.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ConflictError(WakelogError):
 
 
 class NotAllowedError(WakelogError):
-    """The call is not allowed in the present state; `legal` lists what is allowed."""
+    """The call is not allowed in the current state; `legal` lists what is allowed."""
 
     kind = "not-allowed"
 
@@ -116,7 +116,7 @@ class UnavailableError(WakelogError):
 
 
 class NotSentError(WakelogError):
-    """Raise this in a tool when its effect certainly did not happen: the call failed, and may be sent again."""
+    """Raise this in a tool if its effect certainly did not happen: the call fails, and may be sent again."""
 
     kind = "not-sent"
 
@@ -125,7 +125,7 @@ class NotSentError(WakelogError):
 
 
 class UncertainError(WakelogError):
-    """Raise this in a tool when it cannot tell whether its effect happened: the call becomes uncertain, not failed."""
+    """Raise this in a tool if it does not know whether its effect happened: the call becomes uncertain, not failed."""
 
     kind = "uncertain"
 

@@ -1,7 +1,7 @@
-"""Where a secret comes from: a file, a variable of the environment, the system's keyring, or what a command prints.
+"""Reads a secret from a file, an environment variable, the system's keyring, or the output of a command.
 
-A secret is never an argument: arguments are in the list of processes, in the shell's history and in logs. Errors here
-name the source, and never what was read from it.
+A secret is never an argument, because arguments appear in the process list, the shell's history and logs. Errors name
+the source, never the secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HINT = "name a file, env:NAME, keyring:SERVICE/NAME or command:CMD"
 
 
 def read_secret(source: str) -> str:
-    """The text that `PATH`, `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or `command:CMD` gives. A command is run
+    """Reads the text from `PATH`, `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or `command:CMD`. A command runs
     without a shell."""
     kind, colon, rest = source.partition(":")
     if not source:
@@ -36,12 +36,12 @@ def read_secret(source: str) -> str:
 
 
 def shown(source: str) -> str:
-    """A source as messages name it. A command may hold more than its name."""
+    """Returns a source for messages. A command is not shown, because it may contain secrets."""
     return "the command" if source.startswith("command:") else source
 
 
 def write_secret(text: str, path: Path) -> None:
-    """Keeps a new secret in a file that only its owner reads. An existing file is never replaced."""
+    """Writes a new secret to a file that only its owner can read. An existing file is never replaced."""
     try:
         with atomic_file(path, replace=False, mode=0o600) as out:
             out.write(text.encode() + b"\n")
@@ -88,7 +88,7 @@ def _from_keyring(place: str) -> str:
         ) from exc
     try:
         found = keyring.get_password(service, name)
-    except Exception as exc:  # a backend is foreign code, and raises what its system does
+    except Exception as exc:  # a backend is foreign code and may raise anything
         raise UnavailableError(
             f"the system's keyring did not answer: {type(exc).__name__}",
             kind="secret-not-found",
@@ -111,7 +111,7 @@ def _from_command(command: str) -> str:
     if not words:
         raise InvalidInputError("command: names no command", kind="bad-key-source", hint=HINT)
     try:
-        # What it says on stderr goes to the person who started us: it may ask for a passphrase.
+        # stderr stays connected to the terminal: the command may ask for a passphrase.
         done = subprocess.run(words, stdout=subprocess.PIPE, timeout=COMMAND_TIMEOUT_S, check=False)
     except OSError as exc:
         raise NotFoundError(f"{words[0]} cannot be started: {exc.strerror}", kind="no-command", hint=HINT) from exc

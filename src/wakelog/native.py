@@ -1,8 +1,8 @@
-"""The native core, where it is installed: the same functions over bytes, in Rust (package `wakelog-core`, `core/`).
+"""Loads the native core, if it is installed: the same functions over bytes, in Rust (package `wakelog-core`, `core/`).
 
-wakelog is complete without it. Encoding, sealing, packing and looking for secrets are written in Python, and that is
-what the stored form and every error mean. The core does the same work faster. What it does not take, it hands back: the
-Python function then runs, and has the last word. `WAKELOG_PURE=1` leaves the core aside.
+wakelog is complete without it. Encoding, sealing, packing and finding secrets are written in Python, which defines the
+stored form and every error. The core does the same work faster. Input that it cannot handle goes to the Python
+function. `WAKELOG_PURE=1` turns the core off.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import os
 from typing import Any
 
 INTERFACE = 3
-"""What the core and this version must agree on. A core of another interface is not used."""
+"""The version of the interface. A core with another one is not used."""
 
 
 def _load() -> tuple[Any, str]:
-    """The core, or None, and why."""
+    """Returns the core, or None, and the reason."""
     if os.environ.get("WAKELOG_PURE", "0") not in ("", "0"):
         return None, "WAKELOG_PURE is set"
     try:
@@ -31,4 +31,4 @@ def _load() -> tuple[Any, str]:
 
 core, reason = _load()
 IN_USE = f"{'pure Python' if core is None else 'native'} ({reason})"
-"""Which of the two is in use, for people."""
+"""Which of the two is in use, as text."""

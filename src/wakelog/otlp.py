@@ -1,14 +1,14 @@
 """OTLP, the wire format of OpenTelemetry: documents of spans, as JSON and as protobuf.
 
-Inside wakelog a document is what OTLP's JSON says: names in camelCase, ids in hex, 64-bit numbers as text. Protobuf is
-translated at this edge by OpenTelemetry's own message classes (the extra `otel`); JSON needs nothing.
+Inside wakelog a document has the form of OTLP's JSON: names in camelCase, ids in hex, 64-bit numbers as text. Protobuf
+is converted here with OpenTelemetry's message classes (the extra `otel`); JSON needs no extra.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -23,20 +23,20 @@ _DEPTH = "the document is nested too deeply"
 
 
 def attributes(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Attributes as OTLP writes them; None and empty texts are left out."""
+    """Converts attributes to OTLP. None and empty texts are left out."""
     return [{"key": k, "value": _value(v)} for k, v in values.items() if v is not None and v != ""]
 
 
-def _value(given: Any) -> dict[str, Any]:
-    if isinstance(given, bool):
-        return {"boolValue": given}
-    if isinstance(given, int):
-        return {"intValue": str(given)}
-    if isinstance(given, float):
-        return {"doubleValue": given}
-    if isinstance(given, list | tuple):
-        return {"arrayValue": {"values": [_value(v) for v in given]}}
-    return {"stringValue": str(given)}
+def _value(value: Any) -> dict[str, Any]:
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        return {"intValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    if isinstance(value, list | tuple):
+        return {"arrayValue": {"values": [_value(v) for v in value]}}
+    return {"stringValue": str(value)}
 
 
 def as_json(document: dict[str, Any]) -> bytes:
@@ -45,14 +45,14 @@ def as_json(document: dict[str, Any]) -> bytes:
 
 def read_json(body: bytes) -> dict[str, Any]:
     try:
-        given = msgspec.json.decode(body)
+        value = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise InvalidInputError(f"the body is not JSON: {exc}", kind="bad-otlp") from exc
     except RecursionError as exc:
         raise InvalidInputError(_DEPTH, kind="bad-otlp") from exc
-    if not isinstance(given, dict) or not isinstance(given.get("resourceSpans", []), list):
+    if not isinstance(value, dict) or not isinstance(value.get("resourceSpans", []), list):
         raise InvalidInputError("the body is not an export of traces: it has no list of resourceSpans", kind="bad-otlp")
-    return given
+    return value
 
 
 def as_protobuf(document: dict[str, Any]) -> bytes:
@@ -79,7 +79,7 @@ def read_protobuf(body: bytes) -> dict[str, Any]:
 
 
 def read_partial_success(body: bytes) -> dict[str, Any]:
-    """What a collector answers in protobuf, of spans that it rejected; empty when it took all."""
+    """Reads from a collector's protobuf answer which spans it rejected; empty if it accepted all."""
     _message()
     from google.protobuf import json_format
     from google.protobuf.message import DecodeError
@@ -94,7 +94,7 @@ def read_partial_success(body: bytes) -> dict[str, Any]:
 
 
 def accepted_body(media: str, rejected: int = 0, why: str = "") -> bytes:
-    """What a receiver answers that took an export, all or in part."""
+    """Returns the answer to an export that was accepted, completely or in part."""
     if media == JSON:
         partial = {"partialSuccess": {"rejectedSpans": str(rejected), "errorMessage": why}} if rejected else {}
         return msgspec.json.encode(partial)
@@ -108,10 +108,10 @@ def accepted_body(media: str, rejected: int = 0, why: str = "") -> bytes:
 
 
 def status_body(media: str, code: int, message: str) -> bytes:
-    """What a receiver answers that took nothing: a google.rpc.Status, in the form of the request."""
+    """Returns the answer to an export that was rejected: a google.rpc.Status, in the format of the request."""
     if media == JSON:
         return msgspec.json.encode({"code": code, "message": message})
-    # Two fields, code = 1 and message = 2; its class is in a package that is not needed for anything else.
+    # Encoded by hand (fields code = 1, message = 2), because its class is in a package we do not need otherwise.
     text = message[:250].encode()
     return bytes([0x08, code, 0x12]) + _varint(len(text)) + text
 
@@ -126,7 +126,7 @@ def _varint(number: int) -> bytes:
 
 
 def require_protobuf() -> None:
-    """UnsupportedError where the extra is missing."""
+    """Raises UnsupportedError if the extra is missing."""
     _message()
 
 
@@ -143,20 +143,20 @@ def _message() -> Any:
 
 
 def spans_in(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The spans of a document, whatever they are grouped by."""
+    """Yields the spans of a document, from all resources and scopes."""
     for resource in as_list(document.get("resourceSpans")):
         for scope in as_list(as_dict(resource).get("scopeSpans")):
             yield from (span for span in as_list(as_dict(scope).get("spans")) if isinstance(span, dict))
 
 
-def _with_ids(document: dict[str, Any], turn: Any) -> dict[str, Any]:
-    """The same document, its ids written the other way. OTLP's JSON differs from protobuf's own in this alone."""
+def _with_ids(document: dict[str, Any], convert: Callable[[str], str]) -> dict[str, Any]:
+    """Returns a copy with converted ids. That is the only difference between OTLP's JSON and protobuf's JSON."""
     copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document))
     for span in spans_in(copy):
         for owner in (span, *(as_dict(link) for link in as_list(span.get("links")))):
             for name in _IDS:
                 if isinstance(owner.get(name), str):
-                    owner[name] = turn(owner[name])
+                    owner[name] = convert(owner[name])
     return copy
 
 

@@ -41,7 +41,7 @@ from wakelog.maintenance.projection import Projection
 rows.BATCH_EVENTS, sharded.FEED_PAGE = 10, 8
 with wakelog.open(sys.argv[1], create=False) as store, Projection(store) as projection:
     print("begun", flush=True)
-    projection.run(trouble=lambda what: print(what, file=sys.stderr))
+    projection.run(on_error=lambda what: print(what, file=sys.stderr))
 """
 
 

@@ -129,7 +129,7 @@ def test_what_somebody_still_sees_is_told_and_a_scrub_finishes_it(
             assert looking.wait(180)
             assert "wakelog store scrub" in store.erase(session, seq).pending
             assert in_store(store) == []
-            scrub(store, told=told.append)
+            scrub(store, on_finding=told.append)
             assert [f.is_damage for f in told] == [False]
         finally:
             finish.set()

@@ -1,4 +1,4 @@
-"""Ages and sizes as people write them: `90d`, `20GB`, `forever`, `unlimited`."""
+"""Parses and shows ages and sizes: `90d`, `20GB`, `forever`, `unlimited`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
 def parse_age(text: str) -> int | None:
-    """Microseconds, or None for `forever`."""
+    """Returns microseconds, or None for `forever`."""
     if text.strip().lower() == FOREVER:
         return None
     match = re.fullmatch(_AGE, text.strip().lower())
@@ -26,7 +26,7 @@ def parse_age(text: str) -> int | None:
 
 
 def parse_interval(text: str) -> float:
-    """Seconds between two rounds of something that goes on, or until it stops."""
+    """Returns seconds."""
     match = re.fullmatch(_INTERVAL, text.strip().lower())
     if match is None or not int(match[1]):
         raise InvalidInputError(f"{text!r} is not a length of time", kind="bad-interval", hint="use 30s, 10m, 1h or 1d")
@@ -34,7 +34,7 @@ def parse_interval(text: str) -> float:
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes (1 KB is 1,000), or None for `unlimited`."""
+    """Returns bytes (1 KB is 1,000), or None for `unlimited`."""
     if text.strip().lower() == UNLIMITED:
         return None
     match = re.fullmatch(_SIZE, text.strip())
@@ -44,7 +44,7 @@ def parse_size(text: str) -> int | None:
 
 
 def show_age(microseconds: int) -> str:
-    """An age in the largest unit that fits, rounded down; a whole number of that unit is exact."""
+    """Shows an age in days, hours or minutes, rounded down."""
     seconds = microseconds // 1_000_000
     for unit in ("d", "h"):
         if seconds >= _SECONDS[unit]:
@@ -53,7 +53,7 @@ def show_age(microseconds: int) -> str:
 
 
 def show_size(count: int) -> str:
-    """Bytes in the largest unit, with one decimal."""
+    """Shows bytes in the largest unit, with one decimal."""
     amount = float(count)
     for unit in ("B", "KB", "MB", "GB"):
         if amount < 1000:

@@ -1,4 +1,4 @@
-"""Writes a setting into a TOML file; comments and everything else in it stay."""
+"""Writes a setting into a TOML file, and keeps comments and everything else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wakelog.errors import InvalidInputError, NotAllowedError
 
 
 def write_setting(file: Path, key: str, value: str) -> str | int | bool:
-    """Sets one key in a file, made if it is not there; returns the value as stored."""
+    """Sets one key in a file, which is created if needed. Returns the value as stored."""
     import tomlkit
 
     checked = check(key, value, file.name)
@@ -22,13 +22,13 @@ def write_setting(file: Path, key: str, value: str) -> str | int | bool:
             hint=f"wakelog config set {key} {value} --user",
         )
     if file.is_file():
-        tables_of(file)  # says what is wrong with a file that is not TOML
+        tables_of(file)  # raises a clear error if the file is not TOML
     document = tomlkit.parse(file.read_text(encoding="utf-8") if file.is_file() else "")
     *tables, name = (f"tool.wakelog.{key}" if file.name == PYPROJECT else key).split(".")
     table: Any = document
     for at, part in enumerate(tables):
         if part not in table:
-            # Written out as one header, [tool.wakelog.retention], and not as one for each part.
+            # A super table gives one header, [tool.wakelog.retention], instead of one for each part.
             table[part] = tomlkit.table(is_super_table=at < len(tables) - 1)
         table = table[part]
         if not isinstance(table, dict):

@@ -1,6 +1,6 @@
-"""Folders of the user: where their own store is, and where a local index of a store on a server is kept.
+"""Folders of the user: for their own store, and for the local index of a store on a server.
 
-An index can always be rebuilt from the log. This one is for read-only SQL, and for everything if the store's url says
+That index can always be rebuilt from the log. It is used for read-only SQL, and for everything if the store's URL says
 `index=local`; otherwise the index is in the database (index/shared.py).
 """
 
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # as typing has it: a shell's completion asks here, and waits
+TYPE_CHECKING = False  # not imported from typing, because shell completion must start fast
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def cached_index(identity: str) -> Path | None:
-    """The file for the index of the store that `identity` tells from others; None where there is no place for it."""
+    """Returns the index file for the store with this `identity`; None if its folder cannot be created."""
     import hashlib
     from pathlib import Path
 
@@ -30,7 +30,7 @@ def cached_index(identity: str) -> Path | None:
 
 
 def data_folder() -> str:
-    """The user's data folder for wakelog: `WAKELOG_DATA`, or where the system keeps such things."""
+    """Returns the user's data folder for wakelog: `WAKELOG_DATA`, or the system's default."""
     if named := os.environ.get("WAKELOG_DATA"):
         return os.path.expanduser(named)
     return user_folder("data")
@@ -44,8 +44,8 @@ _ON_LINUX = {
 
 
 def user_folder(what: str) -> str:
-    """Where the system keeps such things of the user: "data", "config" or "cache", as platformdirs has it. On Linux it
-    is asked for without importing that, since every command asks."""
+    """Returns the user's "data", "config" or "cache" folder, as platformdirs does. On Linux platformdirs is not
+    imported, because every command needs this."""
     if sys.platform != "linux":
         import platformdirs
 
@@ -56,7 +56,7 @@ def user_folder(what: str) -> str:
 
 
 def store_folder(what: str, identity: str) -> Path:
-    """A folder of the user's for what belongs to one store and is not in it: the store may be on a server."""
+    """Returns a user's folder for files that belong to one store but are not in it: the store may be on a server."""
     import hashlib
     from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""The settings for sessions: limits of new ones, what happens on an effect with untrusted content, git labels, and when
-an imported one counts as left."""
+"""Settings for sessions: limits, the rule for effects with untrusted content, git labels, and the idle time of
+imports."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ NEVER_US = 1 << 62
 
 
 class Guards(msgspec.Struct, frozen=True):
-    """As the settings have it, or as it is without any."""
+    """The values of the settings, or the defaults."""
 
     limits: dict[str, str] = {}
-    """By unit (`usd`, `tokens`, `seconds`), as people write them."""
+    """By unit (`usd`, `tokens`, `seconds`), as text."""
     on_effect: str = "flag"
     idle_us: int = IDLE_US
-    """An imported session that has no new record for so long is closed."""
+    """An imported session without a new record for this long is closed."""
     git_labels: bool = True
-    """Whether a session that works in a git folder says so."""
+    """Whether a session that works in a git folder gets labels for it."""

@@ -13,15 +13,15 @@ ENDED = ("closed", "archived")
 
 
 class RetentionPolicy(msgspec.Struct, frozen=True):
-    """What to keep. The default keeps everything for ever."""
+    """What to keep. The default keeps everything."""
 
     keep_us: int | None = None
-    """Sessions without an event for longer than this may go; None: age never matters."""
+    """Sessions without an event for longer than this may be removed; None means no limit."""
     max_bytes: int | None = None
-    """When the sessions take more than this, the oldest go until they fit; None: size never matters."""
+    """If the sessions take more than this, the oldest are removed until they fit; None means no limit."""
     statuses: tuple[str, ...] = ENDED
     keep_last: int = 0
-    """The newest sessions, this many, are never touched."""
+    """This many of the newest sessions are never touched."""
     action: Action = "prune"
 
     @property

@@ -1,8 +1,8 @@
 """Settings, and where each comes from.
 
 The first that is set wins: an argument, a `WAKELOG_…` variable, `wakelog.toml` or `[tool.wakelog]` in `pyproject.toml`
-in the nearest folder upward that has one, the user's `config.toml`, the default. Only settings with an effect exist. An
-unknown key is an error that names the nearest one, so that a misspelt rule is never ignored.
+(in this folder or the nearest one above), the user's `config.toml`, the default. An unknown key is an error that names
+the most similar one, so that a typo is never ignored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROJECT_FILE, PYPROJECT = "wakelog.toml", "pyproject.toml"
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """One setting: its variable, its default, what it does, and how a value is checked."""
+    """One setting: its environment variable, default, description, and a function that checks a value."""
 
     key: str
     variable: str
@@ -36,11 +36,11 @@ class Setting(msgspec.Struct, frozen=True):
     doc: str
     check: Callable[[Any], Any]
     is_personal: bool = False
-    """Whether a project's file cannot set it: what protects a person is not for the folder they work in to decide."""
+    """Whether only the user can set it, not a project's file: it protects the user."""
 
 
 class SettingValue(msgspec.Struct, frozen=True):
-    """A value in force: `origin` is argument, environment, project, user or default; `where` the variable or file."""
+    """A value in use: `origin` is argument, environment, project, user or default; `where` is the variable or file."""
 
     key: str
     value: str | int | bool
@@ -121,7 +121,7 @@ SETTINGS: dict[str, Setting] = {
 
 
 def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> dict[str, SettingValue]:
-    """Every setting with its value and origin."""
+    """Returns every setting with its value and origin."""
     environ = os.environ if environ is None else environ
     out = {s.key: SettingValue(s.key, s.default, "default", "") for s in SETTINGS.values()}
     for origin, file in (("user", user_file(environ)), ("project", project_file(cwd))):
@@ -138,7 +138,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> d
 
 
 def read(file: Path, *, is_project: bool = False) -> dict[str, str | int | bool]:
-    """The settings of one file, checked: flat keys, relative store paths made absolute."""
+    """Reads and checks the settings of one file. Keys are flat, and a relative store path becomes absolute."""
     out: dict[str, str | int | bool] = {}
     for key, value in _flat(tables_of(file), ""):
         out[key] = check(key, value, str(file))
@@ -154,7 +154,7 @@ def read(file: Path, *, is_project: bool = False) -> dict[str, str | int | bool]
 
 
 def check(key: str, value: Any, where: str) -> str | int | bool:
-    """The value as the setting takes it; InvalidInputError names the key, the place and what would do."""
+    """Returns the checked value. InvalidInputError names the key, the place, and what is allowed."""
     setting = SETTINGS.get(key)
     if setting is None:
         import difflib
@@ -173,8 +173,8 @@ def check(key: str, value: Any, where: str) -> str | int | bool:
 
 
 def policy(found: Mapping[str, SettingValue]) -> RetentionPolicy:
-    """The retention policy that the settings describe."""
-    value = {key: each.value for key, each in found.items()}
+    """Returns the retention policy of the settings."""
+    value = {key: setting.value for key, setting in found.items()}
     return RetentionPolicy(
         keep_us=parse_age(str(value["retention.keep"])),
         max_bytes=parse_size(str(value["retention.max_size"])),
@@ -184,12 +184,11 @@ def policy(found: Mapping[str, SettingValue]) -> RetentionPolicy:
 
 
 def guards(found: Mapping[str, SettingValue]) -> Guards:
-    """What the settings say about new sessions."""
+    """Returns what the settings say about sessions."""
     limits = {unit: str(found[f"budget.{unit}"].value) for unit in ("usd", "tokens", "seconds")}
-    given = {unit: limit for unit, limit in limits.items() if limit}
     idle = parse_age(str(found["import.idle"].value))
     return Guards(
-        given,
+        {unit: limit for unit, limit in limits.items() if limit},
         str(found["trust.on_effect"].value),
         NEVER_US if idle is None else idle,
         bool(found["git.labels"].value),
@@ -197,23 +196,23 @@ def guards(found: Mapping[str, SettingValue]) -> Guards:
 
 
 def store_path(cwd: Path | None = None) -> str:
-    """The store that a file names; empty when none does. The variable and the nearest folder are `default_url`'s."""
+    """Returns the store that a settings file names, or empty. `default_url` handles the variable and the folder."""
     found = load(cwd, {k: v for k, v in os.environ.items() if k != "WAKELOG_STORE"})["store.path"]
     return str(found.value)
 
 
 def redacts() -> bool:
-    """Whether secrets are to be taken out at the door."""
+    """Whether secrets are removed before storing."""
     return bool(_personal("redact.enabled"))
 
 
 def personal(key: str) -> str:
-    """A text that only the user sets."""
+    """Returns a text setting that only the user can set."""
     return str(_personal(key))
 
 
 def _personal(key: str) -> str | int | bool:
-    """A setting that a project has no say in, so its file is not looked at."""
+    """Reads a setting that a project cannot set, so its file is not read."""
     setting = SETTINGS[key]
     if raw := os.environ.get(setting.variable):
         return check(setting.key, raw, setting.variable)
@@ -225,7 +224,7 @@ def _personal(key: str) -> str | int | bool:
 
 
 def user_prices() -> Prices:
-    """What models cost: the table that is shipped, and the user's `prices.toml` over it."""
+    """Returns the prices of models: the built-in table, overridden by the user's `prices.toml`."""
     from wakelog.monitors.prices import FILE, load
 
     return load(user_file().parent / FILE)
@@ -239,7 +238,7 @@ def user_file(environ: Mapping[str, str] | None = None) -> Path:
 
 
 def project_file(cwd: Path | None = None) -> Path | None:
-    """The nearest `wakelog.toml`, or `pyproject.toml` with `[tool.wakelog]`, from here upward."""
+    """Finds `wakelog.toml`, or `pyproject.toml` with `[tool.wakelog]`, in this folder or the nearest one above."""
     here = (cwd or Path.cwd()).absolute()
     for folder in (here, *here.parents):
         if (own := folder / PROJECT_FILE).is_file():
@@ -250,7 +249,7 @@ def project_file(cwd: Path | None = None) -> Path | None:
 
 
 def tables_of(file: Path) -> dict[str, Any]:
-    """Our tables in a file."""
+    """Reads our tables from a TOML file."""
     import tomllib
 
     try:
@@ -264,7 +263,7 @@ def tables_of(file: Path) -> dict[str, Any]:
 
 
 def resolve_path(path: str, base: Path) -> str:
-    """A store's address as a file of settings names it."""
+    """Resolves a store's path relative to its settings file; a URL stays."""
     return path if ":" in path else str((base / Path(path).expanduser()).absolute())
 
 

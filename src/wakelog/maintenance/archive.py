@@ -35,7 +35,7 @@ Progress = Callable[[int], None]
 
 
 class ArchivedHead(msgspec.Struct, frozen=True):
-    """How far an archive has a session."""
+    """The head of a session in an archive."""
 
     session: SessionId
     name: str
@@ -54,7 +54,7 @@ E = TypeVar("E", bound=ArchivedHead)
 
 
 class Archive(msgspec.Struct, frozen=True):
-    """What a store held at a moment."""
+    """The list of a store's sessions at a moment."""
 
     wakelog: int
     at: str
@@ -66,10 +66,10 @@ class ArchiveResult(msgspec.Struct, frozen=True):
 
     list: str
     sessions: int
-    """Those that were written, or brought back."""
+    """How many were written or restored."""
     unchanged: int
     problems: dict[SessionId, str]
-    """Sessions that could not be taken along, and why."""
+    """Sessions that could not be archived or restored, and why."""
     is_damaged: bool = False
 
 
@@ -82,25 +82,30 @@ def bundle_key(session: SessionId, seq: int, hash: str) -> str:
 
 
 def archive_session(log: Log, objects: Objects) -> tuple[Archived, bool]:
-    """Puts a session, with its ancestry, into an archive, after verifying it; and whether it was not there yet."""
-    report = verify(log)
-    if not report.ok:
-        fault = (*report.integrity, *report.completeness)[0]
-        raise CorruptLogError(
-            f"{log.id} does not verify: {fault.what}", seq=fault.seq, hint=f"wakelog verify {log.id} tells more"
-        )
+    """Verifies a session and puts it, with its ancestors, into an archive. Returns its entry, and whether it is new."""
+    refuse_damaged(log)
     with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
-        is_encrypted = log.engine.abilities.encryption is not None  # and stays so
+        is_encrypted = log.engine.abilities.encryption is not None  # then the bundle is too
         head = export_bundle(log, cast(IO[bytes], spool), beyond=True, encrypted=is_encrypted)
         spool.seek(0)
         _, is_new = put_bundle(objects, head, cast(IO[bytes], spool))
     return _entry(head), is_new
 
 
+def refuse_damaged(log: Log) -> None:
+    """Raises CorruptLogError if a session does not verify."""
+    report = verify(log)
+    if not report.ok:
+        fault = (*report.integrity, *report.completeness)[0]
+        raise CorruptLogError(
+            f"{log.id} does not verify: {fault.what}", seq=fault.seq, hint=f"wakelog verify {log.id} tells more"
+        )
+
+
 def put_bundle(objects: Objects, head: Head, bundle: IO[bytes]) -> tuple[str, bool]:
-    """Puts a bundle into an archive: under which key, and whether it was not there yet."""
+    """Puts a bundle into an archive. Returns its key, and whether it is new."""
     with tempfile.SpooledTemporaryFile(SPOOL_MAX) as spool:
-        # Without a time in it, so that the same content gives the same bytes.
+        # No timestamp, so that the same content always gives the same bytes.
         with gzip.GzipFile(fileobj=cast(IO[bytes], spool), mode="wb", mtime=0, filename="") as out:
             shutil.copyfileobj(bundle, out)
         spool.seek(0)
@@ -108,9 +113,9 @@ def put_bundle(objects: Objects, head: Head, bundle: IO[bytes]) -> tuple[str, bo
 
 
 def backup(store: Store, url: str, progress: Progress | None = None) -> ArchiveResult:
-    """Archives every session whose head is not there yet, and then what belongs together."""
+    """Archives every session whose head is not in the archive yet, and then the list of sessions."""
     objects = Objects(url)
-    there = {each.key for each in objects.list()}
+    there = {stored.key for stored in objects.list()}
     kept: list[Archived] = []
     problems: dict[SessionId, str] = {}
     count, is_damaged = 0, False
@@ -135,7 +140,7 @@ def _entry(head: Head) -> Archived:
 
 
 def _put_list(objects: Objects, store: Store, kept: list[Archived]) -> str:
-    """Two that end in the same microsecond get names of their own: a list is never replaced either."""
+    """Stores the list under its time. If that name is taken, uses the next microsecond: a list is never replaced."""
     at = store.clock()
     while True:
         moment = datetime.fromtimestamp(at / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -146,28 +151,28 @@ def _put_list(objects: Objects, store: Store, kept: list[Archived]) -> str:
 
 
 def lists(url: str) -> list[str]:
-    """The names of the lists in an archive, oldest first."""
-    return sorted(each.key for each in Objects(url, create=False).list(LISTS))
+    """Returns the names of the lists in an archive, oldest first."""
+    return sorted(stored.key for stored in Objects(url, create=False).list(LISTS))
 
 
 def restore(store: Store, url: str, name: str = "", progress: Progress | None = None) -> ArchiveResult:
-    """Brings back what a list of an archive names and the store lacks; by default the newest list."""
+    """Restores the sessions of a list that the store lacks; by default, of the newest list."""
     objects = Objects(url, create=False)
     name, archive = read_list(url, name)
 
-    def bring(entry: Archived) -> None:
+    def restore_one(entry: Archived) -> None:
         try:
             store.import_bundle(io.BytesIO(objects.get(entry.key)))
         except FileNotFoundError as exc:
             raise CorruptLogError(f"{entry.key} is not in {url}") from exc
 
-    return bring_back(store, name, archive.sessions, bring, progress)
+    return restore_each(store, name, archive.sessions, restore_one, progress)
 
 
-def bring_back(
-    store: Store, name: str, entries: Iterable[E], bring: Callable[[E], None], progress: Progress | None
+def restore_each(
+    store: Store, name: str, entries: Iterable[E], restore_one: Callable[[E], None], progress: Progress | None
 ) -> ArchiveResult:
-    """Imports, by `bring`, what the store lacks of these sessions of an archive."""
+    """Restores, with `restore_one`, what the store lacks of these archived sessions."""
     problems: dict[SessionId, str] = {}
     count = unchanged = 0
     is_damaged = False
@@ -175,7 +180,7 @@ def bring_back(
         have = after = head_or_none(store.engine, entry.session)
         try:
             if have is None or (have.seq, have.hash.hex()) != (entry.seq, entry.hash):
-                bring(entry)
+                restore_one(entry)
                 after = head_or_none(store.engine, entry.session)
             is_same = have is not None and after is not None and have.seq == after.seq
             count, unchanged = count + (not is_same), unchanged + is_same
@@ -190,7 +195,7 @@ def bring_back(
 
 
 def read_list(url: str, name: str = "") -> tuple[str, Archive]:
-    """A list of an archive, by default the newest, with its name."""
+    """Reads a list of an archive, by default the newest. Returns its name and content."""
     objects = Objects(url, create=False)
     name = name or next(iter(reversed(lists(url))), "")
     try:

@@ -1,8 +1,7 @@
 """The audit of a session: what was done to the record itself, by whom and why.
 
-It lists what was removed and masked, holds, rewinds, adoptions, marks of trust, decisions of people about calls, gaps,
-and the session's life. What the agent did is the log's; this is what was done to the log. It says nothing about whether
-the bytes are sound: `Session.verify` does.
+It lists removals and masked secrets, holds, rewinds, adoptions, changes of trust, people's decisions about calls, gaps,
+and changes of the session's status. It does not list what the agent did, nor check the bytes: `Session.verify` does.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ class AuditEntry(msgspec.Struct, frozen=True):
     kind: str
     actor: str
     by: str
-    """The name that was given; empty when none was."""
+    """The name of the person, if one was given."""
     why: str
     what: str
-    """What it was done to, in words."""
+    """What was done, in words."""
     events: tuple[Seq, ...]
-    """The events it was done to, where it names them."""
+    """The events it was done to, if it names them."""
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """What was done to a session's record. Pass `next` as `after` to read on; empty: these were the last."""
+    """What was done to a session's record. Pass `next` as `after` for the next page; it is empty on the last page."""
 
     session: SessionId
     name: str
@@ -83,11 +82,11 @@ class Audit(msgspec.Struct, frozen=True):
     entries: tuple[AuditEntry, ...]
     next: str = ""
     damaged: str = ""
-    """Why the state cannot be read, so that nobody knows whether there is a hold; empty when it can."""
+    """Why the state cannot be read; then it is unknown whether there is a hold. Empty if it can."""
 
 
 def audit_session(store: Store, session: Session[Any], *, after: str = "", limit: int = 200) -> Audit:
-    """Reads the record of a session, oldest first, rewound parts too."""
+    """Reads what was done to a session's record, oldest first, including rewound parts."""
     page = store.index.events(session.id, kinds=tuple(CONCERNS), rewound=True, after=after, limit=limit)
     entries = [_read(session, row) for row in page]
     hold, damaged = None, ""
@@ -107,7 +106,7 @@ def audit_session(store: Store, session: Session[Any], *, after: str = "", limit
 
 
 def whole_audit(store: Store, session: Session[Any]) -> Audit:
-    """The same, all pages in one."""
+    """Reads all pages into one."""
     page = audit_session(store, session, limit=PAGE)
     entries = page.entries
     while page.next:
@@ -117,7 +116,7 @@ def whole_audit(store: Store, session: Session[Any]) -> Audit:
 
 
 def _read(session: Session[Any], row: EventInfo) -> AuditEntry | None:
-    """An event of the record; where its bytes are damaged, what the index knew of it."""
+    """Reads an event. If its bytes are damaged, returns what the index knows of it."""
     try:
         return _entry(session.log.entry(row.seq))
     except CorruptLogError as exc:
@@ -126,7 +125,7 @@ def _read(session: Session[Any], row: EventInfo) -> AuditEntry | None:
 
 
 def _entry(entry: Entry) -> AuditEntry | None:
-    """None for labels that have nothing to do with a hold."""
+    """Returns None for labels that are not about a hold."""
     body, header = entry.body, entry.header
     if entry.kind == "labels.set" and HOLD_LABEL not in (body.get("labels") or {}):
         return None
@@ -147,7 +146,7 @@ def _entry(entry: Entry) -> AuditEntry | None:
 
 def _what(kind: str, body: dict[str, Any]) -> tuple[str, tuple[Seq, ...]]:
     if kind == "payload.erased":
-        seqs = tuple(each["seq"] for each in body.get("erased") or () if isinstance(each, dict) and "seq" in each)
+        seqs = tuple(row["seq"] for row in body.get("erased") or () if isinstance(row, dict) and "seq" in row)
         return f"content of {_count(len(seqs), 'event')} erased", seqs
     if kind == "range.pruned":
         return f"bodies up to e{body.get('upto')} pruned", ()

@@ -1,15 +1,15 @@
-"""The audit report: evidence about one session, or about the sessions of a case, for somebody who was not there.
+"""The audit report: evidence about one session, or the sessions of a case, for a person who was not there.
 
-It tells what happened, who approved it, which effects rest on input that nobody vouched for, what was removed by whom
-and why, whether the record is sound and which anchors hold, where capture has gaps, and what none of this proves. It
-only reads. Every statement names the event it comes from, and says how it is known.
+It says what happened, who approved it, which effects depend on input that nobody verified, what was removed by whom and
+why, whether the record is intact and which anchors hold, where the record has gaps, and what all this does not prove.
+It only reads. Every statement names its event and says how it is known.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,11 +34,11 @@ from wakelog.timeline.call_table import CallRow
 if TYPE_CHECKING:
     from wakelog.evidence.anchor_log import AnchorLog
 
-_ENDED = ("uncertain", "running", "requested", "waiting")
+_UNKNOWN_OUTCOMES = ("uncertain", "running", "requested", "waiting")
 
 
 class AuditCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be audited: the sessions of one incident, and what the reader should know about it."""
+    """What to audit: the sessions of one incident, and what the reader should know about it."""
 
     sessions: tuple[str, ...]
     title: str = ""
@@ -48,17 +48,17 @@ class AuditCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Influence(msgspec.Struct, frozen=True):
-    """An effect that rests on input which nobody vouched for."""
+    """An effect that depends on input that nobody verified."""
 
     effect: Seq
     tool: str
     outcome: str
     trust: str
-    """Of what it rests on."""
+    """The trust of that input."""
     known: str
     """How that is known: recorded, derived, matched or unknown."""
     may: bool
-    """Only that the input was in the model's window is known: it may have had influence."""
+    """Whether it is only known that the input was in the model's window: it may have had influence."""
     source: Seq
     source_name: str
     path: tuple[Seq, ...]
@@ -85,7 +85,7 @@ class SessionAudit(msgspec.Struct, frozen=True):
     first_at: int
     last_at: int
     anchor: Anchor
-    """Where the session stood when the report was made."""
+    """The session's head when the report was made."""
     turns: tuple[TurnInfo, ...]
     calls: int
     effects: tuple[CallRow, ...]
@@ -98,10 +98,10 @@ class SessionAudit(msgspec.Struct, frozen=True):
     hold: Hold | None
     integrity: VerifyReport
     anchored: AnchoredSession | None
-    """What a log of anchors says; None when none was given, or the session is not in it."""
+    """What the anchor log says; None if none was given, or the session is not in it."""
     gaps: tuple[str, ...]
     unproven: tuple[str, ...]
-    """What this does not prove, about this session in particular."""
+    """What this evidence does not prove about this session."""
     bundle: EvidenceFile | None = None
 
     @property
@@ -118,11 +118,11 @@ class AuditReport(msgspec.Struct, frozen=True):
     sessions: tuple[SessionAudit, ...]
     anchors: AnchorReport | None
     unproven: tuple[str, ...]
-    """What such a report never proves."""
+    """What no such report proves."""
 
     @property
     def ok(self) -> bool:
-        return all(each.ok for each in self.sessions) and (self.anchors is None or self.anchors.ok)
+        return all(session.ok for session in self.sessions) and (self.anchors is None or self.anchors.ok)
 
 
 NEVER_PROVEN = (
@@ -136,7 +136,7 @@ NEVER_PROVEN = (
 
 
 def read_case(path: Path) -> AuditCase:
-    """A case from a TOML file with `sessions`, and `title`, `question` and `by` if you like."""
+    """Reads a case from a TOML file with `sessions`, and optionally `title`, `question` and `by`."""
     try:
         return msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), described(AuditCase))
     except OSError as exc:
@@ -150,32 +150,34 @@ def read_case(path: Path) -> AuditCase:
 def audit_report(
     store: Store, case: AuditCase, *, log: AnchorLog | None = None, kept: Sequence[str] = ()
 ) -> AuditReport:
-    """Gathers the evidence. `log` is a log of anchors to hold against the store, and `kept` receipts to hold against
-    the log."""
+    """Collects the evidence. `log` is an anchor log to compare the store with, and `kept` are receipts to compare the
+    anchor log with."""
     if not case.sessions:
         raise InvalidInputError("a case needs a session", kind="bad-case", hint='sessions = ["name", …]')
     found = [store.resume(name, even_damaged=True) for name in dict.fromkeys(case.sessions)]
-    anchors = store.anchors.verify(log, [each.id for each in found], kept=kept) if log is not None else None
-    told = {each.session: each for each in anchors.sessions} if anchors is not None else {}
+    anchors = store.anchors.verify(log, [session.id for session in found], kept=kept) if log is not None else None
+    anchored = {checked.session: checked for checked in anchors.sessions} if anchors is not None else {}
     return AuditReport(
         case=case,
         made_at=store.clock(),
         made_with=f"wakelog {wakelog.__version__}",
-        sessions=tuple(_session(store, each, told.get(each.id), log is not None) for each in found),
+        sessions=tuple(_audit(store, session, anchored.get(session.id), log is not None) for session in found),
         anchors=anchors,
         unproven=NEVER_PROVEN,
     )
 
 
-def _session(store: Store, session: Session[Any], anchored: AnchoredSession | None, has_log: bool) -> SessionAudit:
+def _audit(store: Store, session: Session[Any], anchored: AnchoredSession | None, has_log: bool) -> SessionAudit:
     audit = whole_audit(store, session)
     record = audit.entries
-    info = next(each for each in store.index.sessions(prefix=session.id) if each.id == session.id)
+    info = next(row for row in store.index.sessions(prefix=session.id) if row.id == session.id)
     report = session.verify()
-    calls = _or(session.calls.table, [])
+    calls = _read_calls(session)
     influences, limits = _influences(session)
     gaps = [e.what or "something was not recorded" for e in record if e.concern == "gap"]
-    gaps += [f"e{c.seq} {c.tool}: its outcome is not known ({c.outcome})" for c in calls if c.outcome in _ENDED]
+    gaps += [
+        f"e{c.seq} {c.tool}: its outcome is not known ({c.outcome})" for c in calls if c.outcome in _UNKNOWN_OUTCOMES
+    ]
     if audit.damaged:
         gaps.append(f"a part cannot be read: {audit.damaged}")
     return SessionAudit(
@@ -204,47 +206,47 @@ def _session(store: Store, session: Session[Any], anchored: AnchoredSession | No
 
 
 def _influences(session: Session[Any]) -> tuple[tuple[Influence, ...], tuple[str, ...]]:
-    """Effects that rest on untrusted or unverified input; none of a session that cannot be walked."""
+    """Lists effects that depend on untrusted or unverified input; none if the session is too damaged to trace."""
     try:
         found = session.trust.taint(trust="unverified", parts=["effect"], items=0)
     except CorruptLogError as exc:
         return (), (f"influence could not be traced: {exc.message}",)
-    return tuple(_influence(session, each) for each in found.effects), found.limits
+    return tuple(_influence(session, effect) for effect in found.effects), found.limits
 
 
-def _influence(session: Session[Any], each: Touched) -> Influence:
-    source = each.path[0].seq if each.path else each.seq
+def _influence(session: Session[Any], effect: Touched) -> Influence:
+    source = effect.path[0].seq if effect.path else effect.seq
     header = session.log.entry(source).header
     return Influence(
-        effect=each.seq,
-        tool=each.name,
-        outcome=each.outcome,
+        effect=effect.seq,
+        tool=effect.name,
+        outcome=effect.outcome,
         trust=header.trust,
-        known=each.known,
-        may=each.may,
+        known=effect.known,
+        may=effect.may,
         source=source,
         source_name=header.source or header.actor,
-        path=tuple(hop.seq for hop in each.path),
+        path=tuple(hop.seq for hop in effect.path),
     )
 
 
 def _unproven(
     report: VerifyReport, record: Sequence[AuditEntry], anchored: AnchoredSession | None, has_log: bool
 ) -> list[str]:
-    told = []
+    out = []
     if anchored is None:
         why = "it is not in the log of anchors" if has_log else "no anchors were given"
-        told.append(f"That its history was not rewritten or cut off before this report: {why}.")
+        out.append(f"That its history was not rewritten or cut off before this report: {why}.")
     elif anchored.held is not None and anchored.head > anchored.held.seq:
-        told.append(f"That events after e{anchored.held.seq} are the first ones: they came after the newest anchor.")
+        out.append(f"That events after e{anchored.held.seq} are the first ones: they came after the newest anchor.")
     for what, number in report.scope.items():
         if number:
-            told.append(f"What {number} {what.replace('_', ' ')} once said: only that they existed, and where.")
+            out.append(f"What {number} {what.replace('_', ' ')} once said: only that they existed, and where.")
     if report.uncovered:
-        told.append(f"What {report.uncovered} events said that an ancestor removed after the fork.")
-    if any(each.kind == "records.imported" for each in record):
-        told.append("That the transcript it was imported from is whole: wakelog read it afterwards.")
-    return told
+        out.append(f"What {report.uncovered} events said that an ancestor removed after the fork.")
+    if any(entry.kind == "records.imported" for entry in record):
+        out.append("That the transcript it was imported from is whole: wakelog read it afterwards.")
+    return out
 
 
 def _turns(store: Store, session: Session[Any]) -> Iterator[TurnInfo]:
@@ -255,39 +257,37 @@ def _turns(store: Store, session: Session[Any]) -> Iterator[TurnInfo]:
         after = page.next or None
 
 
-def _or(ask: Callable[[], Any], otherwise: Any) -> Any:
-    """What can be said of a damaged session, or nothing."""
+def _read_calls(session: Session[Any]) -> list[CallRow]:
     try:
-        return ask()
+        return session.calls.table()
     except CorruptLogError:
-        return otherwise
+        return []
 
 
 def write_bundles(store: Store, report: AuditReport, folder: Path) -> AuditReport:
-    """Writes each session beside the report as a bundle that can be verified without wakelog, and `anchors.json` to
-    hold against them. The report with the files' hashes. A folder that holds something is refused; a damaged session
-    has no bundle."""
+    """Writes each session as a bundle that can be verified without wakelog, and `anchors.json` to check them against.
+    Returns the report with the files' hashes. The folder must be empty; a damaged session gets no bundle."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise NotAllowedError(f"{folder} is not empty", kind="file-exists", hint="name a new folder")
-        sessions = tuple(_with_bundle(store, each, folder) for each in report.sessions)
+        sessions = tuple(_with_bundle(store, audit, folder) for audit in report.sessions)
         with atomic_file(folder / "anchors.json", mode=0o644) as out:
-            out.write(msgspec.json.format(msgspec.json.encode([each.anchor for each in sessions])) + b"\n")
+            out.write(msgspec.json.format(msgspec.json.encode([audit.anchor for audit in sessions])) + b"\n")
     except OSError as exc:
         raise NotAllowedError(f"{folder} cannot be written: {exc.strerror or exc}", kind="not-writable") from exc
     return msgspec.structs.replace(report, sessions=sessions)
 
 
-def _with_bundle(store: Store, each: SessionAudit, folder: Path) -> SessionAudit:
-    path = folder / f"{each.session}.wakelog"
+def _with_bundle(store: Store, audit: SessionAudit, folder: Path) -> SessionAudit:
+    path = folder / f"{audit.session}.wakelog"
     try:
         with atomic_file(path, mode=0o644) as out:
-            # What an ancestor removed after the fork is explained by its later events.
-            store.resume(each.session, even_damaged=True).export_bundle(out, beyond=True)
+            # With `beyond`: an ancestor's later events explain what it removed after the fork.
+            store.resume(audit.session, even_damaged=True).export_bundle(out, beyond=True)
     except CorruptLogError as exc:
         gap = f"it has no bundle, because a damaged session cannot be exported whole: {exc.message}"
-        return msgspec.structs.replace(each, gaps=(*each.gaps, gap))
+        return msgspec.structs.replace(audit, gaps=(*audit.gaps, gap))
     content = path.read_bytes()
     file = EvidenceFile(path.name, hashlib.sha256(content).hexdigest(), len(content))
-    return msgspec.structs.replace(each, bundle=file)
+    return msgspec.structs.replace(audit, bundle=file)

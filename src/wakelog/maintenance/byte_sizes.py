@@ -1,4 +1,4 @@
-"""How many bytes things take: sessions, files, kinds of events."""
+"""Measures the bytes of sessions and files, and checks the index file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INDEX_FILE = "index.db"
 
 
 def session_bytes(engine: Engine) -> dict[SessionId, int]:
-    """The stored bytes of each session: records, payloads and snapshots."""
+    """Returns the stored bytes of each session: records, payloads and snapshots."""
     if (path := engine.abilities.path) is not None:
         from wakelog.engines.sqlite.inspection import stored_bytes
 
@@ -31,7 +31,7 @@ def _stored_bytes(commits: Iterable[Commit]) -> int:
 
 
 def file_bytes(path: Path) -> dict[str, int]:
-    """The files of a store and their sizes: the log, its write-ahead log, the index beside it."""
+    """Returns the sizes of a store's files: the log, its write-ahead log, and the index beside it."""
     index = path.with_name(INDEX_FILE)
     files = {
         "log": path,
@@ -50,7 +50,7 @@ def _size(path: Path) -> int:
 
 
 def index_fault(path: Path | None) -> str:
-    """What is wrong with the file of an index; empty when it is sound, or when there is none."""
+    """Returns what is wrong with an index file; empty if it is fine or missing."""
     if path is None or not path.exists():
         return ""
     import apsw

@@ -1,8 +1,8 @@
-"""Stopping a session that must not go on, with the sub-agents that work for it.
+"""Cancels a session and its sub-agents.
 
-It is closed with the outcome `cancelled` and a reason. What never started is given up, what is running becomes
-uncertain, and the open turn is recorded as interrupted. The agent is refused at its next call or record. What it was
-doing at that moment is not stopped: an outcome that comes later is kept as evidence.
+The session is closed with the outcome `cancelled` and a reason. Calls that never started are abandoned, running calls
+become uncertain, and the open turn is recorded as interrupted. The agent's next call or record is refused. A call that
+already runs is not stopped; its outcome is kept as evidence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wakelog.store import Store
 
 
 class CancelledSession(msgspec.Struct, frozen=True):
-    """A session that was stopped. `uncertain` are calls that were running: their outcome is not known."""
+    """A cancelled session. `uncertain` are the calls that were running: their outcome is unknown."""
 
     session: SessionId
     name: str
@@ -32,16 +32,16 @@ class CancelledSession(msgspec.Struct, frozen=True):
 def cancel_session(
     store: Store, session: Session[Any], *, why: str, subagents: bool = True
 ) -> tuple[CancelledSession, ...]:
-    """Stops a session, and then the live sub-agents below it."""
+    """Cancels a session, and then its live sub-agents."""
     if session.status in ("closed", "archived"):
         raise NotAllowedError(
             f"{session.name or session.id} is {session.status} already", kind=f"session-{session.status}"
         )
-    # The one who gives out work is stopped first, so that no new sub-agent is started meanwhile.
-    stopped = [_cancel(session, why)]
-    for child in _below(store, session.id) if subagents else ():
-        stopped.append(_cancel(store.resume(child), f"{why} (with {session.name or session.id})"))
-    return tuple(stopped)
+    # Cancel the parent first, so that it starts no new sub-agent meanwhile.
+    cancelled = [_cancel(session, why)]
+    for child in _live_subagents(store, session.id) if subagents else ():
+        cancelled.append(_cancel(store.resume(child), f"{why} (with {session.name or session.id})"))
+    return tuple(cancelled)
 
 
 def _cancel(session: Session[Any], why: str) -> CancelledSession:
@@ -58,8 +58,8 @@ def _cancel(session: Session[Any], why: str) -> CancelledSession:
     )
 
 
-def _below(store: Store, top: SessionId) -> Iterator[SessionId]:
-    """The live sub-agents of a session, and theirs."""
+def _live_subagents(store: Store, top: SessionId) -> Iterator[SessionId]:
+    """Yields the live sub-agents of a session, and theirs."""
     spawned: dict[str, list[SessionId]] = {}
     for info in store.index.every_session(live=True):
         if info.spawner:

@@ -1,7 +1,7 @@
-"""A quick check whether a store is usable, fast for any size; `scrub` reads every byte.
+"""A quick check whether a store is usable, whatever its size. `scrub` reads every byte.
 
-It looks at every session's head, opens the newest commits, follows the names, and checks that blobs and the index can
-be reached. In a store that is not large, the index must say what the log says. It changes nothing.
+It reads every session's head, the newest commits and the names, and checks that blobs and the index can be reached. In
+a small store it also compares the index with the log. It changes nothing.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from wakelog.store import Store
 from wakelog.store.index_place import has_index, index_path
 
 NEWEST = 20
-"""So many sessions are looked into."""
-REBUILD = "wakelog store scrub --repair makes it anew"
+"""How many sessions are opened, the newest first."""
+REBUILD = "wakelog store scrub --repair rebuilds it"
 _ANSWERED = {"synced": "on the disk", "written": "written, not synced", "memory": "in memory only"}
 QUICK_BYTES = 256_000_000
-"""Up to this size a database file is checked as a whole."""
+"""Up to this size, the whole database file is checked."""
 QUICK_EVENTS = 10_000
-"""With up to so many events, the index is compared with the log."""
+"""Up to this many events, the index is compared with the log."""
 
 
 class StoreCheck(msgspec.Struct, frozen=True):
-    """One thing looked at."""
+    """The result of one check."""
 
     what: str
     level: Literal["ok", "warn", "fail"]
@@ -42,7 +42,7 @@ class StoreCheck(msgspec.Struct, frozen=True):
 
 
 def check_store(store: Store) -> Iterator[StoreCheck]:
-    """What a store needs to be used, each with what was found."""
+    """Runs the checks and yields their results."""
     yield StoreCheck("opens", "ok", f"an answered append is {_ANSWERED.get(store.engine.durability, 'stored')}")
     yield from version_check(store)
     yield from encryption_check(store)
@@ -65,7 +65,7 @@ def check_store(store: Store) -> Iterator[StoreCheck]:
 
 
 def version_check(store: Store) -> Iterator[StoreCheck]:
-    """Whether the tables are of the newest version, where they have versions."""
+    """Checks that the tables have the newest version, if they have versions."""
     migrations = store.engine.abilities.migrations
     if migrations is None:
         return
@@ -80,7 +80,7 @@ def version_check(store: Store) -> Iterator[StoreCheck]:
 
 
 def encryption_check(store: Store) -> Iterator[StoreCheck]:
-    """Whether an encrypted store can be read here."""
+    """Checks whether an encrypted store was opened with its key."""
     encryption = store.engine.abilities.encryption
     if encryption is None:
         return
@@ -115,7 +115,7 @@ def _file(store: Store) -> Iterator[StoreCheck]:
 
 
 def _newest(store: Store, heads: list[Head]) -> Iterator[StoreCheck]:
-    """Whether the newest commits can be read, follow on the chain, and are found by their names."""
+    """Checks that the newest commits can be read, belong to the chain, and are found by name."""
     newest = sorted(heads, key=lambda h: h.at, reverse=True)[:NEWEST]
     bad = 0
     for head in newest:
@@ -184,7 +184,7 @@ def _scrubbed(store: Store) -> StoreCheck:
 
 
 def require_migrations(store: Store) -> Migrations:
-    """UnsupportedError where a store has no versions of its own."""
+    """Returns the store's migrations. Raises UnsupportedError if it has none."""
     return require(
         store.engine.abilities.migrations,
         UnsupportedError(

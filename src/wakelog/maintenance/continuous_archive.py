@@ -1,8 +1,7 @@
-"""An archive that is kept up to date: round after round, each adds what is new.
+"""Keeps an archive up to date in rounds; each round adds what is new.
 
-The first round looks at every session, the others only at those that the engine's feed names since, and at those that
-are left from before: they could not be read, or their bundle was not due. A round that fails changes nothing here, so
-the next one has it to do again.
+The first round checks every session. Later rounds check the sessions that the engine's feed names, and those left over:
+they could not be read, or their bundle was not due yet. If a round fails, the next one does its work again.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ PAGE = 1000
 
 
 class ContinuousArchive:
-    """A store's archive in Parquet, and how far it is in the feed. One process for a place is enough: of two whose
-    rounds overlap one adds nothing, raises ConflictError, and has the rest to do with its next round."""
+    """A store's Parquet archive, and its position in the feed. Run one process for each place: if the rounds of two
+    overlap, one raises ConflictError, adds nothing, and tries again in its next round."""
 
     def __init__(self, store: Store, place: str, *, quiet_us: int | None = None, decrypt: bool = False) -> None:
-        """As for `archive_parquet`."""
+        """The arguments are those of `archive_parquet`."""
         self._store, self._place, self._quiet_us, self._decrypt = store, place, quiet_us, decrypt
         self._known: list[ArchiveRun] = []
         self._cursor: str | None = None
         self._left: set[SessionId] = set()
 
     def round(self, progress: Progress | None = None) -> ArchiveResult:
-        """Adds what is new since the last round; what came of it."""
+        """Adds what is new since the last round."""
         cursor, moved = self._news()
         if moved is not None and not moved:
             self._cursor = cursor
@@ -48,7 +47,7 @@ class ContinuousArchive:
         return done
 
     def _news(self) -> tuple[str, set[SessionId] | None]:
-        """Where the feed is now, and which sessions to look at; None for all."""
+        """Returns the feed's position, and the sessions to check; None means all."""
         if self._cursor is None:
             return end_of(self._store.engine), None  # before the sessions are listed
         cursor, moved = self._cursor, set(self._left)
@@ -61,5 +60,5 @@ class ContinuousArchive:
         if self._quiet_us is None:
             return set()
         entries = archived_sessions(self._known)
-        looked_at = entries.values() if moved is None else [entries[id] for id in moved if id in entries]
-        return {each.session for each in looked_at if each.bundle != bundle_key(each.session, each.seq, each.hash)}
+        checked = entries.values() if moved is None else [entries[id] for id in moved if id in entries]
+        return {e.session for e in checked if e.bundle != bundle_key(e.session, e.seq, e.hash)}

@@ -1,11 +1,10 @@
-"""Copies sessions from one engine to another and keeps every byte and hash: from a laptop's store to a server, and
-back.
+"""Copies sessions from one engine to another and keeps every byte and hash, for example from a laptop to a server.
 
 Commits are copied as they are stored, so they verify in the same way. A copy can be repeated: existing sessions are
-brought up to date, also after an erasure. A session with a different history is left alone and reported.
+updated, also after an erasure. A session with a different history is left alone and reported.
 
-Between encrypted stores of one key ring the encrypted bytes are copied as they are, which needs no key. Otherwise what
-is copied is decrypted and encrypted as each store has it. Hashes are over the plain content, so they stay the same.
+Between encrypted stores with the same key ring, the encrypted bytes are copied without the key. Otherwise content is
+decrypted from one store and encrypted for the other. Hashes are over the plain content, so they stay the same.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ CHUNK_EVENTS = 500
 REMOVALS = frozenset({"payload.erased", "range.pruned"})
 
 Progress = Callable[[int], None]
-"""Told how many more events are over."""
+"""Called with the number of events copied since the last call."""
 
 
 class Copied(msgspec.Struct, frozen=True):
@@ -36,9 +35,9 @@ class Copied(msgspec.Struct, frozen=True):
     sessions: int
     events: int
     unchanged: int
-    """Sessions that were there already, as they are."""
+    """How many sessions were already up to date."""
     diverged: tuple[SessionId, ...]
-    """Sessions that have gone their own way at the other end, and were left alone."""
+    """Sessions with a different history in the target; they were left alone."""
 
 
 def copy_store(
@@ -49,8 +48,8 @@ def copy_store(
     progress: Progress | None = None,
     decrypt: bool = False,
 ) -> Copied:
-    """Copies sessions from store to store. A copy of an encrypted store is encrypted too, unless `decrypt` says
-    otherwise: a store without sessions becomes an encrypted one."""
+    """Copies sessions from store to store. The copy of an encrypted store is encrypted too, unless `decrypt`: a target
+    without sessions becomes encrypted."""
     theirs, ours = source.engine.abilities.encryption, target.engine.abilities.encryption
     if theirs is not None and ours is None and not decrypt:
         if target.engine.abilities.take_bundle is not None or target.engine.sessions(limit=1):
@@ -70,50 +69,50 @@ def copy_sessions(
     *,
     progress: Progress | None = None,
 ) -> Copied:
-    """Copies all sessions, or some with the sessions they were forked from."""
+    """Copies all sessions, or some of them with their fork ancestors."""
     theirs, ours = source.abilities.encryption, target.abilities.encryption
     if theirs is not None and ours is not None and theirs.ring == ours.ring:
         source, target = theirs.below, ours.below
     copied = events = unchanged = 0
     diverged: list[SessionId] = []
-    gone: set[SessionId] = set()
+    skipped: set[SessionId] = set()
     for head in _in_order(source, sessions):
-        if head.fork is not None and head.fork.parent in gone:
-            gone.add(head.session)
+        if head.fork is not None and head.fork.parent in skipped:
+            skipped.add(head.session)
             continue
         try:
             count = _copy(source, target, head, progress)
         except ConflictError:
             diverged.append(head.session)
-            gone.add(head.session)
+            skipped.add(head.session)
             continue
-        _name(source, target, head)
+        _copy_name(source, target, head)
         copied, events, unchanged = copied + bool(count), events + count, unchanged + (not count)
-    _bury(source, target, sessions)
+    _delete_parents(source, target, sessions)
     return Copied(copied, events, unchanged, tuple(diverged))
 
 
 def _in_order(source: Engine, sessions: Sequence[SessionId] | None) -> Iterator[Head]:
-    """Parents before their forks; a deleted one only where a fork still reads through it."""
-    told: set[SessionId] = set()
+    """Yields parents before their forks; a deleted parent only if a fork still reads through it."""
+    seen: set[SessionId] = set()
     for head in all_heads(source) if sessions is None else (source.head(s) for s in sessions):
         line = [head]
         while (fork := line[-1].fork) is not None:
             line.append(source.head(fork.parent))
-        for each in reversed(line):
-            if each.session not in told:
-                told.add(each.session)
-                yield each
+        for ancestor in reversed(line):
+            if ancestor.session not in seen:
+                seen.add(ancestor.session)
+                yield ancestor
 
 
 def _copy(source: Engine, target: Engine, head: Head, progress: Progress | None) -> int:
-    """Brings one session up to date; how many events that took."""
+    """Copies what the target lacks of one session, and returns the number of events."""
     have = head_or_none(target, head.session)
     after = have.seq if have is not None else head.fork.at if head.fork is not None else 0
     if have is not None:
         _check_same(source, have)
     count, chunk, size = 0, list[Commit](), 0
-    # A deleted parent that forks still need is copied up to its end; the end itself follows when the forks are there.
+    # A deleted parent that forks still need is copied without its deletion; that follows when the forks are copied.
     for commit in source.read(head.session, after=after, payloads=True):
         if "session.deleted" in commit.kinds:
             break
@@ -138,7 +137,7 @@ def _store(source: Engine, target: Engine, chunk: list[Commit], progress: Progre
 
 
 def _operate(source: Engine, target: Engine, chunk: list[Commit]) -> None:
-    """Appends commits that tell of a removal, with what they removed: the bytes go in the same step."""
+    """Appends commits that record a removal, and removes the bytes in the same step."""
     session = chunk[0].session
     have = head_or_none(target, session)
     rewritten: list[Commit] = []
@@ -154,7 +153,7 @@ def _operate(source: Engine, target: Engine, chunk: list[Commit]) -> None:
 
 
 def _check_same(source: Engine, have: Head) -> None:
-    """ConflictError unless what the target has is a beginning of what the source has."""
+    """Raises ConflictError unless the target's history is a prefix of the source's."""
     here = next(iter(source.read(have.session, after=have.seq - 1, upto=have.seq)), None)
     if here is None or here.last != have.seq or here.hash != have.hash:
         raise ConflictError(
@@ -164,17 +163,17 @@ def _check_same(source: Engine, have: Head) -> None:
         )
 
 
-def _name(source: Engine, target: Engine, head: Head) -> None:
+def _copy_name(source: Engine, target: Engine, head: Head) -> None:
     if is_name(head.name):
         target.claim(head.name, head.session)
     beat = source.last_beat(head.session)
     if beat is not None:
-        with contextlib.suppress(ConflictError):  # of a lease that is over, and that a server has no use for
+        with contextlib.suppress(ConflictError):  # the lease is over
             target.beat(head.session, beat)
 
 
-def _bury(source: Engine, target: Engine, sessions: Sequence[SessionId] | None) -> None:
-    """Deletes at the target the parents that are deleted at the source, now that their forks are there."""
+def _delete_parents(source: Engine, target: Engine, sessions: Sequence[SessionId] | None) -> None:
+    """Deletes in the target the parents that are deleted in the source, after their forks were copied."""
     for head in _in_order(source, sessions):
         have = head_or_none(target, head.session)
         if head.status == "deleted" and have is not None and have.status != "deleted":

@@ -1,8 +1,8 @@
-"""How the fleet stands, in a few numbers for alerts: what sessions need, which failed, which flags are open.
+"""Counts of the fleet for alerts: what sessions need, how many failed, which flags are open.
 
-Asking costs little however many sessions there are: how a session stands is looked up again only when it has moved, or
-when it is at work, because then the clock alone can make it stuck. No number names a session, a project or a person, so
-there are as many series as there are words here.
+Counting is cheap, however many sessions there are: a session is read again only if it changed, or if it is at work,
+because time alone can make it stuck. No number names a session, a project or a person, so the number of metric series
+is fixed.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
 
 
 class FleetCounts(msgspec.Struct, frozen=True):
-    """Sessions that are not closed. One that needs several things counts for each."""
+    """Counts of sessions that are not closed. A session that needs several things counts for each."""
 
     needs: dict[str, int]
     oldest_s: dict[str, float]
-    """For each need, how long ago something last happened in the session that has it longest."""
+    """For each need, the seconds since the last activity of the session that has it longest."""
     failed: int
     """Sessions whose last turn failed or was interrupted."""
     flags: dict[str, int]
@@ -40,7 +40,7 @@ class FleetCounts(msgspec.Struct, frozen=True):
     unreadable: int
 
 
-class _Stand(msgspec.Struct):
+class _SessionState(msgspec.Struct):
     head: Seq
     at: int
     needs: tuple[str, ...]
@@ -50,46 +50,46 @@ class _Stand(msgspec.Struct):
 
 
 class FleetCounter:
-    """Counts one store, again and again."""
+    """Counts one store repeatedly."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[SessionId, _Stand] = {}
+        self._known: dict[SessionId, _SessionState] = {}
         self._lock = threading.Lock()
 
     def count(self) -> FleetCounts:
         with self._lock:
             known = self._known
             live = self._store.index.every_session(live=True)
-            self._known = {info.id: self._stand(info, known.get(info.id)) for info in live}
+            self._known = {info.id: self._read_state(info, known.get(info.id)) for info in live}
             return _sum(self._known.values(), self._store.clock())
 
-    def _stand(self, info: SessionInfo, known: _Stand | None) -> _Stand:
+    def _read_state(self, info: SessionInfo, known: _SessionState | None) -> _SessionState:
         if known is not None and known.head == info.head and known.needs == ("idle",):
             return known
         failed = info.outcome in FAILED
         try:
-            stand = standing(self._store.resume(info.id))
+            state = standing(self._store.resume(info.id))
         except NotFoundError:
-            return _Stand(info.head, info.last_at, (), (), False)  # deleted while we looked
+            return _SessionState(info.head, info.last_at, (), (), False)  # deleted while we looked
         except CorruptLogError:
-            return _Stand(info.head, info.last_at, (), (), failed, is_readable=False)
-        flags = tuple(text_in(flag, "severity") or "warning" for flag in stand.document["flags"].values())
-        return _Stand(info.head, stand.at, stand.needs, flags, failed)
+            return _SessionState(info.head, info.last_at, (), (), failed, is_readable=False)
+        flags = tuple(text_in(flag, "severity") or "warning" for flag in state.document["flags"].values())
+        return _SessionState(info.head, state.at, state.needs, flags, failed)
 
 
-def _sum(stands: Iterable[_Stand], now: int) -> FleetCounts:
+def _sum(states: Iterable[_SessionState], now: int) -> FleetCounts:
     needs: Counter[str] = Counter()
     flags: Counter[str] = Counter()
     oldest: dict[str, float] = {}
     failed = unreadable = 0
-    for stand in stands:
-        needs.update(stand.needs)
-        flags.update(stand.flags)
-        failed += stand.failed
-        unreadable += not stand.is_readable
-        for need in stand.needs:
-            oldest[need] = max(oldest.get(need, 0.0), (now - stand.at) / 1e6)
+    for state in states:
+        needs.update(state.needs)
+        flags.update(state.flags)
+        failed += state.failed
+        unreadable += not state.is_readable
+        for need in state.needs:
+            oldest[need] = max(oldest.get(need, 0.0), (now - state.at) / 1e6)
     return FleetCounts(
         {need: needs[need] for need in OPEN_NEEDS},
         {need: oldest.get(need, 0.0) for need in OPEN_NEEDS},
@@ -100,7 +100,7 @@ def _sum(stands: Iterable[_Stand], now: int) -> FleetCounts:
 
 
 def add_up(counts: Iterable[FleetCounts]) -> FleetCounts:
-    """Several stores as one fleet."""
+    """Adds up the counts of several stores."""
     all = list(counts)
     return FleetCounts(
         {need: sum(c.needs[need] for c in all) for need in OPEN_NEEDS},

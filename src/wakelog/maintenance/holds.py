@@ -21,7 +21,7 @@ from wakelog.store import Store
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A hold in force: why, since when, and by which event."""
+    """A hold: its reason, since when, and by which event."""
 
     session: SessionId
     name: str
@@ -31,21 +31,21 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 def place_hold(session: Session[Any], reason: str) -> Seq:
-    """Puts the session under a hold, or gives the one in force another reason."""
+    """Puts the session under a hold, or changes the reason of the existing one."""
     if not reason.strip():
         raise InvalidInputError("a hold needs a reason", kind="no-reason", hint="say who asked for it and why")
     return session.label({HOLD_LABEL: reason}, why=reason)
 
 
 def lift_hold(session: Session[Any], *, why: str = "") -> Seq:
-    """Lifts the hold; NotFoundError when there is none."""
+    """Lifts the hold. Raises NotFoundError if there is none."""
     if hold_of(session) is None:
         raise NotFoundError(f"{session} is not under a hold", kind="no-hold", hint="wakelog hold ls")
     return session.label({HOLD_LABEL: None}, why=why)
 
 
 def hold_of(session: Session[Any]) -> Hold | None:
-    """The hold in force, or None. Who placed it is looked up only when there is one."""
+    """Returns the session's hold, or None."""
     reason = session.log.state()["labels"].get(HOLD_LABEL)
     if reason is None:
         return None
@@ -55,15 +55,15 @@ def hold_of(session: Session[Any]) -> Hold | None:
 
 
 class Holds(msgspec.Struct, frozen=True):
-    """All holds in force, and the sessions whose state cannot be read: nobody knows whether those are held."""
+    """All holds, and the sessions whose state cannot be read: they may be under a hold."""
 
     found: tuple[Hold, ...]
     unreadable: tuple[SessionId, ...]
 
 
 def list_holds(store: Store) -> Holds:
-    """The same, from the index: it opens only sessions that have the label. `unreadable` are those that the index could
-    not read to their end."""
+    """Lists the holds with the help of the index, and opens only sessions with the label. `unreadable` are those that
+    the index could not read completely."""
     held = (store.resume(info.id) for info in store.index.every_session(label=HOLD_LABEL) if not info.damaged)
     found = tuple(hold for session in held if (hold := hold_of(session)) is not None)
     is_whole = not store.index.sessions(limit=1).as_of.damaged
@@ -72,7 +72,7 @@ def list_holds(store: Store) -> Holds:
 
 
 def find_holds(store: Store) -> Holds:
-    """Looks at every session of a store."""
+    """Lists the holds without the index: opens every session of a store."""
     found: list[Hold] = []
     unreadable: list[SessionId] = []
     for head in store.sessions():
@@ -80,7 +80,7 @@ def find_holds(store: Store) -> Holds:
             hold = hold_of(store.resume(head.session))
         except (CorruptLogError, UnsupportedError, NotFoundError) as exc:
             if exc.kind == DELETED:
-                continue  # nothing of it is left to be held
+                continue  # its key was deleted: nothing is left to hold
             unreadable.append(head.session)
             continue
         if hold is not None:

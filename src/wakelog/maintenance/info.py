@@ -1,4 +1,4 @@
-"""What is in a store: sessions, events, bytes on disk and by kind of event, and what retention will keep."""
+"""Describes a store: sessions, events, bytes on disk and by kind of event, and its retention."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from wakelog.store import Store
 
 SAMPLE = 100_000
 """Above this many events, bytes by kind are estimated from the newest events of some sessions."""
-NEAR = 50
+OLDEST_CANDIDATES = 50
+"""In a big store, the oldest session is searched among this many."""
 SAMPLE_SESSIONS = 300
-"""Above this many sessions, what needs a look into each is estimated from so many, or left out."""
+"""Above this many sessions, only this many are read for estimates, and what needs all of them is left out."""
 
 Progress = Callable[[int], None]
-"""Told, now and then, how many more events have been read."""
+"""Called now and then with the number of events read since the last call."""
 
 
 class KindBytes(msgspec.Struct, frozen=True):
@@ -46,9 +47,9 @@ class StoreInfo(msgspec.Struct, frozen=True):
     by_status: dict[str, int]
     forks: int
     held: int | None
-    """None: not counted, because each session would have to be opened."""
+    """None if not counted, because each session would have to be opened."""
     unreadable: int | None
-    """Sessions whose state does not fold: damaged or altered; None as for `held`."""
+    """Sessions whose state cannot be read, because they are damaged or altered; None as for `held`."""
     events: int
     files: dict[str, int]
     by_kind: tuple[KindBytes, ...]
@@ -58,29 +59,29 @@ class StoreInfo(msgspec.Struct, frozen=True):
     newest: int | None
     retention: str
     version: int | None
-    """Of the tables, where they have versions."""
+    """The version of the tables, if they have one."""
     waiting: int
-    """Steps of a migration that the store lacks; it can be used without them."""
+    """How many migration steps are pending. The store can be used without them."""
     blobs: str | None
-    """Where big payloads are kept, if not in the store."""
+    """Where big payloads are stored, if not in the store."""
     scrubbed: Pass | None
-    """The last pass of `store scrub` that came to its end."""
+    """The last complete pass of `store scrub`."""
     redacts: bool
-    """Whether secrets are taken out of what is appended through this store object."""
+    """Whether secrets are removed from what is appended through this store object."""
     encryption: str | None = None
-    """The key ring of an encrypted store; None when it is not encrypted."""
+    """The key ring of an encrypted store; None if it is not encrypted."""
     has_key: bool = False
-    """Whether it was opened with its key. Without, nothing that needs the content is counted."""
+    """Whether it was opened with its key. Without the key, nothing that needs content is counted."""
     shards: tuple[ShardPlacement, ...] = ()
-    """Where each shard is kept, for a store that has shards."""
+    """Where each shard is stored, if the store has shards."""
     workers: dict[str, int] = {}
-    """The servers of a sharded database that keep the log, and how many parts of it each has."""
+    """The servers of a sharded database that store the log, and how many parts each has."""
 
 
 def info(
     store: Store, policy: RetentionPolicy | None = None, *, full: bool = False, progress: Progress | None = None
 ) -> StoreInfo:
-    """Counts everything. Bytes by kind are estimated in a big store, unless `full`."""
+    """Describes the store. In a big store bytes by kind are estimated, unless `full`."""
     heads = list(store.sessions())
     events = sum(map(_own_events, heads))
     is_small = full or len(heads) <= SAMPLE_SESSIONS
@@ -91,6 +92,10 @@ def info(
     engine = stored.engine if isinstance(stored, BlobEngine) else stored
     path, sizes, migrations = engine.abilities.path, engine.abilities.sizes, engine.abilities.migrations
     shards = tuple(engine.abilities.shards.placement()) if engine.abilities.shards else ()
+    if path:
+        files = file_bytes(path)
+    else:
+        files = sizes.table_bytes() if sizes else {f"shard {shard.shard}": shard.bytes for shard in shards}
     return StoreInfo(
         path=engine.abilities.place or None,
         engine=type(engine).__name__.removesuffix("Engine").lower(),
@@ -102,15 +107,11 @@ def info(
         held=len(held.found) if held is not None else None,
         unreadable=len(held.unreadable) if held is not None else None,
         events=events,
-        files=file_bytes(path)
-        if path
-        else sizes.table_bytes()
-        if sizes
-        else {f"shard {each.shard}": each.bytes for each in shards},
+        files=files,
         by_kind=kinds,
         is_sampled=share < 1,
         # Ids sort by age, so in a big store the oldest is among the first.
-        oldest=min((_opened_at(store, h) for h in (heads if is_small else heads[:NEAR])), default=None),
+        oldest=min((_opened_at(store, h) for h in (heads if is_small else heads[:OLDEST_CANDIDATES])), default=None),
         newest=max((h.at for h in heads), default=None),
         retention=str(policy or RetentionPolicy()),
         version=migrations.version() if migrations else None,
@@ -125,7 +126,7 @@ def info(
 
 
 def _own_events(head: Head) -> int:
-    """A fork's shared events are its parent's."""
+    """Counts a session's own events. Events that a fork shares count for its parent."""
     return head.seq - (head.fork.at if head.fork else 0)
 
 
@@ -137,7 +138,7 @@ def _opened_at(store: Store, head: Head) -> int:
 def _by_kind(
     store: Store, heads: list[Head], events: int, full: bool, progress: Progress | None
 ) -> tuple[tuple[KindBytes, ...], float]:
-    """Events and bytes by kind, and which share of all events that was counted from."""
+    """Counts events and bytes by kind. Returns them, and the share of all events that was read."""
     step = 1 if full else max(1, len(heads) // SAMPLE_SESSIONS)
     chosen = heads[::step]
     there = sum(map(_own_events, chosen))

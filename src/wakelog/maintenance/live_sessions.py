@@ -1,4 +1,4 @@
-"""The fleet: sessions that are live, waiting or in trouble, those that need somebody first."""
+"""The fleet: sessions that are live, waiting or in trouble, the most urgent first."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wakelog.session.status import NEEDS, Standing, standing
 from wakelog.store import Store
 
 RECENT_S = 3600
-"""An idle session without a flag leaves the list after so long."""
+"""After this time, an idle session without a flag is no longer listed."""
 FAILED = ("failed", "interrupted")
-MOST = 200
-"""So many idle sessions are shown."""
+IDLE_MAX = 200
+"""How many idle sessions are listed by default."""
 
 
 class LiveSession(msgspec.Struct, frozen=True):
-    """A session, how it stands, and what the index knows of it."""
+    """A session, its condition, and what the index knows of it."""
 
     session: Session[Any]
     stand: Standing
@@ -30,11 +30,11 @@ class LiveSession(msgspec.Struct, frozen=True):
 
 
 class Fleet(msgspec.Struct, frozen=True):
-    """What was found, the most urgent first."""
+    """The sessions found, the most urgent first."""
 
     found: tuple[LiveSession, ...]
     resting: int
-    """How many more there are that only rest."""
+    """How many more idle sessions there are."""
     unreadable: tuple[tuple[SessionInfo, str], ...]
     """Sessions that could not be read, and why."""
 
@@ -44,14 +44,14 @@ def find_live(
     needs: Collection[str] = (),
     *,
     everything: bool = False,
-    idle: int | None = MOST,
+    idle: int | None = IDLE_MAX,
     newest: int = 0,
     failed: bool = False,
 ) -> Fleet:
-    """The sessions that are not closed. With `needs` only those that need one of these; with `everything` idle ones of
-    any age too. At most `idle` idle ones are listed (None: all). With `newest` only so many are looked at, the last
-    written: for a first look while the index is far behind. With `failed` only those whose last turn failed or was
-    interrupted, of any age."""
+    """Lists the sessions that are not closed: with `needs`, those that need one of these; with `everything`, also old
+    idle ones; with `failed`, those of any age whose last turn failed or was interrupted. At most `idle` idle ones are
+    listed (None: all). With `newest`, only that many are read, the last written: for a first answer while the index is
+    far behind."""
     everything, idle = everything or failed, None if failed else idle
     found: list[LiveSession] = []
     unreadable: list[tuple[SessionInfo, str]] = []
@@ -59,14 +59,14 @@ def find_live(
     at_rest = hidden = 0
     most = 0 if wanted else idle
     oldest = store.clock() - RECENT_S * 1_000_000
-    is_heard = _hearing(store)
+    is_alive = _liveness_check(store)
     for info in _not_closed(store, newest):
         if failed and info.outcome not in FAILED:
             continue
-        # What was spent is in no index: who asks for that has every session looked at.
+        # Spending is not in the index: to find sessions over budget, every session is read.
         is_old = info.last_at < oldest and not everything and "over-budget" not in wanted
         is_enough = most is not None and at_rest >= most and "over-budget" not in wanted
-        if (is_old or is_enough) and _is_at_rest(info) and not is_heard(SessionId(info.id)):
+        if (is_old or is_enough) and _is_at_rest(info) and not is_alive(SessionId(info.id)):
             hidden += not is_old and not wanted
             continue
         try:
@@ -84,7 +84,7 @@ def find_live(
             continue
         at_rest += stand.need == "idle"
         found.append(LiveSession(session, stand, info))
-    found.sort(key=lambda each: (NEEDS.index(each.stand.need), -each.stand.at))
+    found.sort(key=lambda live: (NEEDS.index(live.stand.need), -live.stand.at))
     return Fleet(tuple(found), hidden, tuple(unreadable))
 
 
@@ -97,18 +97,19 @@ def _not_closed(store: Store, newest: int) -> Iterator[SessionInfo]:
 
 
 def _is_at_rest(info: SessionInfo) -> bool:
-    """Whether a session is idle as far as the index can tell: its state need not be read if nobody heard of it."""
+    """Whether a session is idle, as far as the index knows."""
     return not (info.status == "paused" or info.pending or info.flags or (info.turn and not info.outcome))
 
 
-def _hearing(store: Store) -> Callable[[SessionId], bool]:
-    """Tells of a session whether its last sign of life still holds. Asked of all at once, where the engine can."""
+def _liveness_check(store: Store) -> Callable[[SessionId], bool]:
+    """Returns a function that says whether a session's heartbeat is still valid. If the engine can, all heartbeats are
+    read at once."""
     now, engine = store.clock(), store.engine
     if (heard := engine.abilities.heard) is not None:
         return frozenset(heard(now)).__contains__
 
-    def is_heard(session: SessionId) -> bool:
+    def is_alive(session: SessionId) -> bool:
         beat = engine.last_beat(session)
         return beat is not None and beat.until >= now
 
-    return is_heard
+    return is_alive

@@ -1,16 +1,17 @@
-"""An archive in Parquet: every event a row, for queries over years, and whole enough to bring sessions back.
+"""Writes an archive in Parquet: one row for each event, for queries over years, and complete enough to restore
+sessions.
 
-A run adds files with the commits that the archive lacks, and ends with a list of them, `runs/RUN.json`, which is put
-last: files that no list names do not count. Nothing is ever replaced. A row holds a record's bytes as they are stored,
-and a commit its line of a bundle, so that a session's bundle can be made again and verified like any other.
+A run adds files with the commits that the archive lacks, and then a list of these files, `runs/RUN.json`. Files that no
+list names do not count. Nothing is ever replaced. A row holds a record's bytes as they are stored, and a commit's row
+holds its line of a bundle. So a session's bundle can be rebuilt and verified.
 
-Before the list is put, what was written is read back and compared. Where something was erased in a session since the
-last run, the session is written whole again, and its older rows no longer count. They stay in the older files: erasing
-there means to remove those files, as it does for backups. A session that was only pruned since stays as it was: pruning
-makes room in the store, and the archive is where its content is then.
+Before the list is written, the files are read back and compared. If something was erased in a session since the last
+run, the whole session is written again, and its older rows no longer count. They stay in the older files: to erase them
+there, remove those files, as with backups. A session that was only pruned is not written again: the archive keeps the
+content that pruning removed from the store.
 
-Beside the tables there can be bundles, one for each session that has ended or is quiet. The same content twice, in two
-formats: where a file of the tables is damaged, a restore takes the bundle.
+The archive can also hold bundles, one for each session that has ended or is quiet. If a table's file is damaged, a
+restore uses the bundle.
 """
 
 from __future__ import annotations
@@ -30,8 +31,7 @@ from wakelog.engines.objects import Objects
 from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
-from wakelog.log.verify import verify
-from wakelog.maintenance.archive import ArchiveResult, Progress, key_of, put_bundle
+from wakelog.maintenance.archive import ArchiveResult, Progress, key_of, put_bundle, refuse_damaged
 from wakelog.maintenance.parquet_runs import (
     RUNS,
     ArchivedFile,
@@ -66,9 +66,9 @@ def archive_parquet(
     quiet_us: int | None = None,
     known: list[ArchiveRun] | None = None,
 ) -> ArchiveResult:
-    """Adds what the archive lacks: of these sessions, by default of all. Rows are in the clear: of an encrypted store
-    they are written only with `decrypt`. With `quiet_us`, sessions that have ended, or had no event for so long, are
-    put beside the tables as bundles. `known` are the runs that the caller has seen; those of others are added."""
+    """Adds what the archive lacks of these sessions, by default of all. Rows are not encrypted: an encrypted store
+    needs `decrypt`. With `quiet_us`, sessions that have ended, or had no event for that long, are also stored as
+    bundles. `known` are the runs that the caller has read; newer ones are added to it."""
     if store.engine.abilities.encryption is not None and not decrypt:
         raise NotAllowedError(
             "the store is encrypted, and an archive in Parquet is not",
@@ -110,7 +110,7 @@ def archive_parquet(
 
 
 class _Run:
-    """What one run gathers."""
+    """The rows and bundles of one run."""
 
     def __init__(
         self,
@@ -126,11 +126,11 @@ class _Run:
         self.rows = RowFiles(folder)
         self.taken = 0
         self._covered = {id: entry.seq for id, entry in had.items()}
-        """How far each session is in the archive, or will be."""
+        """How far each session is in the archive, including this run."""
         self._sum = _RowSum()
 
     def take(self, log: Log, head: Head) -> ArchivedSession | None:
-        """What the archive is to say of a session from now on; None when that is what it says already."""
+        """Adds what is new of a session. Returns its new entry, or None if the archive is up to date."""
         before = self._had.get(log.id)
         is_there = before is not None and (before.seq, before.hash) == (head.seq, head.hash.hex())
         if before is not None and (is_there or _is_only_pruned(log, before)):
@@ -140,21 +140,21 @@ class _Run:
         return self._add(log, before)
 
     def _bundle(self, log: Log) -> str:
-        """Puts a bundle of what the tables have already. It is in the clear, as they are."""
-        _verify(log)
+        """Stores a bundle of a session whose rows are in the tables already. It is not encrypted, like the rows."""
+        refuse_damaged(log)
         with tempfile.TemporaryFile(dir=self._folder) as spool:
             head = export_bundle(log, cast(Any, spool), beyond=True)
             spool.seek(0)
             return put_bundle(self._objects, head, cast(Any, spool))[0]
 
     def _is_due(self, head: Head) -> bool:
-        """Whether it is time for a bundle: one of a session at work would soon be followed by the next."""
+        """Whether to store a bundle now. The bundle of an active session would soon be outdated."""
         if self._quiet_us is None:
             return False
         return head.status in ("closed", "archived") or self._now - head.at >= self._quiet_us
 
     def _add(self, log: Log, before: ArchivedSession | None) -> ArchivedSession:
-        _verify(log)
+        refuse_damaged(log)
         with tempfile.TemporaryFile(dir=self._folder) as spool:
             head = export_bundle(log, cast(Any, spool), beyond=True)
             digest, is_same = _digest_of(spool, log.id, before)
@@ -166,10 +166,10 @@ class _Run:
             project = Path(str(log.part("labels").get("project") or "")).name or NO_PROJECT
             names = {s["session"]: s.get("name", "") for s in msgspec.json.decode(first)["segments"]}
             for line in spool:
-                given = msgspec.json.decode(line)
-                if "end" not in given:
-                    self._commit(given, names[given["session"]], project)
-            # Before it was changed, a bundle has what was erased since: no restore may take it.
+                commit = msgspec.json.decode(line)
+                if "end" not in commit:
+                    self._add_commit(commit, names[commit["session"]], project)
+            # An older bundle may hold what was erased since: no restore may use it.
             bundle = before.bundle if before is not None and is_same else ""
             if self._is_due(head):
                 spool.seek(0)
@@ -177,22 +177,22 @@ class _Run:
         self.taken += 1
         return ArchivedSession(log.id, head.name, head.seq, head.hash.hex(), head.status, since, first, digest, bundle)
 
-    def _commit(self, given: dict[str, Any], name: str, project: str) -> None:
-        session, first, last = given["session"], given["first"], given["last"]
+    def _add_commit(self, commit: dict[str, Any], name: str, project: str) -> None:
+        session, first, last = commit["session"], commit["first"], commit["last"]
         if last <= self._covered.get(session, 0):
             return
         self._covered[session] = last
-        day = datetime.datetime.fromtimestamp(given["at"] / 1e6, datetime.UTC).date().isoformat()
+        day = datetime.datetime.fromtimestamp(commit["at"] / 1e6, datetime.UTC).date().isoformat()
         place = {"run": self._run, "day": day, "project": project}
-        records, payloads = given.pop("records"), given.pop("payloads", {})
+        records, payloads = commit.pop("records"), commit.pop("payloads", {})
         for header, salt, body in records:
-            row = _event(session, name, given["commit_id"], header, salt, body) | place
+            row = _event_row(session, name, commit["commit_id"], header, salt, body) | place
             self._sum.add(session, row["seq"], header, salt, body)
             self.rows.add("events", row)
-        line = msgspec.json.encode(given).decode()
+        line = msgspec.json.encode(commit).decode()
         self._sum.add(session, first, line)
         self.rows.add(
-            "commits", {"session": session, "first": first, "last": last, "hash": given["hash"], "line": line, **place}
+            "commits", {"session": session, "first": first, "last": last, "hash": commit["hash"], "line": line, **place}
         )
         for digest, content in payloads.items():
             self._sum.add(session, first, digest, content)
@@ -211,7 +211,9 @@ class _Run:
                 for row in tables.rows(f"select {columns} from {table}"):
                     found.add(*row)
         if found != self._sum:
-            raise CorruptLogError("what was written as Parquet does not read back as it was", kind="archive-differs")
+            raise CorruptLogError(
+                "the Parquet files that were written do not read back the same", kind="archive-differs"
+            )
         out = []
         for key, path in made.items():
             content = path.read_bytes()
@@ -220,14 +222,7 @@ class _Run:
         return tuple(out)
 
 
-def _verify(log: Log) -> None:
-    report = verify(log)
-    if not report.ok:
-        fault = (*report.integrity, *report.completeness)[0]
-        raise CorruptLogError(f"{log.id} does not verify: {fault.what}", seq=fault.seq)
-
-
-def _event(session: str, name: str, commit_id: str, header: str, salt: str, body: str) -> dict[str, Any]:
+def _event_row(session: str, name: str, commit_id: str, header: str, salt: str, body: str) -> dict[str, Any]:
     about = msgspec.json.decode(header)
     content = as_dict(msgspec.json.decode(body)) if body else {}
     return {
@@ -252,7 +247,7 @@ def _event(session: str, name: str, commit_id: str, header: str, salt: str, body
 
 
 class _RowSum:
-    """A sum over rows that does not depend on their order: they are written and read back in different ones."""
+    """A checksum over rows that does not depend on their order, because they are read back in another order."""
 
     def __init__(self) -> None:
         self._total = self._count = 0
@@ -267,14 +262,14 @@ class _RowSum:
 
 
 def _is_only_pruned(log: Log, before: ArchivedSession) -> bool:
-    """Whether nothing happened to a session since but that content was pruned, which the archive keeps."""
+    """Whether a session was only pruned since. The archive keeps the pruned content."""
     since = list(log.engine.read(log.id, after=before.seq))
     is_its_end = bool(since) and since[0].prev.hex() == before.hash
     return is_its_end and all(set(commit.kinds) == {"range.pruned"} for commit in since)
 
 
 def _run_name(now: int, runs: list[ArchiveRun]) -> str:
-    """Runs are in the order of their names, whatever the clock does."""
+    """Names the run by the time. Names must sort after older runs, even if the clock went back."""
     while True:
         name = datetime.datetime.fromtimestamp(now / 1e6, datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")
         if not runs or name > runs[-1].run:
@@ -283,16 +278,16 @@ def _run_name(now: int, runs: list[ArchiveRun]) -> str:
 
 
 def _digest_of(spool: Any, session: SessionId, before: ArchivedSession | None) -> tuple[str, bool]:
-    """Over a session's own records: as they are now, and whether those that the archive has are still the same."""
+    """Returns the digest of a session's own records, and whether the archived ones are still the same."""
     digest, is_same = hashlib.sha256(), before is None
     spool.seek(0)
     spool.readline()
     for line in spool:
-        given = msgspec.json.decode(line)
-        if given.get("session") != session:
+        commit = msgspec.json.decode(line)
+        if commit.get("session") != session:
             continue
-        for header, salt, body in given["records"]:
+        for header, salt, body in commit["records"]:
             digest.update(f"{header}\0{salt}\0{body}\n".encode())
-        if before is not None and given["last"] == before.seq:
+        if before is not None and commit["last"] == before.seq:
             is_same = digest.hexdigest() == before.digest
     return digest.hexdigest(), is_same

@@ -1,4 +1,4 @@
-"""Reading an archive in Parquet: questions in SQL, a check, and sessions brought back, each verified whole."""
+"""Reads an archive in Parquet: SQL queries, a check, and restoring sessions, each verified completely."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wakelog.engines.objects import Objects, is_url
 from wakelog.errors import CorruptLogError, WakelogError
 from wakelog.index.results import Table
 from wakelog.log.bundle import import_bundle
-from wakelog.maintenance.archive import ArchiveResult, Progress, bring_back, bundle_key
+from wakelog.maintenance.archive import ArchiveResult, Progress, bundle_key, restore_each
 from wakelog.maintenance.parquet_runs import (
     RUNS,
     ArchivedFile,
@@ -35,17 +35,17 @@ from wakelog.store import Store
 
 
 class ArchiveCheck(msgspec.Struct, frozen=True):
-    """What came of reading an archive back."""
+    """The result of checking an archive."""
 
     sessions: int
     events: int
     problems: dict[str, str]
     bundles: int = 0
-    """Those beside the tables that verify."""
+    """How many of its bundles verify."""
 
 
 class OpenArchive(NamedTuple):
-    """An archive while it is read."""
+    """An archive that is being read."""
 
     tables: Tables
     run: str
@@ -54,9 +54,9 @@ class OpenArchive(NamedTuple):
 
 
 @contextlib.contextmanager
-def opened(place: str, *, compares: bool = True, lost: dict[str, str] | None = None) -> Iterator[OpenArchive]:
-    """The tables of an archive. Files of a blob store are fetched first. Each file is compared with its hash, unless it
-    is at hand and nobody `compares`. A damaged one is an error; with `lost` it is left out and told there."""
+def open_archive(place: str, *, compares: bool = True, lost: dict[str, str] | None = None) -> Iterator[OpenArchive]:
+    """Opens the tables of an archive. Files of a blob store are fetched first. Each file is compared with its hash;
+    without `compares`, local files are not. A damaged file is an error; with `lost` it is added there and left out."""
     objects = Objects(place, create=False)
     runs = read_runs(objects)
     if not runs:
@@ -86,8 +86,8 @@ def opened(place: str, *, compares: bool = True, lost: dict[str, str] | None = N
 
 def _compare(file: ArchivedFile, path: Path) -> None:
     try:
-        with path.open("rb") as given:
-            digest = hashlib.file_digest(given, "sha256").hexdigest()
+        with path.open("rb") as content:
+            digest = hashlib.file_digest(content, "sha256").hexdigest()
     except OSError as exc:
         raise CorruptLogError(f"{file.key} cannot be read: {exc.strerror}", kind="archive-differs") from exc
     if digest != file.sha256:
@@ -106,12 +106,12 @@ def _fetch(objects: Objects, file: ArchivedFile, path: Path) -> None:
 
 def query_parquet(place: str, sql: str, *, max_rows: int = 1000, timeout_s: float = 30.0) -> Table:
     """Answers one SELECT over the tables sessions, events, commits and payloads of an archive."""
-    with opened(place, compares=False) as archive:
+    with open_archive(place, compares=False) as archive:
         return archive.tables.query(sql, max_rows=max_rows, timeout_s=timeout_s)
 
 
 def bundle_of(tables: Tables, entry: ArchivedSession) -> io.BytesIO:
-    """A session's bundle, made from its rows and those of its ancestors."""
+    """Rebuilds a session's bundle from its rows and those of its ancestors."""
     names = [segment["session"] for segment in msgspec.json.decode(entry.first)["segments"]]
     marks = ", ".join("?" for _ in names)
     records: dict[tuple[str, int], list[Any]] = {}
@@ -149,43 +149,43 @@ def _commit_lines(
     segments: dict[str, dict[str, Any]],
     entry: ArchivedSession,
 ) -> Iterator[bytes]:
-    """In the order of a bundle: the oldest ancestor first, and of each what the next one was forked from."""
+    """Yields the lines in the order of a bundle: the oldest ancestor first, each up to its fork point."""
     for place, name in enumerate(names):
         upto = entry.seq if name == entry.session else segments[names[place + 1]]["fork"]["at"]
         for session, first in sorted(key for key in lines if key[0] == name):
-            given = lines[session, first]
+            commit = lines[session, first]
             if first > upto:
                 break
             try:
-                given["records"] = [records[session, seq] for seq in range(first, given["last"] + 1)]
+                commit["records"] = [records[session, seq] for seq in range(first, commit["last"] + 1)]
             except KeyError as exc:
                 raise CorruptLogError(f"e{exc.args[0][1]} of {session} is not in the archive") from exc
             if (session, first) in payloads:
-                given["payloads"] = payloads[session, first]
-            yield msgspec.json.encode(given) + b"\n"
+                commit["payloads"] = payloads[session, first]
+            yield msgspec.json.encode(commit) + b"\n"
 
 
 def restore_parquet(store: Store, place: str, progress: Progress | None = None) -> ArchiveResult:
-    """Brings back what the archive has and the store lacks. Each session is verified whole before it is written."""
-    with opened(place, lost={}) as archive:
-        bring = functools.partial(_bring, store, archive)
-        return bring_back(store, f"{RUNS}{archive.run}.json", archive.sessions, bring, progress)
+    """Restores what the store lacks. Each session is verified completely before it is written."""
+    with open_archive(place, lost={}) as archive:
+        restore_one = functools.partial(_restore, store, archive)
+        return restore_each(store, f"{RUNS}{archive.run}.json", archive.sessions, restore_one, progress)
 
 
-def _bring(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:
-    """From the tables, or else from the bundle beside them."""
+def _restore(store: Store, archive: OpenArchive, entry: ArchivedSession) -> None:
+    """Restores a session from the tables, or else from its bundle."""
     try:
         import_bundle(store.engine, bundle_of(archive.tables, entry))
     except CorruptLogError as exc:
         if not entry.bundle:
             raise
         try:
-            import_bundle(store.engine, _bundle_beside(archive, entry))
+            import_bundle(store.engine, _read_bundle(archive, entry))
         except CorruptLogError as damage:
             raise CorruptLogError(f"{exc.message}; and {damage.message}") from exc
 
 
-def _bundle_beside(archive: OpenArchive, entry: ArchivedSession) -> io.BytesIO:
+def _read_bundle(archive: OpenArchive, entry: ArchivedSession) -> io.BytesIO:
     try:
         return io.BytesIO(gzip.decompress(archive.objects.get(entry.bundle)))
     except (FileNotFoundError, OSError, EOFError, zlib.error) as exc:
@@ -193,10 +193,10 @@ def _bundle_beside(archive: OpenArchive, entry: ArchivedSession) -> io.BytesIO:
 
 
 def check_parquet(place: str) -> ArchiveCheck:
-    """Reads every session of an archive back and verifies it, and its bundle if it has one; nothing is written."""
+    """Reads and verifies every session of an archive, and its bundle if it has one. Nothing is written."""
     problems: dict[str, str] = {}
     events = bundles = 0
-    with opened(place) as archive:
+    with open_archive(place) as archive:
         for entry in archive.sessions:
             try:
                 engine = MemoryEngine()
@@ -205,7 +205,7 @@ def check_parquet(place: str) -> ArchiveCheck:
                 if head.hash.hex() != entry.hash:
                     raise CorruptLogError(f"its head is {head.seq} {head.hash.hex()[:16]}, not what was archived")
                 if entry.bundle:
-                    beside = import_bundle(MemoryEngine(), _bundle_beside(archive, entry)).head()
+                    beside = import_bundle(MemoryEngine(), _read_bundle(archive, entry)).head()
                     if bundle_key(entry.session, beside.seq, beside.hash.hex()) != entry.bundle:
                         raise CorruptLogError(f"its bundle ends at {beside.seq} {beside.hash.hex()[:16]}")
                     bundles += 1

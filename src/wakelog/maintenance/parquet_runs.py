@@ -1,11 +1,11 @@
-"""The lists of an archive in Parquet: which files each run added, and how far each session is in them.
+"""The lists of an archive in Parquet: which files each run added, and how far each session is archived.
 
-Runs are in the order of their names. Of a session the newest entry counts, so a run lists only what it changed.
+Runs are ordered by name. The newest entry of a session counts, so a run lists only the sessions that it changed.
 
-A run must have seen the one before it, or it would add the same rows again. So each run first takes the place behind
-the newest one that it has seen: it puts its list as `after/NEWEST.json`, where one list fits, and then as
-`runs/RUN.json`, where it counts. Whoever finds the place taken finishes that for the other, who may have been killed in
-between.
+A run must know the run before it, or it would add the same rows again. So each run first claims the place after the
+newest run that it knows: it writes its list as `after/NEWEST.json`, which only one process can create, and then as
+`runs/RUN.json`, where it counts. A process that finds the place taken writes the second file for the other one, which
+may have been killed in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from wakelog.model.ids import Seq, SessionId
 
 RUNS = "runs/"
 AFTER = "after/"
-FIRST = "nothing"
+NO_RUN = "nothing"
+"""Stands for the newest run in an empty archive."""
 
 
 class ArchivedFile(msgspec.Struct, frozen=True):
@@ -32,20 +33,20 @@ class ArchivedFile(msgspec.Struct, frozen=True):
 
 
 class ArchivedSession(ArchivedHead, frozen=True):
-    """A session as far as the archive has it."""
+    """A session in the archive."""
 
     since: str
-    """The run from which on its rows count."""
+    """Its rows count from this run on."""
     first: str
-    """The first line of its bundle, which names its ancestry."""
+    """The first line of its bundle, which names its ancestors."""
     digest: str
-    """Over its own records so far: when they are no longer these, it is written again."""
+    """The digest of its own records. If they change, the session is written again."""
     bundle: str = ""
-    """The newest bundle of it beside the tables; empty when there is none."""
+    """The key of its newest bundle; empty if there is none."""
 
 
 class ArchiveRun(msgspec.Struct, frozen=True):
-    """The list of one run: the files it added, and the sessions that it changed. The newest of each counts."""
+    """The list of one run: the files it added, and the sessions it changed. The newest entry of a session counts."""
 
     wakelog: int
     run: str
@@ -54,16 +55,16 @@ class ArchiveRun(msgspec.Struct, frozen=True):
 
 
 def read_runs(objects: Objects, known: list[ArchiveRun] | None = None) -> list[ArchiveRun]:
-    """The lists of all runs, oldest first; those that are not known yet are added to `known`."""
+    """Reads the lists of all runs, oldest first. New ones are added to `known`."""
     found = [] if known is None else known
     seen = {f"{RUNS}{run.run}.json" for run in found}
-    for key in sorted(each.key for each in objects.list(RUNS) if each.key not in seen):
-        found.append(_decoded(key, objects.get(key)))
+    for key in sorted(stored.key for stored in objects.list(RUNS) if stored.key not in seen):
+        found.append(_decode(key, objects.get(key)))
     found.sort(key=lambda run: run.run)
     return found
 
 
-def _decoded(key: str, content: bytes) -> ArchiveRun:
+def _decode(key: str, content: bytes) -> ArchiveRun:
     try:
         return msgspec.json.decode(content, type=described(ArchiveRun))
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
@@ -71,48 +72,48 @@ def _decoded(key: str, content: bytes) -> ArchiveRun:
 
 
 def finish_runs(objects: Objects, runs: list[ArchiveRun]) -> None:
-    """Has a run count that took its place and got no further; it is added to those that are known."""
-    taken = {each.key for each in objects.list(AFTER)}
+    """Completes runs that claimed their place and then stopped, and adds them to `runs`."""
+    taken = {stored.key for stored in objects.list(AFTER)}
     while (place := _place_after(runs)) in taken:
-        runs.append(_finished(objects, place))
+        runs.append(_complete(objects, place))
 
 
 def put_run(objects: Objects, runs: list[ArchiveRun], run: ArchiveRun) -> None:
-    """Adds a list behind those that are known; ConflictError when somebody was quicker, whose list counts then."""
+    """Adds a run after the known ones. Raises ConflictError if another process was first; then its run counts."""
     place, content = _place_after(runs), msgspec.json.encode(run)
     if not objects.put(place, content) and objects.get(place) != content:
-        other = _finished(objects, place)
+        other = _complete(objects, place)
         raise ConflictError(
             f"another process archives to the same place: it added the run {other.run}, and this one added nothing",
             kind="archive-busy",
             hint="let one do it; what is still missing comes with the next run",
         )
-    runs.append(_finished(objects, place))
+    runs.append(_complete(objects, place))
 
 
 def _place_after(runs: list[ArchiveRun]) -> str:
-    return f"{AFTER}{runs[-1].run if runs else FIRST}.json"
+    return f"{AFTER}{runs[-1].run if runs else NO_RUN}.json"
 
 
-def _finished(objects: Objects, place: str) -> ArchiveRun:
+def _complete(objects: Objects, place: str) -> ArchiveRun:
     content = objects.get(place)
-    run = _decoded(place, content)
+    run = _decode(place, content)
     objects.put(f"{RUNS}{run.run}.json", content)
     return run
 
 
 def archived_sessions(runs: Iterable[ArchiveRun]) -> dict[SessionId, ArchivedSession]:
-    """What an archive has of each session."""
+    """Returns the newest entry of each session."""
     return {entry.session: entry for run in runs for entry in run.sessions}
 
 
 def archived_heads(place: str) -> dict[SessionId, tuple[Seq, str]]:
-    """How far each session is in an archive whose files are all there."""
+    """Returns how far each session is archived, after checking that all files exist."""
     objects = Objects(place, create=False)
     runs = read_runs(objects)
     if not runs:
         raise no_archive(place)
-    there = {each.key: each.size for each in objects.list()}
+    there = {stored.key: stored.size for stored in objects.list()}
     for file in (file for run in runs for file in run.files):
         if there.get(file.key) != file.size:
             raise CorruptLogError(f"{file.key} is not in the archive {place}, or cut off", kind="archive-differs")

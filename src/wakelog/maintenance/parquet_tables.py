@@ -1,11 +1,11 @@
 """The tables of a Parquet archive, written and read by DuckDB (the extra `archive`).
 
-    events     one row an event: what a query asks for, and `header`, `salt` and `body` exactly as they are stored
-    commits    one row a commit: `line` is its line of a bundle, without records and payloads
-    payloads   one row a payload: its hash and its bytes
+    events     one row per event: columns for queries, and `header`, `salt` and `body` exactly as they are stored
+    commits    one row per commit: `line` is its line of a bundle, without records and payloads
+    payloads   one row per payload: its hash and its bytes
 
-Each is partitioned by `day` (UTC, of the commit) and `project`. Rows go in as lines of JSON, because a body is text
-that must come out byte for byte, and DuckDB reads such files faster than Python can insert.
+Each table is partitioned by `day` (UTC, of the commit) and `project`. DuckDB imports the rows from lines of JSON: that
+keeps every body byte for byte, and is faster than inserting from Python.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ TABLES: Final[dict[str, dict[str, str]]] = {
     "payloads": {"session": "VARCHAR", "first": "BIGINT", "hash": "VARCHAR", "content": "BLOB", **_PLACE},
 }
 LINE_MAX = 1 << 30
-ROWS = 2000
+PAGE_ROWS = 2000
 
 
 def connect() -> Any:
@@ -67,7 +67,7 @@ def connect() -> Any:
 
 
 class RowFiles:
-    """Rows of one run, gathered in a folder until they are written as Parquet."""
+    """The rows of one run, collected in a folder until they are written as Parquet."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,7 +79,7 @@ class RowFiles:
         self.counts[table] += 1
 
     def write_parquet(self, run: str) -> Iterator[tuple[str, Path]]:
-        """Writes all tables; each file with its key in the archive."""
+        """Writes all tables, and yields each file with its key in the archive."""
         for file in self._files.values():
             file.close()
         with contextlib.closing(connect()) as db:
@@ -87,12 +87,12 @@ class RowFiles:
                 if not self.counts[table]:
                     continue
                 out = self._folder / table
-                given = ", ".join(f"'{n}': '{'VARCHAR' if t == 'BLOB' else t}'" for n, t in columns.items())
+                types = ", ".join(f"'{n}': '{'VARCHAR' if t == 'BLOB' else t}'" for n, t in columns.items())
                 names = ", ".join(
                     f'from_base64("{n}") as "{n}"' if t == "BLOB" else f'"{n}"' for n, t in columns.items()
                 )
                 db.execute(
-                    f"copy (select {names} from read_json($file, format = 'newline_delimited', columns = {{{given}}}, "
+                    f"copy (select {names} from read_json($file, format = 'newline_delimited', columns = {{{types}}}, "
                     f"maximum_object_size = {LINE_MAX}) order by session, {'seq' if table == 'events' else 'first'}) "
                     f"to '{_quoted(out)}' (format parquet, compression zstd, partition_by (day, project), "
                     f"write_partition_columns false, filename_pattern '{run}_{{i}}')",
@@ -107,7 +107,7 @@ class RowFiles:
 
 
 class Tables:
-    """Files of an archive, as three tables. Rows of `sessions` say from which run on a session's rows count."""
+    """An archive's files as three tables. `sessions` says from which run on a session's rows count."""
 
     def __init__(
         self, files: dict[str, list[Path]], sessions: Sequence[tuple[str, str, int, str, str, str]], as_of: str = ""
@@ -139,13 +139,13 @@ class Tables:
         self._db.execute("set lock_configuration = true")
 
     def rows(self, statement: str, *values: Any) -> Iterator[tuple[Any, ...]]:
-        """Rows of a statement of ours."""
+        """Yields the rows of one of our own statements."""
         found = self._db.cursor().execute(statement, list(values))
-        while page := found.fetchmany(ROWS):
+        while page := found.fetchmany(PAGE_ROWS):
             yield from page
 
     def query(self, sql: str, *, max_rows: int, timeout_s: float) -> Table:
-        """One SELECT of the user. It can read the tables and nothing else."""
+        """Runs one SELECT of the user. It can read only the tables."""
         import duckdb
 
         try:
@@ -182,7 +182,7 @@ class Tables:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it, or bytes; times in RFC 3339."""
+    """Converts a value to JSON or bytes; times to RFC 3339."""
     if isinstance(value, datetime.datetime):
         return value.isoformat() + ("Z" if value.tzinfo is None else "")
     if isinstance(value, datetime.date):

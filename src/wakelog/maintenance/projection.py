@@ -1,8 +1,8 @@
-"""Keeping the index up to date while sessions are written: what `wakelog project` does.
+"""Keeps the index up to date while sessions are written: what `wakelog project` does.
 
-Where the index is kept for all who ask and the store has shards, several projectors share the shards: each takes every
-n-th. They find out about each other in the index itself, so nobody has to be told. One that is killed is missed after
-some seconds, and the others take its shards. Anywhere else a projector reads what is new for the one index there is.
+If the store has shards and a shared index, several projectors divide the shards: each takes every n-th. They find each
+other in the index itself, so nothing has to be configured. If one is killed, the others take over its shards after some
+seconds. In any other store, one projector updates the one index.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 BEAT_S = 2.0
 NEWS_S = 0.5
-"""How long it waits for news before it looks by itself."""
+"""How long to wait for news before polling."""
 RETRY_S = 1.0
 
 
 class ShardProgress(msgspec.Struct, frozen=True):
-    """How far one shard was projected."""
+    """How far one shard is projected."""
 
     shard: int
     place: int
     end: int
     behind: int
-    """How many messages of the shard lie between, about: a commit may have several."""
+    """About how many messages of the shard are not projected yet. A commit may have several messages."""
     owner: str
-    """The projector that has it; empty when nobody does."""
+    """The projector that owns it; empty if none does."""
 
 
 def progress_of(store: Store) -> Sequence[ShardProgress]:
-    """How far each shard is in the index that is kept for all; UnsupportedError where there is none."""
+    """Returns how far each shard is in the shared index. Raises UnsupportedError if there is none."""
     index = require(
         _sharded(store),
         UnsupportedError(
@@ -64,7 +64,7 @@ def progress_of(store: Store) -> Sequence[ShardProgress]:
 
 
 class Projection:
-    """A projector at work. Close it, so that others take over at once."""
+    """A running projector. Close it, so that others take over at once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -72,35 +72,37 @@ class Projection:
         self._stop = threading.Event()
         self._beating: threading.Thread | None = None
         self.shards: tuple[int, ...] = ()
-        """Those that this projector has, of `of`."""
+        """The shards of this projector, out of `of`."""
         self.of = 0
         self.projectors = 1
-        """How many there are."""
+        """How many projectors run."""
         self.changes = 0
-        """How many commits it was told of."""
+        """How many changes it has projected."""
 
     @property
     def name(self) -> str:
         return self._sharded.owner if self._sharded is not None else ""
 
     def stop(self) -> None:
-        """Lets `run` end soon; may be called by any thread or signal."""
+        """Makes `run` end soon. Any thread or signal handler may call it."""
         self._stop.set()
 
-    def run(self, told: Callable[[Projection], None] = lambda _: None, trouble: Callable[[str], None] = print) -> None:
-        """Until it is stopped. What cannot be reached is told, and tried again."""
+    def run(
+        self, on_step: Callable[[Projection], None] = lambda _: None, on_error: Callable[[str], None] = print
+    ) -> None:
+        """Runs until it is stopped. If the store is unavailable, reports the error and retries."""
         while not self._stop.is_set():
             try:
                 if not self.step():
-                    told(self)
+                    on_step(self)
                     self._store.engine.wait(None, after=0, timeout_s=NEWS_S)
-                told(self)
+                on_step(self)
             except UnavailableError as exc:
-                trouble(exc.message)
+                on_error(exc.message)
                 self._stop.wait(RETRY_S)
 
     def step(self) -> int:
-        """Takes in some of what is new; how many changes that were."""
+        """Projects some of what is new, and returns the number of changes."""
         if self._sharded is None:
             return self._catch_up()
         self._share(self._sharded)
@@ -121,7 +123,7 @@ class Projection:
         return done
 
     def _share(self, index: ShardedIndex) -> None:
-        """Takes every n-th shard, by the place among those that run, and gives back what is another's."""
+        """Takes every n-th shard, by the position among the running projectors, and releases the others."""
         if self._beating is None:
             self._names = index.beat()
             self._beating = threading.Thread(target=self._beat, args=(index,), name="wakelog beat", daemon=True)
@@ -138,7 +140,7 @@ class Projection:
 
     def _beat(self, index: ShardedIndex) -> None:
         while not self._stop.wait(BEAT_S):
-            with contextlib.suppress(UnavailableError):  # what is wrong is told by the next step
+            with contextlib.suppress(UnavailableError):  # the next step reports it
                 self._names = index.beat()
 
     def close(self) -> None:
@@ -169,7 +171,7 @@ def _sharded(store: Store) -> ShardedIndex | None:
 
 
 def catch_up(store: Store) -> float:
-    """Takes in everything that is stored now; the seconds it took."""
+    """Projects everything that is stored now, and returns the seconds it took."""
     began = time.monotonic()
     store.index.catch_up()
     store.index.catch_up_words()

@@ -1,8 +1,7 @@
-"""Retention: which sessions should be removed, shown before anything is.
+"""Retention: plans which sessions to remove, and carries out the plan.
 
 `plan` only reads. For every session that a rule applies to, it says what would be done and why, or why not. `apply`
-carries out a plan, session by session, and skips sessions that changed since. The default policy keeps everything for
-ever.
+carries out a plan, session by session, and skips sessions that changed since. The default policy keeps everything.
 
 There are three ways to treat an expired session. *Archive* marks it and removes nothing. *Prune* removes the content
 and keeps headers, chain and last state, so that it can still be verified. *Delete* leaves a tombstone.
@@ -32,7 +31,7 @@ from wakelog.store.erasure import scrub_index
 
 
 class Planned(msgspec.Struct, frozen=True):
-    """What is to be done with one session, and why; `skip` says why it is left alone."""
+    """What to do with one session, and why. For `skip`, the reason says why not."""
 
     session: SessionId
     name: str
@@ -40,12 +39,12 @@ class Planned(msgspec.Struct, frozen=True):
     reason: str
     bytes: int
     seq: Seq
-    """The head that this was decided on."""
+    """The session's head when the plan was made."""
     at: int
 
 
 class Applied(msgspec.Struct, frozen=True):
-    """What became of one line of a plan. Without `done`, `problem` says why."""
+    """The result of one line of a plan. If it was not `done`, `problem` says why."""
 
     planned: Planned
     done: bool
@@ -58,8 +57,8 @@ def plan(
     now: int,
     archived: Mapping[SessionId, tuple[Seq, str]] | None = None,
 ) -> list[Planned]:
-    """What the policy asks for at `now`, oldest first. Changes nothing. With `archived`, the heads that an archive has
-    (`parquet_runs.archived_heads`), a session stays until its archived head is the present one."""
+    """Plans what the policy asks for at `now`, oldest first. Changes nothing. With `archived`, the heads in an archive
+    (`parquet_runs.archived_heads`), a session stays until its current head is archived."""
     if policy.max_bytes is not None and policy.action == "archive":
         raise InvalidInputError(
             "archiving frees no space, so it cannot keep a store below a size",
@@ -91,39 +90,39 @@ def plan(
 def apply(
     store: Store, planned: Iterable[Planned], *, archive_to: str | None = None, keep_totals: bool = False
 ) -> Iterator[Applied]:
-    """Does what a plan says, one session at a time; each is told as it is done. What changed since is left alone. With
-    `archive_to`, a session is put there first, as a bundle; what cannot be archived stays. With `keep_totals`, deleted
-    sessions leave what they came to, in numbers."""
+    """Carries out a plan and yields the result of each session. Sessions that changed since are skipped. With
+    `archive_to`, each session is first archived there as a bundle; if that fails, it stays. With `keep_totals`, the
+    tombstones of deleted sessions keep their totals."""
     objects = Objects(archive_to) if archive_to else None
-    for each in planned:
-        if each.action == "skip":
+    for line in planned:
+        if line.action == "skip":
             continue
         try:
-            log = Log(store.engine, each.session, clock=store.clock)
-            if log.head().seq != each.seq:
-                yield Applied(each, False, "it was written to since this was planned")
+            log = Log(store.engine, line.session, clock=store.clock)
+            if log.head().seq != line.seq:
+                yield Applied(line, False, "it was written to since this was planned")
                 continue
             if objects is not None:
                 archive_session(log, objects)
-            _do(store, log, each, keep_totals)
-            yield Applied(each, True)
+            _carry_out(store, log, line, keep_totals)
+            yield Applied(line, True)
         except WakelogError as exc:
-            yield Applied(each, False, exc.message)
+            yield Applied(line, False, exc.message)
 
 
-def _do(store: Store, log: Log, each: Planned, keep_totals: bool) -> None:
+def _carry_out(store: Store, log: Log, line: Planned, keep_totals: bool) -> None:
     from wakelog.session import Session
 
-    session: Session[object] = Session(log, name=each.name)
-    why = f"retention: {each.reason}"
-    if each.action == "archive":
+    session: Session[object] = Session(log, name=line.name)
+    why = f"retention: {line.reason}"
+    if line.action == "archive":
         if session.status != "closed":
             session.life.end("", why=why)
         session.life.archive(why=why)
-    elif each.action == "delete":
+    elif line.action == "delete":
         store.delete(session, why=why, keep_totals=keep_totals)
     else:
-        prune(log, each.seq, why=why)
+        prune(log, line.seq, why=why)
         scrub_index(store)
 
 
@@ -136,7 +135,7 @@ def _reason(policy: RetentionPolicy, head: Head, now: int, total: int) -> str:
 
 
 def _is_done(engine: Engine, policy: RetentionPolicy, head: Head) -> bool:
-    """Whether nothing is left to do: archived already, or pruned up to its end."""
+    """Whether nothing is left to do: it is archived already, or pruned up to its end."""
     if policy.action == "archive":
         return head.status == "archived"
     if policy.action == "prune":
@@ -147,35 +146,32 @@ def _is_done(engine: Engine, policy: RetentionPolicy, head: Head) -> bool:
 def _obstacle(
     store: Store, policy: RetentionPolicy, head: Head, is_kept: bool, planned: list[Planned], now: int
 ) -> str:
-    """Why a session that a rule applies to is left alone; empty when it is not."""
+    """Returns why a session must stay although a rule applies to it; empty if it need not."""
     if is_kept:
         return f"one of the newest {policy.keep_last}"
     is_left = _is_left(store, head, now)
     if head.status not in policy.statuses and not (is_left and "closed" in policy.statuses):
         return f"it is {head.status}"
     if policy.action == "archive":
-        return (
-            ""
-            if head.status == "closed" or is_left
-            else f"it is {head.status}, and only closed sessions can be archived"
-        )
+        can_archive = head.status == "closed" or is_left
+        return "" if can_archive else f"it is {head.status}, and only closed sessions can be archived"
     try:
         refuse_if_held(store.engine, head.session)
         if holder := Log(store.engine, head.session, clock=store.clock).living_holder():
             return f"it is being written by {holder}"
     except WakelogError as exc:
         return exc.message
-    going = {p.session for p in planned if p.action == "delete"}
+    deleted = {p.session for p in planned if p.action == "delete"}
     for fork in store.engine.children(head.session):
-        is_in_the_way = policy.action == "delete" or (fork.fork is not None and fork.fork.at < head.seq)
-        if fork.session not in going and is_in_the_way:
+        needs_it = policy.action == "delete" or (fork.fork is not None and fork.fork.at < head.seq)
+        if fork.session not in deleted and needs_it:
             return f"its fork {fork} reads through it"
     return ""
 
 
 def _is_left(store: Store, head: Head, now: int) -> bool:
-    """Whether a session that nobody ended was made from a transcript or by hooks, and had nothing new for long. Its
-    agent may have died, or its file may be gone, so that no import closes it."""
+    """Whether a session from a transcript or from hooks was never ended and has been quiet for long. No import will
+    close it if its agent died or its file is gone."""
     if head.status not in ("open", "active") or now - head.at <= store.idle_us:
         return False
     log = Log(store.engine, head.session, clock=store.clock)
@@ -183,7 +179,7 @@ def _is_left(store: Store, head: Head, now: int) -> bool:
 
 
 def _oldest_first(heads: list[Head]) -> list[Head]:
-    """By the last event; but a session comes after all its forks, since it cannot go before they do."""
+    """Sorts by the last event, but each session after all its forks, because they must be removed first."""
     by_id = {h.session: h for h in heads}
     newest = {h.session: h.at for h in heads}
     depth = dict.fromkeys(newest, 0)

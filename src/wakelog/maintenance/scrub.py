@@ -36,29 +36,30 @@ from wakelog.model.records import Head
 from wakelog.store import Store
 from wakelog.store.index_place import has_index, index_path
 
-_BACKUP = "wakelog store scrub --repair mends it where that is certain; else restore it from a backup"
+_BACKUP = "wakelog store scrub --repair repairs it if that is safe; else restore it from a backup"
 POSITION, LAST = "scrub", "scrubbed"
-KEEP_S = 5.0
-"""How often the mark is written meanwhile."""
+"""The marks of the current pass and of the last complete one."""
+SAVE_S = 5.0
+"""How often the progress is saved."""
 
 Progress = Callable[[int], None]
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """One way through the whole store, over several runs if need be; times are microseconds."""
+    """One pass through the whole store, in one or more runs. Times are in microseconds."""
 
     began: int
     ended: int | None = None
     after: str = ""
-    """The last session that was looked at."""
+    """The last session that was checked."""
     sessions: int = 0
     events: int = 0
     damage: int = 0
-    """Findings of damage that were not repaired."""
+    """How many damages were found and not repaired."""
 
 
 class Scrubbed(msgspec.Struct, frozen=True):
-    """What one run did, and where the pass stands that it is part of."""
+    """What one run did, and the state of its pass."""
 
     sessions: int
     events: int
@@ -80,12 +81,12 @@ class Scrubbed(msgspec.Struct, frozen=True):
 
 
 def last_pass(store: Store) -> Pass | None:
-    """The newest pass that came to its end, if the store can tell."""
+    """Returns the newest complete pass, if there is one."""
     return _read(store, LAST)
 
 
 def open_pass(store: Store) -> Pass | None:
-    """The pass that is under way, if there is one."""
+    """Returns the unfinished pass, if there is one."""
     return _read(store, POSITION)
 
 
@@ -98,13 +99,13 @@ def scrub(
     anew: bool = False,
     all_replicas: bool = False,
     progress: Progress | None = None,
-    told: Callable[[StoreFinding], None] | None = None,
+    on_finding: Callable[[StoreFinding], None] | None = None,
 ) -> Scrubbed:
-    """Goes through the store from where the last run stopped; with `for_s`, until that time is over. `rate` is how many
-    events a second it may read. `told` hears of each finding as it is made. With `all_replicas`, what every server has
-    is compared at the end, where a store is kept by several."""
+    """Checks the store from where the last run stopped; with `for_s`, for that many seconds. `rate` limits the events
+    read per second. `on_finding` is called with each finding. With `all_replicas`, the replicas of all servers are
+    compared at the end."""
     shards = require_shards(store) if all_replicas else None
-    return _Scrub(store, repair, progress, told, shards).run(for_s, rate, anew)
+    return _Scrub(store, repair, progress, on_finding, shards).run(for_s, rate, anew)
 
 
 class _Scrub:
@@ -113,50 +114,50 @@ class _Scrub:
         store: Store,
         repair: bool,
         progress: Progress | None,
-        told: Callable[[StoreFinding], None] | None,
+        on_finding: Callable[[StoreFinding], None] | None,
         shards: Shards | None,
     ) -> None:
         self.store, self.repair, self.shards = store, repair, shards
         self.copies = 0
-        self.progress, self.told = progress, told
+        self.progress, self.on_finding = progress, on_finding
         self.findings: list[StoreFinding] = []
         self.sessions = self.events = self.repaired = 0
         self.keeps_mark = store.engine.abilities.marks is not None
-        self._kept_at = time.monotonic()
+        self._saved_at = time.monotonic()
 
     def run(self, for_s: float | None, rate: float | None, anew: bool) -> Scrubbed:
-        begun = time.monotonic()
+        started = time.monotonic()
         known = None if anew else open_pass(self.store)
         self.at = known or Pass(began=self.store.clock())
-        self._keep(self.at, must=for_s is not None)
-        self._tidy_first(known is None)
+        self._save(self.at, must=for_s is not None)
+        self._tidy_lookup(known is None)
         for session, _ in every_id(self.store.engine, self.at.after):
-            self._session(session)
-            if for_s is not None and time.monotonic() - begun >= for_s:
+            self._check_session(session)
+            if for_s is not None and time.monotonic() - started >= for_s:
                 return self._end(known is not None)
             if rate:
-                time.sleep(max(0.0, begun + self.events / rate - time.monotonic()))
-        self._rest()
+                time.sleep(max(0.0, started + self.events / rate - time.monotonic()))
+        self._check_rest()
         self.at = msgspec.structs.replace(self.at, ended=self.store.clock())
         return self._end(known is not None)
 
-    def _tidy_first(self, is_new: bool) -> None:
-        """What is damaged in how sessions are found would be told of each of them."""
+    def _tidy_lookup(self, is_new: bool) -> None:
+        """Repairs damage in the lookup of sessions first. Otherwise every session would report it."""
         inspection = self.store.engine.abilities.inspection
         if self.repair and is_new and inspection is not None:
-            with contextlib.suppress(CorruptLogError):  # it is told when its turn comes
+            with contextlib.suppress(CorruptLogError):  # reported when its session is checked
                 self.repaired += inspection.tidy()
 
-    def _session(self, session: SessionId) -> None:
+    def _check_session(self, session: SessionId) -> None:
         try:
             head = sound_head(self.store.engine, session)
         except WakelogError as exc:
             if not isinstance(exc, NotFoundError):
-                self._tell(StoreFinding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
-                self._passed(session, 0, 1)
+                self._report(StoreFinding(exc.message, session, getattr(exc, "seq", 0), fix=_BACKUP))
+                self._count_session(session, 0, 1)
             return
         found = _faults(self.store, head)
-        if found:  # it may have been written to just then: what is damaged stays so
+        if found:  # somebody may have been writing: real damage is found twice
             again = _faults(self.store, head)
             found = [fault for fault in found if fault in again]
         if found and self.repair and any(map(is_of_cache, found)):
@@ -165,10 +166,10 @@ class _Scrub:
             self.repaired += sum(fault not in left for fault in found)
             found = left
         for fault in found:
-            self._tell(_finding(head, fault))
-        self._passed(session, head.seq - (head.fork.at if head.fork else 0), len(found))
+            self._report(_finding(head, fault))
+        self._count_session(session, head.seq - (head.fork.at if head.fork else 0), len(found))
 
-    def _passed(self, session: SessionId, own: int, damage: int) -> None:
+    def _count_session(self, session: SessionId, own: int, damage: int) -> None:
         self.sessions, self.events = self.sessions + 1, self.events + own
         at = self.at
         self.at = msgspec.structs.replace(
@@ -176,11 +177,11 @@ class _Scrub:
         )
         if self.progress is not None:
             self.progress(own)
-        if time.monotonic() - self._kept_at > KEEP_S:
-            self._keep(self.at)
+        if time.monotonic() - self._saved_at > SAVE_S:
+            self._save(self.at)
 
-    def _rest(self) -> None:
-        """What belongs to no session; asked last, because it cannot be done in parts."""
+    def _check_rest(self) -> None:
+        """Checks what belongs to no session. This comes last, because it cannot be split over runs."""
         inspection = self.store.engine.abilities.inspection
         self._rewrite()
         found = _index_findings(self.store, self.repair)
@@ -196,33 +197,33 @@ class _Scrub:
             self.repaired += sum(f not in left for f in found)
             found = left
         for finding in found:
-            self._tell(finding)
+            self._report(finding)
         damage = sum(f.is_damage for f in found)
         self.at = msgspec.structs.replace(self.at, damage=self.at.damage + damage)
 
     def _rewrite(self) -> None:
-        """Finishes what an erasure had to leave: old bytes in files."""
+        """Finishes erasures that had to leave old bytes in files."""
         rewrite = self.store.engine.abilities.rewrite
         if rewrite is None:
             return
         try:
             self.repaired += rewrite()
-        except UnsupportedError:  # a server that cannot be asked to
+        except UnsupportedError:  # the server does not offer it
             return
         except UnavailableError as exc:
             if exc.kind != "scrub-pending":
                 raise
-            self._tell(
+            self._report(
                 StoreFinding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work")
             )
 
-    def _tell(self, finding: StoreFinding) -> None:
+    def _report(self, finding: StoreFinding) -> None:
         self.findings.append(finding)
-        if self.told is not None:
-            self.told(finding)
+        if self.on_finding is not None:
+            self.on_finding(finding)
 
     def _end(self, is_resumed: bool) -> Scrubbed:
-        self._keep(self.at)
+        self._save(self.at)
         return Scrubbed(
             self.sessions,
             self.events,
@@ -234,9 +235,9 @@ class _Scrub:
             self.copies,
         )
 
-    def _keep(self, at: Pass, *, must: bool = False) -> None:
-        """Notes how far it has come. Where that cannot be kept, a run that is to end early is refused."""
-        self._kept_at = time.monotonic()
+    def _save(self, at: Pass, *, must: bool = False) -> None:
+        """Saves the progress. If that is not possible, a run that `must` end early is refused."""
+        self._saved_at = time.monotonic()
         try:
             marks = require(
                 self.store.engine.abilities.marks,
@@ -267,7 +268,7 @@ def _read(store: Store, name: str) -> Pass | None:
 
 
 def _faults(store: Store, head: Head) -> list[Fault]:
-    """What does not hold in one session. The part that a fork shares is its parent's, unless that one is deleted."""
+    """Verifies one session. The shared part of a fork is checked with its parent, unless that is deleted."""
     engine = store.engine
     try:
         own = head.fork is not None and engine.head(head.fork.parent).status != "deleted"
@@ -281,7 +282,7 @@ def _faults(store: Store, head: Head) -> list[Fault]:
 
 
 def _is_gone(store: Store, session: SessionId) -> bool:
-    """Whether it was deleted meanwhile."""
+    """Whether the session was deleted meanwhile."""
     try:
         return store.engine.head(session).status == "deleted"
     except WakelogError:
@@ -299,12 +300,11 @@ def _finding(head: Head, fault: Fault) -> StoreFinding:
 
 
 def _index_findings(store: Store, repair: bool) -> list[StoreFinding]:
-    """Whether the index, if there is one, is sound and says what the log says. It is derived, so it can be made
-    anew."""
+    """Checks the index, if there is one, and compares it with the log. It can be rebuilt."""
     from wakelog.index.comparison import differences
     from wakelog.maintenance.byte_sizes import index_fault
 
-    fix = "wakelog store scrub --repair makes it anew"
+    fix = "wakelog store scrub --repair rebuilds it"
     problem = index_fault(index_path(store.engine))
     if problem:
         found = [StoreFinding(f"the index is damaged: {problem}", is_damage=False, fix=fix, can_tidy=True)]

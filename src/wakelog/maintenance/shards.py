@@ -1,4 +1,4 @@
-"""Making a store that spreads over machines, looking where its shards are, and adding more."""
+"""Creates stores, also distributed ones, shows where shards are, and adds shards."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def create_store(
     distributed: bool = False,
     encryption_key: str = "",
 ) -> Sequence[ShardPlacement]:
-    """Makes a store that is not there yet; where its shards are, if it has any. ConflictError when there is one. With
-    `distributed`, the tables of a PostgreSQL store are spread over the workers of a Citus cluster. With an
-    `encryption_key`, as `open` takes it, its content is encrypted."""
+    """Creates a store and returns where its shards are, if it has any. Raises ConflictError if it exists. With
+    `distributed`, the tables of a PostgreSQL store are distributed over the workers of a Citus cluster. With an
+    `encryption_key`, as for `open`, its content is encrypted."""
     scheme = url.partition("://")[0]
     if distributed and scheme not in POSTGRES:
         raise UnsupportedError(
@@ -64,13 +64,13 @@ def create_store(
 
 
 def placement(store: Store) -> Sequence[ShardPlacement]:
-    """Where each shard is; nothing where a store has none."""
+    """Returns where each shard is; empty if the store has none."""
     shards = store.engine.abilities.shards
     return shards.placement() if shards is not None else ()
 
 
 def add_shards(store: Store, count: int) -> Sequence[ShardPlacement]:
-    """Lets sessions that are opened from now on use so many shards. No session moves."""
+    """Gives the store `count` shards. New sessions use all of them; existing sessions do not move."""
     shards = require_shards(store)
     shards.add_shards(count)
     return shards.placement()

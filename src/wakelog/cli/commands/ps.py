@@ -12,7 +12,7 @@ from wakelog.cli.render.sessions import handle, label, pending_text, plain_sessi
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.render.values import text_of
 from wakelog.cli.text import age, glyph, inert
-from wakelog.maintenance.live_sessions import MOST, LiveSession, find_live
+from wakelog.maintenance.live_sessions import IDLE_MAX, LiveSession, find_live
 from wakelog.session.status import URGENT, Standing
 
 REFRESH_S = 2.0
@@ -62,7 +62,7 @@ def ps_command(
     wanted |= {"over-budget"} if over_budget else set()
     # Programs and specific questions get everything; a person who only looks should not wait for the index.
     is_first_look = not (wanted or failed or everything or not ctx.is_for_people) and ctx.store.is_index_behind
-    most = MOST if is_first_look else 0
+    most = IDLE_MAX if is_first_look else 0
     live = last = _answer_live(ctx, wanted, everything, most, failed, None)
     while watch:
         ctx.flush()
@@ -84,7 +84,7 @@ def _answer_live(
     last: tuple[LiveSession, ...] | None,
 ) -> tuple[LiveSession, ...]:
     """Answers with the live sessions. A program that watches gets no second answer equal to the `last` one."""
-    idle = None if everything or not ctx.is_for_people else MOST
+    idle = None if everything or not ctx.is_for_people else IDLE_MAX
     fleet = find_live(ctx.store, wanted, everything=everything, idle=idle, newest=most, failed=failed)
     if last is not None and not ctx.is_for_people and _versions(fleet.found) == _versions(last):
         return last
