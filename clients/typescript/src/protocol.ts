@@ -40,7 +40,7 @@ export interface ActionEvidence {
 export interface ActionFailed {
   action: string;
   error: Failure;
-  /** Of a stream that broke or was left, what had come until then. */
+  /** What had arrived of a stream that broke or was left. */
   output?: Json;
   retry?: boolean;
   cost?: Cost;
@@ -64,7 +64,7 @@ export interface ActionRecorded {
   action: string;
   tool: string;
   effect?: "external" | "model" | "pure" | "read" | "write";
-  /** `denied`: it did not run, because a person or a rule refused it. `cancelled`: it did not run or was stopped, because of something else. `interrupted`: the agent ended before an answer came. */
+  /** `denied`: it did not run, because a person or a rule refused it. `cancelled`: it did not run, or was stopped, for another reason. `interrupted`: the agent ended before an answer came. */
   outcome?: "cancelled" | "denied" | "failed" | "interrupted" | "succeeded" | "timed_out";
   input?: Json;
   input_hash?: string;
@@ -75,7 +75,7 @@ export interface ActionRecorded {
   params?: JsonObject;
   stop_reason?: string;
   stream?: JsonObject;
-  /** The event whose outcome this repeats: the call was not run again, and is not paid again. */
+  /** The event whose outcome this repeats: the call was not run again, and costs nothing. */
   reused?: number;
   inside?: string;
   group?: string;
@@ -89,7 +89,7 @@ export interface ActionRequested {
   effect?: "external" | "model" | "pure" | "read" | "write";
   input?: Json;
   input_hash?: string;
-  /** The idempotency key under which a retry may be sent. */
+  /** The idempotency key that a retry is sent with. */
   key?: string;
   approval?: boolean;
   policy?: JsonObject;
@@ -100,7 +100,7 @@ export interface ActionRequested {
   prompt_hash?: string;
   /** The action whose tool made this call. */
   inside?: string;
-  /** The action of the model's answer that asked for it: calls of one group were asked for together. */
+  /** The action of the model's answer that requested it: calls of one group were requested together. */
   group?: string;
   why?: string;
   occurred_at?: number;
@@ -119,7 +119,7 @@ export interface ActionSucceeded {
   output_summary?: string;
   cost?: Cost;
   stop_reason?: string;
-  /** For an answer that came as a stream: how it came, so that it can be given again as one. */
+  /** For a streamed answer: its shape and number of parts, to return it as a stream again. */
   stream?: JsonObject;
   why?: string;
   occurred_at?: number;
@@ -137,7 +137,7 @@ export interface ActionTimedOut {
 /** It is unknown whether the effect happened. The call stays pending until it is reconciled. */
 export interface ActionUncertain {
   action: string;
-  /** What the tool raised, if it did. */
+  /** What the tool raised, if anything. */
   error?: Failure | null;
   why?: string;
   occurred_at?: number;
@@ -150,7 +150,7 @@ export interface AgainstAnchor {
   at?: number;
 }
 
-/** A head kept elsewhere: what a later verification is held against. */
+/** A head that is kept elsewhere, to check a session against later. */
 export interface Anchor {
   session: string;
   seq: number;
@@ -195,7 +195,7 @@ export interface BudgetReached {
   occurred_at?: number;
 }
 
-/** Limits to write (`tokens`, `usd_micros`, `duration_us`); None lifts one. */
+/** Limits to set (`tokens`, `usd_micros`, `duration_us`); None removes one. */
 export interface BudgetSet {
   limits: Record<string, number | null>;
   why?: string;
@@ -257,7 +257,7 @@ export interface Cost {
   cache_write_tokens?: number;
   /** Of `tokens_out`, those that are known to be reasoning. */
   reasoning_tokens?: number;
-  /** The price that the money was reckoned with; empty when it was reported, or when no price is known. */
+  /** The price used to compute the money; empty if the money was reported, or no price is known. */
   price?: string;
 }
 
@@ -803,7 +803,7 @@ export interface FactRetracted {
   occurred_at?: number;
 }
 
-/** A typed error, so that code can decide by `type` and need not read the message. */
+/** A typed error, so that code can check `type` instead of reading the message. */
 export interface Failure {
   type: string;
   message?: string;
@@ -874,7 +874,7 @@ export interface GapNoted {
   occurred_at?: number;
 }
 
-/** A commit in git has work of a turn in it. `on` is the event that shows it. `known` says how: `recorded` (a call made the commit, and its output names it), `matched` (the commit has a file just as the turn left it), `derived` (it was made during the turn, and has a file that the turn changed before). */
+/** A git commit contains work of a turn. `on` is the event that shows it. `known` says how: `recorded` (a call made the commit, and its output names it), `matched` (the commit has a file exactly as the turn left it), `derived` (it was made during the turn, and contains a file that the turn had changed). */
 export interface GitCommitLinked {
   commit: string;
   turn: number;
@@ -892,7 +892,7 @@ export interface GoalSet {
   occurred_at?: number;
 }
 
-/** Where a session stands after a commit. */
+/** A session's position and status after a commit. */
 export interface Head {
   session: string;
   seq: number;
@@ -977,18 +977,18 @@ export interface InputRequested {
   occurred_at?: number;
 }
 
-/** Which items of a framework's own history the events after it in this commit were made from, and how many events each gave (`counts`). `rest` is a text with one line of JSON for each item: the item, where `{"$in": [n, field, …]}` stands for what event number n holds at that place, counted from the item's first event, and `"as"` says that it is that value written as JSON (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is stored once and comes back as it was, and what is erased from an event is gone from its item. An object with a key `$in` of its own is written as `{"$in": {"is": …}}`. Adapters that put their objects together themselves (`adk`, `agent-framework-checkpoint`, `crewai-checkpoint`, `crewai-feedback`) write it after the events it is about, and `rest` is one JSON object of their own. */
+/** Names the items of a framework's own history from which the following events of this commit were made, and the number of events of each (`counts`). `rest` is a text with one line of JSON for each item. In it, `{"$in": [n, field, …]}` stands for the value at that place of event n, counted from the item's first event, and `"as"` says that it is the value as JSON text (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is stored once and can be restored exactly, and what is erased from an event is gone from its item. If an object has a key `$in` itself, it is written as `{"$in": {"is": …}}`. Adapters that assemble their objects themselves (`adk`, `agent-framework-checkpoint`, `crewai-checkpoint`, `crewai-feedback`) write this event after the events it is about, and `rest` is one JSON object of their own. */
 export interface ItemsKept {
   format: string;
   counts?: Array<number>;
   rest?: Json;
-  /** The framework's own ids of the items, where it has some. */
+  /** The framework's own ids of the items, if it has any. */
   ids?: Array<string>;
   why?: string;
   occurred_at?: number;
 }
 
-/** Lines of earlier sessions were shown to this one. `sources` are their events, each as `session@seq`, and `lines` says what each was (`recipe`, `fact` …). Their words are not repeated here: they stay where they can be erased. */
+/** Lines of earlier sessions were shown to this one. `sources` are their events, each as `session@seq`, and `lines` their kinds (`recipe`, `fact` …). Their text is not repeated here, so that it can be erased at its source. */
 export interface KnowledgeRecalled {
   sources: Array<string>;
   lines?: Array<string>;
@@ -997,7 +997,7 @@ export interface KnowledgeRecalled {
   occurred_at?: number;
 }
 
-/** Labels to write; a value of None removes one. `before` is what was true where no label had said so. */
+/** Labels to set; a value of None removes one. `before` holds earlier values that no label had recorded. */
 export interface LabelsSet {
   labels: Record<string, string | null>;
   before?: Record<string, string>;
@@ -1048,7 +1048,7 @@ export interface MessageAdded {
   role: string;
   content: Json;
   name?: string;
-  /** For a tool's answer, the action it answers. */
+  /** For a tool's answer: the action that it answers. */
   action?: string;
   why?: string;
   occurred_at?: number;
@@ -1069,7 +1069,7 @@ export interface NewSession {
   spawner?: string;
 }
 
-/** A person's or a tool's remark on an earlier event (0: on the session). */
+/** A person's or a tool's note on an earlier event (0: on the session). */
 export interface NoteAdded {
   text: string;
   on?: number;
@@ -1125,7 +1125,7 @@ export interface Recorded {
   seq: number;
 }
 
-/** Which records of another program's transcript the events before it in this commit were made from: the id of each, and how many events it gave. `rest` is a text with one line of JSON for each record: what those events do not hold of it, as it was. Fields that every record repeats may stand under `common`, which is `"same"` where they are as in the record before that has it. A record whose events the log refused has `refused`, `record` and `events` instead. `size` and `changed` are those of the file when it was read. `steps` are names of what was taken from records that the program writes again when there is more of them: it is not taken a second time. */
+/** Names the records of another program's transcript from which the preceding events of this commit were made: the id of each, and its number of events. `rest` is a text with one line of JSON for each record: what the events do not hold of it, unchanged. Fields that every record repeats may be under `common`, which is `"same"` if they equal those of the last record that has them. A record whose events the log refused has `refused`, `record` and `events` instead. `size` and `changed` are those of the file when it was read. `steps` names what was imported from records that the program rewrites as they grow, so that it is not imported twice. */
 export interface RecordsImported {
   format: string;
   source?: string;
@@ -1303,7 +1303,7 @@ export interface TrustEndorsed {
 export interface TurnEnded {
   outcome?: "completed" | "failed" | "interrupted";
   error?: Failure | null;
-  /** What the turn gave back, for a turn with an id. */
+  /** The turn's result. */
   output?: Json;
   why?: string;
   occurred_at?: number;
@@ -1313,11 +1313,11 @@ export interface TurnEnded {
 export interface TurnStarted {
   input?: Json;
   retry?: boolean;
-  /** The first of the cut attempts that this one continues: what they did is not done again. 0: it begins anew. */
+  /** The first of the interrupted attempts that this one continues; their calls are not made again. 0 means a fresh start. */
   resumes?: number;
-  /** The caller's own name of the turn: one that was completed is not done again. */
+  /** The caller's id for the turn. A completed turn with that id is not done again. */
   id?: string;
-  /** The process that has the turn, as long as it is open (see holders of turns in the format). */
+  /** The process that owns the turn while it is open (see holders of turns in the format). */
   holder?: string;
   why?: string;
   occurred_at?: number;

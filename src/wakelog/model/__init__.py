@@ -1,5 +1,5 @@
-"""Values: events, ids, records, the state document, the three machines.
+"""Values: events, ids, records, the state document, the three state machines.
 
-No I/O, clock, randomness or ambient context lives here; time and ids are passed in. A reader who knows this
-folder knows the product.
+There is no I/O, clock, randomness or ambient context here; time and ids are passed in. A reader who knows this folder
+knows the product.
 """

@@ -1,7 +1,7 @@
-"""Words that a coding agent writes in the user's name, and the tags that it wraps texts in.
+"""Texts that a coding agent writes in the user's name, and the tags that it wraps texts in.
 
-An importer keeps such words as messages of the user, because the model saw them so, and names them. Nobody typed them:
-whoever shows a conversation sets them apart from what a person asked for.
+An importer stores such texts as messages of the user, because the model saw them so, with a `name`. No person typed
+them, so a conversation shows them apart from what a person asked for.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ASIDES: Final = {
     "interrupt": "interrupt",
     "queued": "queued",
 }
-"""Names of messages that are no prompt, each with the word that it is shown with."""
+"""Names of messages that are not prompts, and the word shown for each."""
 
 _TAGS: Final = re.compile(
     r"</?(?:tool_use_error|local-command-(?:stdout|stderr|caveat)|bash-(?:input|stdout|stderr)|command-(?:name|message"
@@ -30,12 +30,12 @@ _NUMBERED: Final = re.compile(r"\s*\d+(?:→|\t)")
 
 
 def is_aside(body: Mapping[str, Value]) -> bool:
-    """Whether a message of the user was written by the agent's program, and asks for nothing."""
+    """Whether the agent's program, not a person, wrote a message of the user."""
     return body.get("role") == "user" and body.get("name") in ASIDES
 
 
 def unwrapped(text: str) -> str:
-    """A text without the tags of coding agents around its parts; empty where they held nothing."""
+    """Removes the tags of coding agents from a text; the result may be empty."""
     if "<" not in text:
         return text
     if "<command-name>" in text:  # the message repeats the name
@@ -44,7 +44,7 @@ def unwrapped(text: str) -> str:
 
 
 def numbered_lines(text: str) -> int:
-    """How many lines of a file a text shows, where each stands behind its number; else 0."""
+    """Counts the lines of a file listing in which each line starts with its number; 0 for other texts."""
     lines = text.splitlines()
     count = sum(1 for line in lines if _NUMBERED.match(line))
     return count if count and _NUMBERED.match(lines[0]) and count * 2 > len(lines) else 0

@@ -1,7 +1,7 @@
 """Acts: what kind of thing a call did. It looked, wrote files, ran a check, recorded work, or ran something else.
 
-A tool's declared effect decides; a shell is judged by the programs on its command line. Checks come from a table of
-programs, in four names: `test`, `lint`, `types`, `build`.
+The tool's name and declared effect decide; a shell is classified by the programs on its command line. A table of
+programs names four kinds of checks: `test`, `lint`, `types`, `build`.
 """
 
 from __future__ import annotations
@@ -117,17 +117,17 @@ _PLAN_TOOLS: Final = re.compile(
 )
 
 
-def act_of_call(tool: str, effect: str, given: Value, *, has_files: bool = False) -> Act:
-    """What kind of thing a call did, whether it worked or not."""
+def act_of_call(tool: str, effect: str, arguments: Value, *, has_files: bool = False) -> Act:
+    """Classifies a call, whether it succeeded or not."""
     act = _act_of_tool(tool, effect, has_files)
     if act == "run" and SHELL_TOOLS.search(tool):
-        return _shell_act(command_line(given))
-    return "look" if act == "write" and _is_view(given) else act
+        return _shell_act(command_line(arguments))
+    return "look" if act == "write" and _is_view(arguments) else act
 
 
 @functools.lru_cache(maxsize=1024)
 def _act_of_tool(tool: str, effect: str, has_files: bool) -> Act:
-    """What calls of a tool do, as far as its name and effect tell; of a shell nothing is known yet."""
+    """Classifies a tool by its name and effect. A shell is `run` until its command line is read."""
     if _PLAN_TOOLS.match(tool):
         return "plan"
     if SHELL_TOOLS.search(tool):
@@ -139,8 +139,8 @@ def _act_of_tool(tool: str, effect: str, has_files: bool) -> Act:
     return "run"
 
 
-def _is_view(given: Value) -> bool:
-    return isinstance(given, dict) and given.get("command") in ("view", "read")
+def _is_view(arguments: Value) -> bool:
+    return isinstance(arguments, dict) and arguments.get("command") in ("view", "read")
 
 
 def _shell_act(line: str) -> Act:
@@ -149,7 +149,7 @@ def _shell_act(line: str) -> Act:
 
 
 def act_of_line(acts: Sequence[Act], *, writes: bool) -> Act:
-    """What a command line does, from what its commands do and whether it writes files."""
+    """Classifies a command line by its commands and whether it writes files."""
     if "check" in acts:
         return "check"
     if writes:
@@ -161,7 +161,7 @@ def act_of_line(acts: Sequence[Act], *, writes: bool) -> Act:
 
 
 def act_of_command(command: ShellCommand) -> Act:
-    """What one command of a command line does."""
+    """Classifies one command of a command line."""
     if checks_in([command]):
         return "check"
     program, words = command.program, command.words
@@ -176,7 +176,7 @@ def act_of_command(command: ShellCommand) -> Act:
 
 
 def checks_in(commands: Sequence[ShellCommand]) -> list[str]:
-    """The names of the checks among some commands, each once, in order."""
+    """Returns the names of the checks that commands run, each once, in order."""
     return list(dict.fromkeys(name for c in commands if (name := _check(c))))
 
 

@@ -1,7 +1,7 @@
-"""What a call is about, in a few words: the file that is edited, the command that is run, the words searched for.
+"""Says what a call is about, in a few words: the file that is edited, the command that is run, the search words.
 
-Tools of different makers name their arguments much alike. The one that says most is chosen by its name; a call with
-none of these names is told by its first short argument.
+Different tools use similar names for their arguments. The most informative argument is chosen by its name; if none of
+the names is known, the first short argument is used.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ _SEARCHES: Final = ("pattern", "query", "regex", "q", "search_term", "glob", "ur
 _TASKS: Final = ("description", "question", "title", "name", "prompt", "task", "message", "id")
 
 
-def call_gist(given: Any) -> str:
-    """`src/app.py`, `pytest -q`, `"login" in src`; empty where the arguments say nothing short."""
-    if isinstance(given, str):
-        return _line(given)
-    if not isinstance(given, Mapping):
+def call_gist(arguments: Any) -> str:
+    """Returns for example `src/app.py`, `pytest -q` or `"login" in src`; empty if no argument is short enough."""
+    if isinstance(arguments, str):
+        return _line(arguments)
+    if not isinstance(arguments, Mapping):
         return ""
-    if command := _first(given, _COMMANDS):
+    if command := _first(arguments, _COMMANDS):
         return _line(command)
-    path = _first(given, _PATHS)
-    if sought := _first(given, _SEARCHES):
+    path = _first(arguments, _PATHS)
+    if sought := _first(arguments, _SEARCHES):
         return f'"{_line(sought)}"' + (f" in {_short_path(path, PLACE_MAX)}" if path else "")
     if path:
         return _short_path(path)
-    if patch := _first(given, ("patch", "input", "diff")):
+    if patch := _first(arguments, ("patch", "input", "diff")):
         return _line(_patched(patch))
     for name in ("todos", "plan", "items", "questions"):
-        if isinstance(given.get(name), list) and given[name]:
-            return _listed(given[name], name)
-    if task := _first(given, _TASKS):
+        if isinstance(arguments.get(name), list) and arguments[name]:
+            return _listed(arguments[name], name)
+    if task := _first(arguments, _TASKS):
         return _line(task)
-    return next((_line(v) for v in given.values() if isinstance(v, str) and v.strip() and len(v) <= GIST_MAX), "")
+    return next((_line(v) for v in arguments.values() if isinstance(v, str) and v.strip() and len(v) <= GIST_MAX), "")
 
 
-def _first(given: Mapping[str, Any], names: tuple[str, ...]) -> str:
+def _first(arguments: Mapping[str, Any], names: tuple[str, ...]) -> str:
     for name in names:
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, list) and value and all(isinstance(part, str) for part in value):
-            # A shell's words; what stands behind `bash -lc` is the command.
+            # The words of a shell command. After `bash -lc` comes the real command.
             value = value[-1] if len(value) == 3 and value[1] in ("-c", "-lc") else " ".join(value)
         if isinstance(value, str) and value.strip():
             return value
@@ -58,7 +58,7 @@ def _line(text: str) -> str:
 
 
 def _short_path(path: str, most: int = PATH_MAX) -> str:
-    """The end of a long path: its last folders tell more than its first."""
+    """Shortens a long path to its end, which says more than its beginning."""
     if len(path) <= most:
         return path
     at = path.find("/", len(path) - most)
@@ -66,7 +66,7 @@ def _short_path(path: str, most: int = PATH_MAX) -> str:
 
 
 def _patched(patch: str) -> str:
-    """The file that a patch is for, else its first line."""
+    """Returns the file that a patch changes, or else the patch itself."""
     for line in patch.splitlines():
         for mark in ("*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"):
             if line.startswith(mark):
@@ -75,7 +75,7 @@ def _patched(patch: str) -> str:
 
 
 def _listed(items: list[Any], name: str) -> str:
-    """A list of tasks by the one that is at work, a list of questions by the first."""
+    """Describes a list of tasks by the active one, and a list of questions by the first."""
     rows = [item for item in items if isinstance(item, Mapping)]
     at_work = [r for r in rows if r.get("status") in ("in_progress", "active")] or rows[:1]
     words = next((_first(r, ("content", "step", "activeForm", "question", "text", "title")) for r in at_work), "")

@@ -1,10 +1,10 @@
-"""What a call did and to what: the label of the step, its target, and the files and addresses it named.
+"""Says what a call did and to what: a label, a target, and the files and URLs it named.
 
-A label is a tool's name, or the program and subcommand that a shell ran (`git commit`, `pytest`): what stands before
-it (`cd … &&`, variables, `uv run`) says nothing about the step. Of a line with several commands the one that does most
-names the step. A target is the file, address or first word that the step is about; it may be empty.
+The label is a tool's name, or the program and subcommand that a shell ran (`git commit`, `pytest`). Prefixes (`cd …
+&&`, variables, `uv run`) are ignored. If a line has several commands, the most significant one gives the label. The
+target is the file or URL that the call is about; it may be empty.
 
-Paths are told from the top of the project, so that a file has one name in all its worktrees.
+Paths are relative to the top of the project, so that a file has the same name in all worktrees.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wakelog.model.values import Value
 LABEL_MAX: Final = 80
 TARGET_MAX: Final = 400
 FILES_MAX: Final = 50
-"""So many files of one call are kept."""
+"""How many files of one call are listed."""
 
 _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filename", "target_file", "filePath", "file")
 _URLS: Final = ("url", "uri", "href", "link")
@@ -52,7 +52,7 @@ _OWN: Final = re.compile(r"(?:^|__|[./:-])wakelog(?:__|[./:-]|$)")
 
 @functools.lru_cache(maxsize=1024)
 def is_own_tool(tool: str) -> bool:
-    """Whether a tool asks this log: what it recalls is never learned from again."""
+    """Whether it is a tool of wakelog itself. What it returns must not be learned from again."""
     return _OWN.search(tool) is not None
 
 
@@ -63,25 +63,28 @@ class CallSubject(msgspec.Struct, frozen=True, gc=False):
     target: str = ""
     act: Act = "run"
     read: tuple[str, ...] = ()
-    """Files it looked into."""
+    """Files it read."""
     written: tuple[str, ...] = ()
     urls: tuple[str, ...] = ()
 
 
-def subject_of(tool: str, effect: str, given: Value, labels: Mapping[str, Any] | None = None) -> CallSubject:
-    """What a call is about, from its arguments. The labels of its session say from where its files are told."""
+def subject_of(tool: str, effect: str, arguments: Value, labels: Mapping[str, Any] | None = None) -> CallSubject:
+    """Returns what a call is about, from its arguments. The session's labels give the project that paths are relative
+    to."""
     place, repo = (as_text(labels.get("project")), as_text(labels.get("repo"))) if labels else ("", "")
-    if _is_shell(tool) and (line := command_line(given)):
+    if _is_shell(tool) and (line := command_line(arguments)):
         return _shell_subject(tool, line, place, repo)
-    act = act_of_call(tool, effect, given)
-    if type(given) is not dict:
-        return CallSubject(tool[:LABEL_MAX], act=act, urls=_addresses(given) if type(given) is str else ())
+    act = act_of_call(tool, effect, arguments)
+    if type(arguments) is not dict:
+        return CallSubject(tool[:LABEL_MAX], act=act, urls=_addresses(arguments) if type(arguments) is str else ())
     named = ""
     for name in _PATHS:
-        if name in given and (named := as_text(given[name])):
+        if name in arguments and (named := as_text(arguments[name])):
             break
-    urls = () if given.keys().isdisjoint(_URLS) else tuple(u for n in _URLS for u in _addresses(as_text(given.get(n))))
-    return _file_subject(tool, act, (named,) if named else _patched(given), urls, place, repo)
+    urls: tuple[str, ...] = ()
+    if not arguments.keys().isdisjoint(_URLS):
+        urls = tuple(url for name in _URLS for url in _addresses(as_text(arguments.get(name))))
+    return _file_subject(tool, act, (named,) if named else _patched(arguments), urls, place, repo)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -99,8 +102,8 @@ def _is_shell(tool: str) -> bool:
     return SHELL_TOOLS.search(tool) is not None
 
 
-def _patched(given: dict[str, Value]) -> tuple[str, ...]:
-    texts = (value for value in given.values() if type(value) is str)
+def _patched(arguments: dict[str, Value]) -> tuple[str, ...]:
+    texts = (value for value in arguments.values() if type(value) is str)
     return tuple(dict.fromkeys(path for text in texts for path in patched_files(text)))[:FILES_MAX]
 
 
@@ -112,11 +115,12 @@ def _shell_subject(tool: str, line: str, place: str, repo: str) -> CallSubject:
     act = act_of_line(done, writes=bool(files))
     if not every:
         return CallSubject(tool[:LABEL_MAX], act=act)
-    pairs = [(c, each) for c, each in zip(every, done, strict=True) if c.program not in _TRIVIAL]
+    pairs = [(c, did) for c, did in zip(every, done, strict=True) if c.program not in _TRIVIAL]
     commands, acts = zip(*(pairs or zip(every, done, strict=True)), strict=True)
-    best = max(_RANK.get(each, 0) for each in acts)
-    # The last of those that do most: `git add` prepares `git commit`. Of looks the first: the rest only cut it down.
-    chosen = [c for c, each in zip(commands, acts, strict=True) if _RANK.get(each, 0) == best]
+    best = max(_RANK.get(did, 0) for did in acts)
+    # Of the most significant commands take the last: `git add` prepares `git commit`. If all only look, take the
+    # first: the others filter its output.
+    chosen = [c for c, did in zip(commands, acts, strict=True) if _RANK.get(did, 0) == best]
     main = chosen[-1] if best else chosen[0]
     label, rest = _label(main)
     urls = _addresses(line)
@@ -142,7 +146,7 @@ def _is_file(word: str) -> bool:
 
 
 def _label(command: ShellCommand) -> tuple[str, list[str]]:
-    """The program with its subcommand, and the words behind them."""
+    """Returns the program with its subcommand, and the remaining words."""
     program, words = command.program, list(command.words[1:])
     if _PYTHON.fullmatch(program):
         if "-m" in words[:-1]:
@@ -167,8 +171,8 @@ def _addresses(text: str) -> tuple[str, ...]:
 
 
 def project_of(labels: Mapping[str, Any]) -> str:
-    """The project a session belongs to: the main work tree of its repository, else the folder it works in; empty when
-    neither is known. All worktrees of a repository are one project; repositories of one name are not."""
+    """Returns the project of a session: the main work tree of its repository, else its folder; empty if neither is
+    known. All worktrees of a repository are one project."""
     for name in ("repo", "project"):
         value = labels.get(name)
         if isinstance(value, str) and value:
@@ -177,7 +181,7 @@ def project_of(labels: Mapping[str, Any]) -> str:
 
 
 def project_path(path: str, labels: Mapping[str, Any], folder: str = "") -> str:
-    """A file as its project names it: from the top of the worktree. What lies elsewhere keeps its full path."""
+    """Returns a path relative to the top of the worktree. A path outside of it stays absolute."""
     return _from_top(path, as_text(labels.get("project")), as_text(labels.get("repo")), folder)
 
 

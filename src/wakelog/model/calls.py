@@ -1,11 +1,11 @@
-"""Calls: the events that tell of one call, folded into what became of it.
+"""Folds the events of a call into one value: its request, its tries, and its outcome.
 
-An agent's log tells of a call in pieces: it is asked for, approved, begun, ends, is tried again, is doubted and
-reconciled. `Call` takes these pieces one at a time; `Calls` finds the call that each piece belongs to. Which kind asks,
-begins or settles comes from the table of the action machine, so no reader of a log has a list of its own.
+A call has several events: it is requested, approved, started, ends, is retried, becomes uncertain, is reconciled.
+`Call` takes these events one at a time; `Calls` finds the call that an event belongs to. Which kinds request, start or
+settle a call comes from the table of the action machine, so no reader needs its own list.
 
-An event whose request was not taken belongs to no call that is known here: `Calls.take` answers None, and a reader that
-wants the call all the same takes the request first (its seq is the event's cause).
+If the request of an event was not taken, its call is unknown, and `Calls.take` returns None. A reader that needs the
+call takes the request first (its seq is the event's cause).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from wakelog.model.records import Header
 from wakelog.model.values import Value
 
 ASKS: Final = frozenset(kind for kind, (origins, _) in ACTION.items() if "" in origins)
-"""A call begins with one of these."""
+"""Kinds that begin a call."""
 SETTLES: Final = frozenset(kind for kind, (_, status) in ACTION.items() if status == "done")
-"""A call is over with one of these, unless it is to be tried again."""
+"""Kinds that end a call, unless it is retried."""
 ANSWERS: Final = SETTLES - {"action.denied", "action.abandoned"}
-"""Of these, the ones that say what came of a call that ran."""
+"""The kinds of these that hold the outcome of a call that ran."""
 NOT_RUN: Final = ("never_ran", "denied")
 """Outcomes of a call that did not run."""
 FAILURES: Final = ("failed", "timed_out")
-"""Outcomes of a call that is known not to have worked."""
+"""Outcomes of a call that certainly failed."""
 
 
 def outcome_of(kind: str, body: Mapping[str, Value]) -> str:
-    """How an event says that a call ended, in the machine's words; empty when it says nothing of that, or no longer."""
+    """Returns the outcome that an event records for its call; empty if it records none, or was erased."""
     if kind == "action.recorded":
         return text_in(body, "outcome") or "succeeded"
     if kind == "action.reconciled":
@@ -43,34 +43,34 @@ def outcome_of(kind: str, body: Mapping[str, Value]) -> str:
 
 
 class Call(msgspec.Struct):
-    """One call of a tool or a model, as far as its events were taken."""
+    """One call of a tool or a model, from the events taken so far."""
 
     action: str
     tool: str = ""
     effect: str = "external"
     request: Seq = 0
-    """The event that asked for it."""
+    """The event that requested it."""
     turn: int = 0
     attempt: int = 1
     input_hash: str = ""
     key: str = ""
     status: str = "requested"
-    """As in the action machine; `done` when it is settled."""
+    """The status in the action machine; `done` if it is settled."""
     tries: int = 0
     has_begun: bool = False
-    """Whether the present try has begun; for a call that is over, whether the last one had."""
+    """Whether the current or last try has begun."""
     outcome: str = ""
-    """How its last try ended, also while it waits to be tried again; empty while it runs."""
+    """How its last try ended, also while it waits for a retry; empty while it runs."""
     settled: Seq = 0
     """The event that settled it; 0 while it is open."""
     seqs: list[Seq] = []
     """Its own events, in order."""
     files: list[Seq] = []
-    """The changes of files that it made."""
+    """The events of its file changes."""
 
     @classmethod
     def asked(cls, seq: Seq, kind: str, header: Header, body: Mapping[str, Value]) -> Self:
-        """The call that an event asks for. One that was recorded afterwards is over at once."""
+        """Makes a call from its request. A call that was recorded afterwards is settled at once."""
         call = cls(
             action=text_in(body, "action"),
             tool=text_in(body, "tool"),
@@ -88,7 +88,7 @@ class Call(msgspec.Struct):
         return call
 
     def take(self, seq: Seq, kind: str, header: Header, body: Mapping[str, Value]) -> None:
-        """One more event of the call. After it is settled, that is how it ended."""
+        """Adds an event of the call. Once settled, its outcome no longer changes."""
         if kind == "file.changed":
             self.files.append(seq)
             return
@@ -108,7 +108,7 @@ class Call(msgspec.Struct):
         self.outcome = outcome_of(kind, body)
         ran = kind in ANSWERS or kind == "action.uncertain"
         if ran and not self.has_begun and self.outcome not in NOT_RUN:
-            self.tries, self.has_begun = self.tries + 1, True  # nobody told of its beginning
+            self.tries, self.has_begun = self.tries + 1, True  # its start was not recorded
         if body.get("retry"):
             self.status, self.has_begun = "requested", False
         else:
@@ -121,7 +121,7 @@ class Call(msgspec.Struct):
 
     @property
     def is_failure(self) -> bool:
-        """Whether it is over, and known not to have worked."""
+        """Whether it is over and certainly failed."""
         return self.status == "done" and self.outcome in FAILURES
 
 
@@ -129,16 +129,16 @@ C = TypeVar("C", bound=Call)
 
 
 class Calls(Generic[C]):
-    """The calls among some events, oldest first. `kind` is what a reader keeps of each: a Call, or more."""
+    """Collects the calls of a series of events, oldest first. `kind` is the class for each: Call, or a subclass."""
 
     def __init__(self, kind: type[C]) -> None:
         self._kind = kind
         self.by_request: dict[Seq, C] = {}
         self.by_action: dict[str, C] = {}
-        """The newest call of each name: an action that is over may be asked for again."""
+        """The newest call of each action id: a settled action may be requested again."""
 
     def take(self, seq: Seq, kind: str, header: Header, body: Mapping[str, Value]) -> C | None:
-        """Takes in an event; the call it tells of, or None when it tells of none that is known."""
+        """Adds an event and returns its call, or None if the call is unknown."""
         if kind in ASKS:
             call = self._kind.asked(seq, kind, header, body)
             self.by_request[seq] = call

@@ -1,7 +1,7 @@
-"""Shell commands: which programs a command line runs, and which files it writes.
+"""Parses shell command lines: which programs they run, and which files they write.
 
-A command line is cut into simple commands, quotes and here-documents respected. This is no shell: what it cannot read
-is taken word by word, which is enough to find a program's name.
+A command line is split into simple commands, with quotes and here-documents. This is not a full shell: what it cannot
+parse is split into words, which is enough to find a program's name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from wakelog.model.values import Value
 
 LINE_MAX: Final = 20_000
-"""Of a longer command line only the beginning is read."""
+"""Only this many characters of a command line are read."""
 
 _HEREDOC: Final = re.compile(r"<<-?\s*(['\"]?)(\w+)\1([^\n]*)\n(.*?)\n\s*\2(?=\s|$)", re.DOTALL)
 _SPLIT: Final = frozenset({"&&", "||", ";", "|", "&", "|&", "(", ")", "\n", ";;"})
@@ -50,12 +50,12 @@ _NOWHERE: Final = re.compile(r"/dev/|&|\d$|\$|-$")
 
 
 class ShellCommand(msgspec.Struct, frozen=True):
-    """One simple command: its words without assignments, wrappers and runners, and what it is redirected to."""
+    """One simple command: its words without assignments, wrappers and runners, and the files it redirects to."""
 
     words: tuple[str, ...]
     outputs: tuple[str, ...] = ()
     is_piped: bool = False
-    """Whether its exit code is lost: another command stands behind it."""
+    """Whether its exit code is lost, because another command follows."""
     here: str = ""
     """The here-document it reads."""
 
@@ -64,14 +64,14 @@ class ShellCommand(msgspec.Struct, frozen=True):
         return self.words[0].rsplit("/", 1)[-1] if self.words else ""
 
 
-def command_line(given: Value) -> str:
-    """The command line in a call's input, or empty when it has none."""
-    if isinstance(given, str):
-        return given
-    if not isinstance(given, dict):
+def command_line(arguments: Value) -> str:
+    """Returns the command line in a call's input; empty if it has none."""
+    if isinstance(arguments, str):
+        return arguments
+    if not isinstance(arguments, dict):
         return ""
     for name in ("command", "cmd", "script", "commandLine", "code"):
-        value: Any = given.get(name)
+        value: Any = arguments.get(name)
         if isinstance(value, str):
             return value
         if isinstance(value, list) and all(isinstance(v, str) for v in value):
@@ -83,7 +83,7 @@ def command_line(given: Value) -> str:
 
 @functools.lru_cache(maxsize=256)
 def shell_commands(line: str) -> tuple[ShellCommand, ...]:
-    """The simple commands of a command line, in order."""
+    """Returns the simple commands of a command line, in order."""
     documents: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
@@ -102,11 +102,11 @@ def shell_commands(line: str) -> tuple[ShellCommand, ...]:
             words.append(token)
     if found:
         found[-1] = msgspec.structs.replace(found[-1], is_piped=False)
-    return tuple(each for c in found if c.words for each in _unwrapped(c))
+    return tuple(inner for command in found if command.words for inner in _unwrapped(command))
 
 
 def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
-    """What a shell inside a shell runs: the commands of `bash -c "…"`."""
+    """Returns the commands inside `bash -c "…"`, or the command itself."""
     words = command.words
     if command.program in _SHELLS and len(words) == 3 and re.fullmatch(r"-\w*c", words[1]):
         return shell_commands(words[2]) or (command,)
@@ -115,7 +115,7 @@ def _unwrapped(command: ShellCommand) -> tuple[ShellCommand, ...]:
 
 def _tokens(line: str) -> list[str]:
     line = line.replace("\n", " ; ")
-    # What can be read by patterns is read many times faster, and the same.
+    # Regular expressions are many times faster than shlex, and give the same for most lines.
     if not _QUOTED.search(line):
         return _BARE.findall(line)
     if not _WORDS.sub("", line).strip():
@@ -157,7 +157,7 @@ def _command(words: list[str], documents: list[str], *, is_piped: bool) -> Shell
 
 
 def _bare(words: list[str]) -> list[str]:
-    """A command without what stands before the program: assignments, `sudo`, `npx`, `uv run`."""
+    """Removes what comes before the program: assignments, `sudo`, `npx`, `uv run`."""
     while words:
         name = words[0].rsplit("/", 1)[-1]
         if _ASSIGN.match(words[0]) or name in ("do", "then", "else", "if", "!", "{", "while"):
@@ -179,7 +179,7 @@ def _bare(words: list[str]) -> list[str]:
 
 
 def written_files(line: str) -> list[str]:
-    """The files that a command line writes, moves or removes, as it names them; a name may stand for several."""
+    """Returns the files that a command line writes, moves or removes, as it names them. A name may be a pattern."""
     found: list[str] = []
     for command in shell_commands(line):
         found += command.outputs
@@ -191,7 +191,7 @@ def written_files(line: str) -> list[str]:
 
 
 def patched_files(patch: str) -> list[str]:
-    """The files that a patch in the form of `apply_patch` touches."""
+    """Returns the files that a patch in the format of `apply_patch` changes."""
     return [*_PATCHED.findall(patch), *_MOVED.findall(patch)]
 
 

@@ -1,7 +1,7 @@
-"""The state document: what a session's events add up to.
+"""The state document: the result of folding a session's events.
 
-Typed for readers, published as JSON Schema; the fold itself works on plain JSON (state/). Maps are keyed by name or by
-seq rather than being lists, so that changing one entry costs one entry. Messages are not in here: they are read from
+It is typed for readers and published as JSON Schema; the fold itself works on plain JSON (state/). It uses maps by name
+or seq instead of lists, so that a change of one entry costs one entry. Messages are not part of it: they are read from
 the log.
 """
 
@@ -30,11 +30,11 @@ class TurnState(msgspec.Struct, frozen=True, omit_defaults=True):
     attempt: int
     status: str
     holder: str = ""
-    """While it is open, the process that has it."""
+    """The process that owns the turn while it is open."""
 
 
 class View(msgspec.Struct, frozen=True):
-    """Where a rewind looks: the newest rewind in effect and the point it went back to; zeros when there is none."""
+    """The newest rewind in effect and the point it went back to; zeros if there is none."""
 
     rewound: int
     to: int
@@ -67,7 +67,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class PendingAction(msgspec.Struct, frozen=True):
-    """A call whose outcome is not known yet, or a question that waits for a person (`tool` is then "input")."""
+    """A call without an outcome yet, or a question to a person (then `tool` is "input")."""
 
     tool: str
     status: Literal["waiting", "requested", "running", "uncertain"]
@@ -131,7 +131,7 @@ class State(msgspec.Struct, frozen=True):
     trust: dict[str, dict[str, Value]]
     data: dict[str, Value]
     goal_from: GoalFrom | None = None
-    """Where the goal is from, if that is not trusted; absent else."""
+    """Where the goal came from, if it is not trusted."""
 
     def _repr_html_(self) -> str:
         from wakelog.model.html import box, tree
@@ -140,7 +140,7 @@ class State(msgspec.Struct, frozen=True):
 
 
 def empty_document() -> dict[str, Value]:
-    """The document before `session.opened` fills it in."""
+    """Returns the document before `session.opened` fills it."""
     return {
         "status": "open",
         "turn": {"number": 0, "attempt": 1, "status": ""},
@@ -168,7 +168,7 @@ def empty_document() -> dict[str, Value]:
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a key of the state: a JSON Pointer whose first token is a part of it."""
+    """Whether a text is a JSON Pointer into the state: its first token is a part of the document."""
     return text.startswith("/") and text[1:].partition("/")[0] in empty_document()
 
 
@@ -185,23 +185,23 @@ REWOUND_PARTS = (
     "last_error",
     "data",
 )
-"""The parts a rewind restores. All others stay: money is not refunded and effects are not unsent."""
+"""The parts that a rewind restores. The others stay: money is not refunded, and effects are not undone."""
 
 KEPT_BY_ADAPTERS = "/data/$"
-"""Keys of `data` that start with `$` hold what an adapter needs to know, and nothing that the agent did."""
+"""Keys of `data` that start with `$` belong to an adapter; they say nothing about what the agent did."""
 
 HOLD_LABEL = "hold"
 """The label that forbids erasing, pruning and deleting; its value is the reason. A rewind does not lift it."""
 
 
 def told_ops(delta: Value) -> list[dict[str, Value]]:
-    """The operations of a patch that say what the agent did."""
+    """Returns the operations of a patch that show what the agent did."""
     ops = delta if type(delta) is list else []
     return [op for op in ops if type(op) is dict and not str(op.get("path")).startswith(KEPT_BY_ADAPTERS)]
 
 
 def decision_words(decision: Value) -> str:
-    """A decision in words: chose … instead of … because …"""
+    """Describes a decision: chose … instead of … because …"""
     if type(decision) is not dict:
         return "a decision"
     text = f"chose {_text(decision.get('choice'))}"

@@ -1,9 +1,9 @@
-"""Error signatures: one name for errors that are the same but for their details.
+"""Error signatures: one name for errors that differ only in details.
 
-A typed error is named by its type and message. Of a text, the last line that names an exception says it, else the first
-line that a compiler, a linter or a shell would call an error, else the first line. Ids, paths, numbers, hashes and
-quoted words are masked, so that the same mistake in another file has the same signature. Failures that only repeat
-another one, and texts that say nothing, have none.
+The signature of a typed error is made from its type and message. In a text, it is the last line that names an
+exception, else the first line that looks like an error of a compiler, linter or shell, else the first line. Ids, paths,
+numbers, hashes and quoted words are masked, so that the same mistake in another file has the same signature. An error
+that only follows from another one, or says nothing, has no signature.
 
 The rules have a version. Signatures of different versions are never compared: the index is rebuilt instead.
 """
@@ -15,10 +15,10 @@ from typing import Final
 
 SIGNATURE_MAX: Final = 160
 TEXT_MAX: Final = 16_000
-"""Of a longer text its first and last halves of this are read."""
+"""Of a longer text, only the first and the last half of this size are read."""
 
 _GENERAL: Final = frozenset({"", "error", "failed", "failure", "tool_error", "exception", "timed_out", "timeout"})
-"""Types that say only that something went wrong."""
+"""Error types that only say that something went wrong."""
 _CASCADE: Final = re.compile(r"Sibling tool call errored|cancelled because another|not executed because", re.IGNORECASE)
 _FENCES: Final = re.compile(r"</?(?:tool_use_error|output|stdout|stderr|error)>|<returncode>-?\d+</returncode>")
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -48,7 +48,7 @@ _TELLING: Final = re.compile(
     r"command not found|No such file or directory|No module named |cannot (?:access|find|open|import) "
     r"|[Pp]ermission denied|not permitted|timed out"
 )
-"""What tells an error wherever it stands in a line."""
+"""Words that mark an error anywhere in a line."""
 _PLACE: Final = re.compile(r"^\S+?[:(]\d+(?:[:,]\d+)?\)?:?\s+")
 
 _MASKS: Final = (
@@ -72,12 +72,12 @@ _PLAIN: Final = (
     (re.compile(r"command not found", re.IGNORECASE), "command not found"),
     (re.compile(r"No module named "), "ModuleNotFoundError: No module named <q>"),
 )  # fmt: skip
-"""Errors that programs say in their own ways."""
+"""Common errors that programs phrase differently, with one phrase for each."""
 _KEPT_CODE: Final = re.compile(r"^(?:error )?(?:TS\d+|\[?E\d+\]?|[EFWCR]\d{3,4})\b")
 
 
 def error_signature(type_: str, message: str) -> str:
-    """The name of an error; empty when it has none."""
+    """Returns the signature of an error; empty if it has none."""
     if _CASCADE.search(message[:400]):
         return ""
     name = type_.strip()
@@ -97,7 +97,7 @@ def _plain(message: str) -> str:
 
 
 def _raised(text: str) -> str:
-    """The last line that names an exception: what a traceback ends with."""
+    """Returns the last line that names an exception: the end of a traceback."""
     for name, said in reversed(_RAISED.findall(text)):
         if _PYTHON.search(name):
             short, masked = name.rpartition(".")[2], _masked(said)

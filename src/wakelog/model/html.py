@@ -1,7 +1,7 @@
-"""Values as HTML for notebooks: no scripts, everything escaped, one scoped class, bounded in size.
+"""Values as HTML for notebooks: no scripts, everything escaped, one scoped class, limited in size.
 
-Notebooks that are not trusted strip scripts, so folding is `<details>`. Colours come from the notebook's theme where it
-has one. Recorded text is hostile here too: it is escaped, and control and direction marks are made visible.
+Untrusted notebooks strip scripts, so folding uses `<details>`. Colours come from the notebook's theme if it has one.
+Recorded text may be hostile: it is escaped, and control and direction characters are made visible.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _STYLE = (
 
 
 def text(value: object, limit: int = _TEXT_MAX) -> str:
-    """Text made safe for a page, cut to a length."""
+    """Returns text that is safe in HTML, cut to a length."""
     whole = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     cut = whole if len(whole) <= limit else whole[: limit - 1] + "…"
-    from html import escape  # with all names of characters, and notebooks are rare
+    from html import escape  # slow to import, and notebooks are rare
 
     return escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", cut))
 
 
 def box(title: str, inside: Iterable[str], command: str) -> str:
-    """A titled block whose last line is the command that shows the same. `title` and `inside` are HTML already."""
+    """Returns a block with a title; its last line is the command that shows the same. `title` and `inside` are HTML."""
     parts, used = [], 0
     lines = list(inside)
     for number, line in enumerate(lines):
@@ -52,13 +52,13 @@ def box(title: str, inside: Iterable[str], command: str) -> str:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """Rows of cells; the cells are HTML already."""
+    """Returns a table. The cells are HTML."""
     body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table>{body}</table>"
 
 
 def tree(value: Value, key: str = "", depth: int = 0) -> str:
-    """A JSON value as a tree, open to the second level."""
+    """Returns a JSON value as a tree, open to the second level."""
     label = f"<b>{text(key, 80)}</b> " if key else ""
     if isinstance(value, dict) and value and depth < 6:
         inside = "".join(tree(item, name, depth + 1) for name, item in list(value.items())[:ROWS_MAX])

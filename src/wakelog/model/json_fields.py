@@ -1,5 +1,5 @@
-"""Fields of JSON that may hold anything: another program wrote it, or its content was erased. A field of the wrong type
-counts as missing."""
+"""Reads fields of JSON that may have any type, because another program wrote it or content was erased. A field of the
+wrong type counts as missing."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def as_list(value: object) -> list[Any]:
 
 
 def as_count(value: object) -> int:
-    """A number above 0; true and false are none."""
+    """Returns a positive integer; 0 for anything else, also for true."""
     return value if type(value) is int and value > 0 else 0
 
 
 def dicts_in(value: object) -> list[dict[str, Any]]:
-    """The objects of a list; what else is in it is left out."""
+    """Returns the objects in a list; other items are left out."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

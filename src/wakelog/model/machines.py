@@ -1,11 +1,11 @@
 """The three state machines, as tables: session, turn, action.
 
-They are enforced on append (log/seal.py), and drawn in the docs from these tables. An illegal move is an error that
-names the legal ones.
+The log enforces them on append (log/seal.py), and the docs draw them from these tables. An illegal move is an error
+that names the legal ones.
 
-Nothing new takes effect while a session is paused, but outcomes of calls begun before are accepted, and so is whatever
-an operator does. After close only what adds knowledge or ends the session's life is accepted. `action.evidence` is
-accepted always: what really happened is never thrown away.
+While a session is paused, nothing new takes effect, but outcomes of calls that began before are accepted, and so is
+whatever an operator does. After the session is closed, only events that add knowledge or change its status are
+accepted. `action.evidence` is always accepted: what really happened is never thrown away.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ ACTION: Final[dict[str, tuple[frozenset[str], str]]] = {
 }
 
 OF_ACTIONS: Final[frozenset[str]] = frozenset({*ACTION, "action.evidence"})
-"""Every kind that names the action it is about."""
+"""Every kind that names an action."""
 
 
 def allowed_in(status: str, kind: str) -> bool:
@@ -113,7 +113,7 @@ def allowed_in(status: str, kind: str) -> bool:
 
 
 def legal_in(status: str) -> tuple[str, ...]:
-    """The session moves that are open in this status, for the error message."""
+    """Returns the session moves that are legal in this status, for the error message."""
     return tuple(
         sorted(kind for kind, (origins, _) in SESSION.items() if status in origins and kind != "session.forked")
     )
@@ -127,5 +127,5 @@ _LATE: Final = ALWAYS | {"session.reopened", "session.archived", "session.delete
 
 
 def are_late(kinds: Iterable[str]) -> bool:
-    """Whether all these kinds may still come after the session was closed."""
+    """Whether all these kinds are accepted after the session was closed."""
     return _LATE.issuperset(kinds)

@@ -1,7 +1,7 @@
-"""Names of sessions, and the grammar of places that a name must not be.
+"""Names of sessions, and the grammar of positions, which cannot be names.
 
-A place in a session is written as a selector (timeline/selectors.py). What names a session and a place at once could
-never be reached by its name, so the grammar stands here, below everything that binds a name.
+A position in a session is written as a selector (timeline/selectors.py). A session whose name looks like a position
+could not be reached by its name. So the grammar is here, below everything that binds a name.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from wakelog.model.ids import is_session_id
 from wakelog.model.values import check_text
 
 NAME_MAX = 256
-"""So many characters a session's name and a commit id may have: the same on every engine, whatever its database takes
-in a key. Held where they come in (`check_length`), not by the engines, so that older and longer ones can be moved."""
+"""The maximum length of a session's name and of a commit id, the same on every engine. It is checked where they enter
+(`check_length`), not by the engines, so that older, longer ones can still be copied."""
 
 WORDS = ("first-error", "last-error", "last-user", "last-tool")
 PLACE = (
     r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|turn:\d+|e\d+|event:\d+|(?:c|commit):[0-9a-f]+|t:[^@]+?|cp:[^@]+?|"
     + "|".join(WORDS)
 )
-"""A place, as a regular expression."""
+"""A regular expression for a position."""
 
 _RESERVED = rf"(?:{PLACE})"
 _ODD = r"[^A-Za-z0-9_-]+"
@@ -30,12 +30,12 @@ _READABLE = 48
 
 
 def is_of_store(name: str) -> bool:
-    """Whether a session holds what belongs to the store, such as its plans. Lists of people's work leave it out."""
+    """Whether it is a session of the store itself, such as its plans. Lists of people's work leave it out."""
     return name.startswith("wakelog.")
 
 
 def check_length(text: str, what: str) -> None:
-    """InvalidInputError when a name or id is longer than any engine has to take."""
+    """Raises InvalidInputError if a name or id is too long."""
     if len(text) > NAME_MAX:
         raise InvalidInputError(
             f"{what} has {len(text)} characters, and may have {NAME_MAX}: {text[:24]!r}…",
@@ -45,7 +45,7 @@ def check_length(text: str, what: str) -> None:
 
 
 def is_place(text: str) -> bool:
-    """Whether a text is a place in a session, and so no name for one."""
+    """Whether a text is a position in a session. Then it cannot be a name."""
     return re.fullmatch(_RESERVED, text) is not None
 
 
@@ -59,7 +59,7 @@ def is_name(text: str) -> bool:
 
 
 def check_name(name: str) -> str:
-    """The name, or InvalidInputError when it cannot name a session."""
+    """Returns the name. Raises InvalidInputError if it cannot name a session."""
     check_length(check_text(name, "a name"), "a name")
     if is_place(name):
         raise InvalidInputError(
@@ -79,9 +79,8 @@ def check_name(name: str) -> str:
 
 
 def name_of_id(id: str) -> str:
-    """A session's name for an id that somebody else made: the id itself where it can be a name. One that cannot, as
-    `e86` or `@5`, which are places in a session, gets a name of its own: what can be read of it, and a hash that tells
-    it from every other."""
+    """Makes a session's name from another program's id: the id itself if it can be a name. An id that cannot, such as
+    `e86` or `@5`, becomes its readable characters and a hash, which makes it unique."""
     if is_name(id):
         return id
     digest = hashlib.sha256(id.encode(errors="surrogatepass")).hexdigest()[:16]

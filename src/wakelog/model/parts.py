@@ -1,7 +1,7 @@
-"""Content as parts: what a message holds, whoever's words it was recorded in.
+"""Reads the content of a message, in any provider's format, into a few kinds of parts.
 
-People record what their provider's client gave them: a text, a list of content blocks, or a whole answer. All of it is
-read here, once, into a few parts that every shape can be made from. What is not recognised becomes text.
+People record what their provider's client returns: a text, a list of content blocks, or a whole answer. All of these
+are converted here to the same parts, from which every provider's format can be made. Unknown content becomes text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Text(msgspec.Struct, frozen=True, tag="text"):
 
 
 class Image(msgspec.Struct, frozen=True, tag="image"):
-    """A picture, inside (`media`, `data` in base64) or elsewhere (`url`)."""
+    """A picture, embedded (`media`, `data` in base64) or linked (`url`)."""
 
     media: str = ""
     data: str = ""
@@ -43,7 +43,7 @@ class Image(msgspec.Struct, frozen=True, tag="image"):
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
-    """A provider's own block, which it wants back as it was."""
+    """A provider's own block, which must be sent back unchanged."""
 
     block: dict[str, Any]
 
@@ -57,7 +57,7 @@ class Asked(msgspec.Struct, frozen=True, tag="asked"):
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
-    """The result of a call, given in a message."""
+    """The result of a call, in a message."""
 
     id: str
     text: str
@@ -68,7 +68,7 @@ Part = Text | Image | Thinking | Asked | Answered
 
 
 def text_of(value: Value) -> str:
-    """A value as text: strings as they are, the rest as JSON; what is gone says so."""
+    """Returns a value as text: strings unchanged, the rest as JSON, and a remark for erased content."""
     if isinstance(value, str):
         return value
     if isinstance(value, bytes):
@@ -83,7 +83,7 @@ def _as_text(value: object) -> str:
 
 
 def parts_of(content: Value) -> tuple[Part, ...]:
-    """The parts of a message's content or of a model's whole answer; empty texts are left out."""
+    """Returns the parts of a message's content or of a model's whole answer, without empty texts."""
     return tuple(p for p in _parts(content) if not isinstance(p, Text) or p.text.strip())
 
 
@@ -98,7 +98,7 @@ def _parts(content: Value) -> Iterator[Part]:
 
 
 def is_answer(value: Value) -> bool:
-    """Whether a value is a model's whole answer, as a big provider's client gives it."""
+    """Whether a value is a model's whole answer, in the format of a big provider's client."""
     if not isinstance(value, dict):
         return False
     for name, inner in (("choices", "message"), ("candidates", "content")):
@@ -111,15 +111,14 @@ def is_answer(value: Value) -> bool:
 
 
 def content_text(value: Value) -> str:
-    """What a model's whole answer, or a list of content blocks, says and asks for, as text; empty for any other
-    value."""
+    """Returns a model's whole answer, or a list of content blocks, as text; empty for any other value."""
     is_blocks = isinstance(value, list) and bool(value) and all(_is_block(b) and b["type"] in _BLOCKS for b in value)
     return flat(parts_of(value)) if is_blocks or is_answer(value) else ""
 
 
 def reply_of(answer: Value) -> Value:
-    """A model's whole answer as the content of a message: its text, or its blocks where it also asks for calls. Any
-    other value as it is."""
+    """Returns a model's whole answer as the content of a message: its text, or its blocks if it asks for calls. Any
+    other value is returned unchanged."""
     if not is_answer(answer):
         return answer
     parts = [p for p in parts_of(answer) if isinstance(p, Text | Asked)]
@@ -138,7 +137,7 @@ def _is_block(value: Value) -> bool:
 
 
 def _answer(answer: dict[str, Any]) -> Iterator[Part]:
-    """A whole message or answer, as the clients of the big providers give it; any other object is text."""
+    """Reads a whole message or answer in a big provider's format. Any other object becomes text."""
     choices, output, candidates = answer.get("choices"), answer.get("output"), answer.get("candidates")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         yield from _answer(choices[0].get("message") or {})
@@ -210,20 +209,20 @@ def _block(block: dict[str, Any]) -> Iterator[Part]:
         case str(kind) if kind.endswith("_tool_result"):
             yield Text(_hosted_result(block))
         case "reasoning" | "thinking":
-            return  # a provider's own notes, which only it can read and which nobody else takes
+            return  # only the provider itself can read these
         case _:
             yield Text(text_of(block))
 
 
 def _hosted_call(block: dict[str, Any]) -> str:
-    """A call that the provider itself made while it answered, in words."""
+    """Describes a call that the provider itself made while it answered."""
     given, name = as_dict(block.get("input")), text_in(block, "name") or "a tool"
     about = next((text_in(given, key) for key in ("query", "url", "code", "command") if text_in(given, key)), "")
     return f"{name.replace('_', ' ')}: {about or text_of(given)}"
 
 
 def _hosted_result(block: dict[str, Any]) -> str:
-    """What came of it: pages by title and address. Their content is encrypted, and only the provider reads it."""
+    """Describes its result: pages by title and URL. Only the provider can decrypt their content."""
     content = block.get("content")
     lines = [" ".join(filter(None, (text_in(p, "title"), text_in(p, "url")))) for p in dicts_in(content)]
     if any(lines):
@@ -248,7 +247,7 @@ def _image(block: dict[str, Any]) -> Part:
 
 
 def _arguments(given: Value) -> Value:
-    """Arguments as a value: some providers send them as JSON in a text, which a model may have got wrong."""
+    """Decodes arguments that a provider sends as JSON text. Invalid JSON stays text."""
     if not isinstance(given, str):
         return given
     try:
@@ -258,12 +257,12 @@ def _arguments(given: Value) -> Value:
 
 
 def _flat(content: Value) -> str:
-    """A result as one text."""
+    """Returns a result as one text."""
     return flat(parts_of(content))
 
 
 def flat(parts: Iterable[Part]) -> str:
-    """Parts as one text; what is not text is named."""
+    """Returns parts as one text; parts that are not text are named."""
     lines = []
     for part in parts:
         if isinstance(part, Text):

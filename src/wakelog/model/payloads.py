@@ -1,8 +1,8 @@
-"""Payloads: big values kept beside the record that mentions them, by content hash.
+"""Payloads: big values, stored by content hash apart from the record that refers to them.
 
-A body mentions a payload as `{"$payload": "<sha256>", "size": n, "media": "text"}`. The bytes are stored with the
-commit that first brings them; a later mention of the same content adds `"at": seq`, the first event of that commit.
-The hash stands in the erasable body, not in the header: once both are gone, nothing is left to test guesses against.
+A body refers to a payload as `{"$payload": "<sha256>", "size": n, "media": "text"}`. The bytes are stored with the
+commit that first has them; a later reference to the same content adds `"at": seq`, the first event of that commit. The
+hash is in the erasable body, not in the header: after both are erased, no guess can be tested against it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Media = Literal["text", "json", "bytes"]
 
 
 class Payload:
-    """Bytes to be stored beside an event. Put one where an event takes a value."""
+    """Bytes to store as a payload. It can be used wherever an event takes a value."""
 
     __slots__ = ("content", "digest", "media")
 
@@ -31,7 +31,7 @@ class Payload:
 
 
 class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The mention of a payload inside a body."""
+    """The reference to a payload in a body."""
 
     hash: str = msgspec.field(name="$payload")
     size: int = 0
@@ -40,7 +40,8 @@ class PayloadRef(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def as_ref(value: Value) -> PayloadRef | None:
-    """`value` as a payload mention, or None when it is an ordinary value. One that cannot be read is damage."""
+    """Returns `value` as a payload reference, or None for an ordinary value. Raises CorruptLogError if it is
+    damaged."""
     if type(value) is not dict or "$payload" not in value:
         return None
     try:
@@ -52,17 +53,17 @@ def as_ref(value: Value) -> PayloadRef | None:
 
 
 def is_erased(value: Value) -> bool:
-    """Whether content stood here that was erased."""
+    """Whether the value marks erased content."""
     return type(value) is dict and "$erased" in value
 
 
 def without_bytes(value: Value) -> Value:
-    """A payload as JSON can hold it: bytes become base64, in an object that says so."""
+    """Returns a payload as JSON: bytes become base64 in an object with the key `$base64`."""
     return {"$base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
 def decode_payload(content: bytes, media: Media) -> Value:
-    """What the caller first passed in: text, a JSON value, or the bytes themselves."""
+    """Returns what the caller passed in: text, a JSON value, or the bytes."""
     try:
         if media == "text":
             return content.decode()

@@ -1,4 +1,4 @@
-"""Numbers as pictures: bars beside each other or above each other, as SVG without scripts. Labels are escaped."""
+"""Bar charts as SVG, without scripts. Labels are escaped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BLUE = "#2b6cb0"
 
 
 def bars(title: str, rows: Sequence[tuple[str, int]]) -> str:
-    """A bar for each row, from top to bottom; of very many rows the first are drawn, and the rest is counted."""
+    """Draws a bar for each row, from top to bottom: the first ROWS_MAX rows, and the number of others."""
     shown = rows[:ROWS_MAX]
     most = max((number for _, number in shown), default=0) or 1
     out = [_head(720, 22 * len(shown) + 40 + 20 * (len(rows) > len(shown)), title)]
@@ -27,7 +27,7 @@ def bars(title: str, rows: Sequence[tuple[str, int]]) -> str:
 
 
 def columns(title: str, rows: Sequence[tuple[str, int]]) -> str:
-    """A column for each row, from left to right: for histograms."""
+    """Draws a column for each row, from left to right, for histograms."""
     most = max((number for _, number in rows), default=0) or 1
     out = [_head(max(240, 44 * len(rows) + 30), 210, title)]
     for at, (label, number) in enumerate(rows):

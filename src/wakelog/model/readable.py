@@ -1,7 +1,7 @@
-"""Recorded values laid out for reading: a model's request and answer as messages and calls, a call's input argument by
-argument, an edit as what goes and what comes.
+"""Formats recorded values for reading: a model's request and answer as messages and calls, a call's input by argument,
+an edit as a diff.
 
-The result is text of several lines. What has no lines of its own stays JSON on one.
+The result is text with several lines. A short value without line breaks stays JSON on one line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from wakelog.model.parts import Answered, Asked, Image, Part, Text, Thinking, co
 from wakelog.model.values import Value
 
 LONG = 100
-"""A value that takes more characters as JSON is laid out."""
+"""A value with more characters as JSON is formatted on several lines."""
 _EDITS: Final = (("old_string", "new_string"), ("old_str", "new_str"), ("oldString", "newString"))
 _HISTORY: Final = ("messages", "contents", "input")
 _SYSTEM: Final = ("system", "instructions", "system_instruction", "systemInstruction")
@@ -22,7 +22,7 @@ _NOT_PARAMS: Final = frozenset({*_HISTORY, *_SYSTEM, "tools"})
 
 
 def laid_out(value: Value) -> str:
-    """A value as people read it."""
+    """Formats a value for people."""
     if content_text(value):
         parts = parts_of(value)
         said = tuple(part for part in parts if not isinstance(part, Thinking))
@@ -37,23 +37,23 @@ def laid_out(value: Value) -> str:
 
 
 def is_request(value: Value) -> bool:
-    """Whether a value is what a model was asked, as a big provider's client takes it."""
+    """Whether a value is a request to a model, in the format of a big provider's client."""
     if not isinstance(value, dict) or not value.keys() & {"model", "tools", *_SYSTEM, "messages"}:
         return False
     return any(value.get(name) and dicts_in(value[name]) == value[name] for name in _HISTORY)
 
 
-def arguments_text(given: Value) -> str:
-    """A call's input, an argument at a time, so that texts keep their lines; an edit as a diff."""
-    if not isinstance(given, dict):
-        return text_of(given)
-    old, new = next((pair for pair in _EDITS if all(isinstance(given.get(n), str) for n in pair)), ("", ""))
+def arguments_text(arguments: Value) -> str:
+    """Formats a call's input argument by argument, so that texts keep their lines; an edit becomes a diff."""
+    if not isinstance(arguments, dict):
+        return text_of(arguments)
+    old, new = next((pair for pair in _EDITS if all(isinstance(arguments.get(n), str) for n in pair)), ("", ""))
     lines = [
         f"{k}:\n{v}" if isinstance(v, str) and "\n" in v else f"{k}: {text_of(v)}"
-        for k, v in given.items()
+        for k, v in arguments.items()
         if k not in (old, new)
     ]
-    return "\n".join([*lines, *(_diff_lines(given[old], given[new]) if old else ())])
+    return "\n".join([*lines, *(_diff_lines(arguments[old], arguments[new]) if old else ())])
 
 
 def _diff_lines(old: str, new: str) -> Iterator[str]:
@@ -82,16 +82,16 @@ def _request_lines(request: dict[str, Any]) -> Iterator[str]:
 
 
 def _content(value: Value) -> str:
-    """A system prompt in a provider's own wrapping."""
+    """Returns the text of a system prompt in a provider's format."""
     parts = dicts_in(as_dict(value).get("parts"))
     return "\n".join(text_in(part, "text") for part in parts) or text_of(value)
 
 
 def _tool_names(tool: dict[str, Any]) -> Iterator[str]:
-    """A tool's name; Google lists several in one."""
+    """Yields the names of a tool. Google lists several tools in one."""
     declared = dicts_in(tool.get("function_declarations") or tool.get("functionDeclarations"))
-    for each in declared or [as_dict(tool.get("function")) or tool]:
-        if name := text_in(each, "name") or text_in(each, "type"):
+    for function in declared or [as_dict(tool.get("function")) or tool]:
+        if name := text_in(function, "name") or text_in(function, "type"):
             yield name
 
 
@@ -100,8 +100,8 @@ def _part_lines(parts: tuple[Part, ...]) -> Iterator[str]:
         match part:
             case Text(text):
                 yield from text.split("\n")
-            case Asked(_, name, given):
-                yield from _call_lines(name, given)
+            case Asked(_, name, arguments):
+                yield from _call_lines(name, arguments)
             case Answered(_, text, is_error):
                 yield from f"{'failed: ' if is_error else ''}{text}".split("\n")
             case Thinking(block) if isinstance(block.get("thinking"), str) and block["thinking"]:
@@ -112,11 +112,11 @@ def _part_lines(parts: tuple[Part, ...]) -> Iterator[str]:
                 yield "(an image)"
 
 
-def _call_lines(name: str, given: Value) -> Iterator[str]:
-    if given is None:
+def _call_lines(name: str, arguments: Value) -> Iterator[str]:
+    if arguments is None:
         yield f"→ {name}"
         return
-    lines = laid_out(given).split("\n")
+    lines = laid_out(arguments).split("\n")
     if len(lines) == 1:
         yield f"→ {name} {lines[0]}"
     else:

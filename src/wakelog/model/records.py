@@ -1,4 +1,4 @@
-"""What is stored: header and body of an event, the commit that holds them, the head they lead to.
+"""What is stored: the header and body of an event, the commit that holds them, and the session's head.
 
 An event becomes a *record*: a header, which is chained by hash and never changes, and a body, which can be erased.
 Records appended together are a *commit*: the unit of storage and of atomicity. docs/reference/format.md gives the
@@ -12,8 +12,8 @@ import msgspec
 from wakelog.model.events import Event, Trust
 from wakelog.model.ids import Seq, SessionId
 
-# These values are made for every event and never form cycles, so the garbage collector need not track them (gc=False):
-# tracking cost a quarter of the time to seal a commit.
+# These values are made for every event and never form cycles, so the garbage collector need not track them (gc=False).
+# Tracking cost a quarter of the time to seal a commit.
 
 FORMAT_VERSION = 1
 GENESIS = bytes(32)
@@ -21,7 +21,7 @@ GENESIS = bytes(32)
 
 
 class Header(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Structure only: nothing here was written by a person or a model, so that it can stay when content must go.
+    """Structure only: no person or model wrote any of it, so it can stay when content is erased.
 
     Default values are left out of the stored bytes. The bytes, once made, are never re-encoded.
     """
@@ -45,13 +45,14 @@ class Header(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     key_id: str = ""
     """Reserved: which key encrypts it."""
     v: int = 1
-    """The format version. Left out, it is 1 and stays 1: later versions write theirs."""
+    """The format version. It is left out for version 1; later versions write theirs."""
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """One stored event. An intact body has its salt; an erased or pruned one has none.
+    """One stored event. An intact body has its salt.
 
-    `body` without `salt` is a replacement that an erase event vouches for; neither means the body was pruned.
+    `body` without `salt` is the replacement of an erased body, confirmed by an erase event. Without both, the body was
+    pruned.
     """
 
     header: bytes
@@ -60,7 +61,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventDraft(msgspec.Struct, frozen=True, gc=False):
-    """An event about to be appended, with what its header should say beyond what the log stamps itself."""
+    """An event to append, with the header fields that the log does not set itself."""
 
     event: Event
     actor: str = "agent"
@@ -69,7 +70,7 @@ class EventDraft(msgspec.Struct, frozen=True, gc=False):
     source: str = ""
     trust: Trust = "trusted"
     within: tuple[int, int] | None = None
-    """The turn and attempt this was meant for: refused when another one was begun since. Not stored."""
+    """The turn and attempt it belongs to. It is refused if another one was started since. Not stored."""
 
 
 class ForkPoint(msgspec.Struct, frozen=True, gc=False):
@@ -81,12 +82,12 @@ class ForkPoint(msgspec.Struct, frozen=True, gc=False):
 
 
 class Commit(msgspec.Struct, frozen=True, gc=False):
-    """Events stored together: what an engine is given, and what it gives back.
+    """Events stored together: what an engine stores and returns.
 
-    Everything that must be atomic is in here. `prev` names the head this commit was sealed on and `guard` the epoch its
-    writer believes to hold (None: it holds no lease). `fingerprint` is set when the caller chose the commit id; it
-    tells a repeated append from another one under the same id. The fields from `epoch` to `paths` answer the cheap
-    questions without opening the records.
+    It contains everything that must be atomic. `prev` is the hash of the head that it was sealed on, and `guard` the
+    epoch that its writer believes to hold (None: no lease). `fingerprint` is set if the caller chose the commit id; it
+    distinguishes a repeated append from a different one with the same id. The fields from `epoch` to `paths` answer
+    cheap queries without decoding the records.
     """
 
     session: SessionId
@@ -104,18 +105,18 @@ class Commit(msgspec.Struct, frozen=True, gc=False):
     paths: tuple[str, ...]
     records: tuple[Record, ...]
     payloads: tuple[tuple[bytes, bytes], ...] = ()
-    """(SHA-256, content) of the payloads this commit brings."""
+    """(SHA-256, content) of the payloads stored with this commit."""
     snapshot: bytes | None = None
     fingerprint: bytes = b""
     guard: int | None = None
     late: bool = False
-    """All its events may arrive after the session was closed."""
+    """Whether all its events are accepted after the session was closed."""
     fork: ForkPoint | None = None
     """Set on the first commit of a fork."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """Where a session stands after a commit."""
+    """A session's position and status after a commit."""
 
     session: SessionId
     seq: Seq
@@ -129,20 +130,20 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     name: str = ""
 
     def __str__(self) -> str:
-        """The session's name, or its id where it has none."""
+        """Returns the session's name, or its id if it has none."""
         return self.name or self.session
 
 
 class Snapshot(msgspec.Struct, frozen=True, gc=False):
-    """A saved fold: the state after `seq`, packed. A cache; dropping it may change speed, never an answer."""
+    """A saved fold: the packed state after `seq`. It is a cache: without it reading is slower, never different."""
 
     seq: Seq
     data: bytes
 
 
 class Heartbeat(msgspec.Struct, frozen=True, gc=False):
-    """The last sign of life of a lease holder, and until when it counts. It permits a takeover; safety never rests
-    on it."""
+    """The last heartbeat of a lease holder, and until when it is valid. After that a takeover is permitted; safety
+    never depends on it."""
 
     epoch: int
     holder: str
@@ -150,7 +151,7 @@ class Heartbeat(msgspec.Struct, frozen=True, gc=False):
 
 
 class Anchor(msgspec.Struct, frozen=True):
-    """A head kept elsewhere: what a later verification is held against."""
+    """A head that is kept elsewhere, to check a session against later."""
 
     session: SessionId
     seq: Seq

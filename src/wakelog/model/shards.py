@@ -1,4 +1,4 @@
-"""Where the parts of a store that is spread over machines are."""
+"""Values about the shards of a distributed store."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from wakelog.model.ids import Seq, SessionId
 
 
 class ShardPlacement(msgspec.Struct, frozen=True):
-    """Where one shard of a store is kept."""
+    """Where one shard of a store is."""
 
     shard: int
     leader: str
-    """The server that takes its writes; empty while one is being elected."""
+    """The server that accepts writes; empty during an election."""
     replicas: tuple[str, ...]
-    """All servers that keep it."""
+    """All servers that store it."""
     lag: dict[str, int]
-    """How many messages each of the others is behind."""
+    """How many messages each of the other servers is behind."""
     away: tuple[str, ...]
-    """Those that do not follow."""
+    """Servers that do not follow."""
     messages: int
     bytes: int
 
 
 class ShardChange(msgspec.Struct, frozen=True):
-    """A session that has something new, and where its shard tells so."""
+    """A session with something new, and its place in the shard's feed."""
 
     session: SessionId
     seq: Seq
@@ -32,8 +32,8 @@ class ShardChange(msgspec.Struct, frozen=True):
 
 
 class IndexDatabase(msgspec.Struct, frozen=True):
-    """A database beside the engine that keeps the index, for everybody."""
+    """A shared database that holds the index, apart from the engine."""
 
     url: str
     key: str
-    """Which rows in it are those of this engine."""
+    """Identifies the rows of this engine."""

@@ -1,11 +1,11 @@
-"""Totals: what turns came to in numbers, which may stay where the content must go.
+"""Totals: the numbers of turns and calls, which may stay when content is removed.
 
-Calls are counted by turn, by phase and by how long they took. A *phase* is a run of calls that do the same sort of
-thing: `explore` looks, `change` writes files, `check` runs tests and other checks, `run` does something else. A user's
-message and a new turn begin a new phase. Calls of models are counted as `model`, and are no phases. Durations are
-counted in powers of two: bucket n has those from 2^(n-1) up to 2^n microseconds, and bucket 0 those that nobody told.
+Calls are counted by turn, phase and duration. A *phase* is a series of calls of the same kind: `explore` looks,
+`change` writes files, `check` runs tests and other checks, `run` does something else. A user's message or a new turn
+starts a new phase. Model calls are counted as `model` and do not form phases. Durations are counted in powers of two:
+bucket n holds those from 2^(n-1) to 2^n microseconds, and bucket 0 unknown ones.
 
-Everything is a sum, so rows are added up in any order, and a prune keeps them in the log (log/pruned_totals.py).
+Everything is a sum, so rows can be added in any order. A prune keeps them in the log (log/pruned_totals.py).
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ TURN_FIELDS: Final = (
     *("turn", "attempt", "last", "at", "tool_calls", "tool_errors", "model_calls", "added", "removed"),
     *("tokens", "tokens_out", "usd_micros", "duration_us", "unpriced"),
 )
-"""What a row of a turn's totals holds. Turn 0 is what was between turns; `last` is its last event, `at` when it
-began."""
+"""The columns of a turn's totals. Turn 0 is the time between turns; `last` is its last event, `at` when it began."""
 CALL_FIELDS: Final = ("turn", "attempt", "phase", "bucket", "phases", "calls", "errors", "duration_us")
-"""What a row of its calls holds. `phase` is a place in PHASES; `phases` says how many began with these calls."""
+"""The columns of its calls. `phase` is an index in PHASES; `phases` counts the phases that began with these calls."""
 
 
 class SessionTotals(msgspec.Struct, frozen=True):
-    """What a deleted session came to: `totals` and `call_totals` of its tombstone."""
+    """The totals of a deleted session: `totals` and `call_totals` of its tombstone."""
 
     numbers: tuple[int, ...] = ()
     calls: tuple[tuple[int, ...], ...] = ()
@@ -44,12 +43,12 @@ class SessionTotals(msgspec.Struct, frozen=True):
 CallKey = tuple[int, int, int, int]
 """Turn, attempt, phase and bucket."""
 LastPhase = tuple[int, int, int]
-"""Turn, attempt and phase of the last call; (0, 0, -1) when the next one begins a phase."""
+"""Turn, attempt and phase of the last call; (0, 0, -1) if the next call begins a phase."""
 NO_PHASE: Final[LastPhase] = (0, 0, -1)
 
 
 def rows_of(value: Value, width: int) -> list[list[Any]]:
-    """Rows of so many numbers, as the log has them; what is anything else is passed over."""
+    """Reads rows of `width` integers from the log. Anything else is skipped."""
     rows = value if type(value) is list else []
     return [row for row in rows if type(row) is list and len(row) == width and all(type(n) is int for n in row)]
 
@@ -65,8 +64,8 @@ def bucket_of(duration_us: int) -> int:
 def count_call(
     sums: dict[CallKey, list[int]], last: LastPhase, here: LastPhase, has_failed: bool, duration_us: int
 ) -> LastPhase:
-    """Adds a call that ended, in turn, attempt and phase `here`, to its row; returns the phase it is in, to be given as
-    `last` with the next one."""
+    """Adds a call that ended, in turn, attempt and phase `here`, to its row. Returns the value for `last` of the next
+    call."""
     key = (*here, bucket_of(duration_us))
     row = sums.get(key)
     if row is None:
@@ -80,8 +79,8 @@ def count_call(
 
 
 def added_up(rows: Sequence[Sequence[int]], key: int, kept: Sequence[int] = ()) -> list[tuple[int, ...]]:
-    """Rows with the same first `key` numbers as one: the others are summed, but the smallest or largest that is not 0
-    is kept in the columns `kept` (negative: the smallest)."""
+    """Merges rows with the same first `key` numbers. Other columns are summed, except those in `kept`: there the
+    largest number stays, or for a negative column the smallest that is not 0."""
     out: dict[tuple[int, ...], list[int]] = {}
     for row in rows:
         found = out.get(tuple(row[:key]))

@@ -1,7 +1,7 @@
-"""Trust: how far content can be relied on, and the one order of it.
+"""Trust: how far content can be trusted, and the order of the levels.
 
-Trust only goes down on its own: an event is as trusted as the least trusted thing it depends on. Numbers grow with
-distrust, so that the least trusted is a maximum; the index stores them.
+Trust only goes down by itself: an event is as trusted as the least trusted thing it depends on. Numbers grow with
+distrust, so that the least trusted is the maximum; the index stores them.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Final, Literal, get_args
 Trust = Literal["trusted", "unverified", "untrusted"]
 
 TRUSTS: Final[tuple[Trust, ...]] = get_args(Trust)
-"""Best first: the place of each is its distrust."""
+"""Most trusted first: the index of each is its distrust."""
 
 _DISTRUST: Final[dict[str, int]] = {trust: rank for rank, trust in enumerate(TRUSTS)}
 
 
 def distrust(trust: str) -> int:
-    """0 for trusted, growing with distrust. What a later version may call something counts as untrusted."""
+    """Returns 0 for trusted, more for less trusted. An unknown level, of a later version, counts as untrusted."""
     return _DISTRUST.get(trust, 2)
 
 
 def least_trusted(marks: Iterable[tuple[Trust, str]]) -> tuple[Trust, str]:
-    """The least trusted of (trust, source), the first of equals; trusted when there is nothing."""
+    """Returns the least trusted of (trust, source), the first of equals; trusted if there are none."""
     return max(marks, key=lambda mark: distrust(mark[0]), default=("trusted", ""))

@@ -1,7 +1,7 @@
-"""What a turn comes to, event by event: the one place that says what counts.
+"""Counts the events, calls and lines of a turn.
 
-The index keeps a row for each attempt, and the command line sums a turn up as it reads. Both hand each event to
-`count_event`, so that a turn has as many calls, lines and events in a list as in a query.
+The index keeps a row for each attempt, and the command line counts a turn as it reads. Both pass each event to
+`count_event`, so their numbers are the same.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from wakelog.model.values import INT_MAX, Value
 
 
 class TurnCounts(Protocol):
-    """What is counted of a turn, or of one attempt at it."""
+    """The counts of a turn, or of one attempt."""
 
     last: Seq
     ended_at: int | None
     outcome: str
     input: str
-    """What it was asked: its own input, else the first thing the user said."""
+    """Its input, or else the first message of the user."""
     events: int
     tool_calls: int
     model_calls: int
@@ -41,9 +41,9 @@ def count_event(
     summary: Callable[[], str],
     is_pruned: bool = False,
 ) -> None:
-    """Adds an event to what its turn comes to. `at` is when it happened, `effect` the class of the call it asks for,
-    `outcome` how it says that something ended, and `summary` gives what it says in a line. Of a pruned event only its
-    kind is known, and not whose call it was."""
+    """Adds an event to the counts of its turn. `at` is when it happened, `effect` that of the call it requests,
+    `outcome` how something ended, and `summary` returns its text in one line. Of a pruned event only the kind is
+    known."""
     turn.last = seq
     turn.events += 1
     if kind == "turn.ended":

@@ -1,9 +1,8 @@
-"""What counts as a value, decided once at the door.
+"""Checks what may be stored as a value.
 
-A value is JSON that means the same in every language: None, bool, str, int within ±(2^53 - 1), finite float,
-list, dict with str keys. Integral floats become ints, because JSON readers cannot tell 1.0 from 1. NaN, infinities,
-larger ints and lone surrogates are refused with a hint; so are the reserved keys by which the log marks payloads and
-erasures.
+A value is JSON that means the same in every language: None, bool, str, int within ±(2^53 - 1), finite float, list, dict
+with str keys. Integral floats become ints, because JSON readers cannot tell 1.0 from 1. NaN, infinities, larger ints
+and lone surrogates are refused with a hint. So are the reserved keys with which the log marks payloads and erasures.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _INFINITE = float("inf")
 
 
 def _is_plain_here(value: Value, depth: int = 0) -> bool:
-    """Whether a value may be stored as it is. Most may, and without noting places and copies that is seen four times
-    faster; no is only a reason to look closer."""
+    """Whether a value can be stored unchanged. Most can, and this check is four times faster than `_check`, because it
+    tracks no paths and makes no copies. False only means that `_check` must decide."""
     if depth >= DEPTH_MAX:
         return False
     kind = type(value)
@@ -60,9 +59,9 @@ _is_plain = _is_plain_here if core is None else core.is_plain
 
 
 def check_value(value: Value, where: str = "value", *, reserved: bool = False) -> Value:
-    """`value` with integral floats made ints; the same object when nothing had to change.
+    """Returns `value` with integral floats as ints; the same object if nothing had to change.
 
-    With `reserved`, the log's own keys are let through: inside a payload they mean nothing.
+    With `reserved`, the log's own keys are accepted: inside a payload they mean nothing.
     """
     if _is_plain(value):
         return value
@@ -83,7 +82,7 @@ def check_text(text: str, where: str) -> str:
 
 
 def encode_text(text: str, where: str) -> bytes:
-    """Text as it is stored."""
+    """Returns text as stored bytes."""
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Every kind of event, as a typed value. base.py tells how they are made and stored."""
+"""Every kind of event, as a typed value. base.py explains how they are made and stored."""
 
 from wakelog.model.events.actions import (
     ActionAbandoned,

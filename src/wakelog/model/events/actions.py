@@ -16,7 +16,7 @@ class ActionRequested(Event, frozen=True, gc=False):
     input: Value = None
     input_hash: str = ""
     key: str = ""
-    """The idempotency key under which a retry may be sent."""
+    """The idempotency key that a retry is sent with."""
     approval: bool = False
     policy: dict[str, Value] = {}
     params: dict[str, Value] = {}
@@ -27,7 +27,7 @@ class ActionRequested(Event, frozen=True, gc=False):
     inside: str = ""
     """The action whose tool made this call."""
     group: str = ""
-    """The action of the model's answer that asked for it: calls of one group were asked for together."""
+    """The action of the model's answer that requested it: calls of one group were requested together."""
 
 
 @core("action.approved")
@@ -56,7 +56,7 @@ class ActionSucceeded(Event, frozen=True, gc=False):
     cost: Cost = Cost()
     stop_reason: str = ""
     stream: dict[str, Value] = {}
-    """For an answer that came as a stream: how it came, so that it can be given again as one."""
+    """For a streamed answer: its shape and number of parts, to return it as a stream again."""
 
 
 @core("action.failed", payloads=("output",))
@@ -66,7 +66,7 @@ class ActionFailed(Event, frozen=True, gc=False):
     action: str
     error: Failure
     output: Value = None
-    """Of a stream that broke or was left, what had come until then."""
+    """What had arrived of a stream that broke or was left."""
     retry: bool = False
     cost: Cost = Cost()
     stream: dict[str, Value] = {}
@@ -89,8 +89,8 @@ class ActionRecorded(Event, frozen=True, gc=False):
     tool: str
     effect: Effect = "external"
     outcome: Literal["succeeded", "failed", "timed_out", "denied", "cancelled", "interrupted"] = "succeeded"
-    """`denied`: it did not run, because a person or a rule refused it. `cancelled`: it did not run or was stopped,
-    because of something else. `interrupted`: the agent ended before an answer came."""
+    """`denied`: it did not run, because a person or a rule refused it. `cancelled`: it did not run, or was stopped, for
+    another reason. `interrupted`: the agent ended before an answer came."""
     input: Value = None
     input_hash: str = ""
     output: Value = None
@@ -101,7 +101,7 @@ class ActionRecorded(Event, frozen=True, gc=False):
     stop_reason: str = ""
     stream: dict[str, Value] = {}
     reused: int = 0
-    """The event whose outcome this repeats: the call was not run again, and is not paid again."""
+    """The event whose outcome this repeats: the call was not run again, and costs nothing."""
     inside: str = ""
     group: str = ""
 
@@ -112,7 +112,7 @@ class ActionUncertain(Event, frozen=True, gc=False):
 
     action: str
     error: Failure | None = None
-    """What the tool raised, if it did."""
+    """What the tool raised, if anything."""
 
 
 @core("action.reconciled", payloads=("output",))

@@ -1,11 +1,11 @@
 """Every kind of event, as a typed value.
 
-An event says what happened; who said so, when and because of what is in the header the log puts around it
-(records.py). Fields here are the *authored* part: they are stored in the erasable body, next to the delta the log
-computes from the event and the state it met (state/effects.py).
+An event says what happened. The header that the log adds says who recorded it, when, and why (records.py). The fields
+here are the *authored* part: they are stored in the erasable body, with the delta that the log computes from the event
+and the current state (state/effects.py).
 
-The kinds are a closed core that only grows. Foreign kinds start with `x.` and are kept as they come, as are kinds and
-fields written by a newer version: they decode to `Foreign`, whose `data` is the whole body.
+The kinds are a closed core that only grows. Foreign kinds start with `x.` and are kept unchanged. So are kinds and
+fields of a newer version: they decode to `Foreign`, whose `data` is the whole body.
 
 Amounts are integers throughout (micro-dollars, microseconds, tokens), so that sums are exact in every language.
 """
@@ -21,10 +21,10 @@ from wakelog.model.trust import Trust as Trust
 from wakelog.model.values import INT_MAX, Value
 
 Effect = Literal["model", "pure", "read", "write", "external"]
-"""What a call does to the world. Undeclared means `external`: the class that is never silently repeated."""
+"""What a call does to the world. The default is `external`, which is never silently repeated."""
 
 Severity = Literal["info", "warning", "error", "alarm"]
-"""How much a flag matters: good to know, worth a look, something went wrong, somebody must look now."""
+"""How much a flag matters: good to know, worth a look, something went wrong, a person must look now."""
 
 Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 """An integer that every JSON reader reads exactly."""
@@ -32,7 +32,7 @@ Amount = Annotated[int, msgspec.Meta(ge=-INT_MAX, le=INT_MAX)]
 E = TypeVar("E", bound="Event")
 
 KINDS: dict[str, type[Event]] = {}
-"""kind → event class, filled as the classes below are defined."""
+"""kind → event class. `core` fills it."""
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
@@ -40,7 +40,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=Fa
 
     kind: ClassVar[str] = ""
     payload_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields whose large values are stored as payloads rather than inside the body."""
+    """Fields whose large values are stored as payloads instead of inside the body."""
 
     why: str = ""
     occurred_at: Amount = 0
@@ -67,11 +67,11 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     reasoning_tokens: Amount = 0
     """Of `tokens_out`, those that are known to be reasoning."""
     price: str = ""
-    """The price that the money was reckoned with; empty when it was reported, or when no price is known."""
+    """The price used to compute the money; empty if the money was reported, or no price is known."""
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A typed error, so that code can decide by `type` and need not read the message."""
+    """A typed error, so that code can check `type` instead of reading the message."""
 
     type: str
     message: str = ""
@@ -79,7 +79,7 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 def core(kind: str, *, payloads: tuple[str, ...] = ()) -> Callable[[type[E]], type[E]]:
-    """Enters an event class into the closed core under its kind."""
+    """Registers an event class in the core under its kind."""
 
     def enter(cls: type[E]) -> type[E]:
         cls.kind = kind

@@ -1,4 +1,4 @@
-"""Events about history itself: rewinds, compaction, removal, names, remarks, gaps."""
+"""Events about history itself: rewinds, compaction, removal, names, notes, gaps."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class HistoryAdopted(Event, frozen=True, gc=False):
     """A fork's result is adopted: the restorable parts of the state become those of `session` at event `at`, where its
     chain has the hash `hash`. Before this event there is a rewind with mode `adopt`. After it there are copies: the
     first is a copy of event `copied[0]` of the fork, and so on. `gone` more could not be copied, because their content
-    was erased or pruned. `cost` is what the fork spent of its own that no earlier adoption has counted: it counts here,
+    was erased or pruned. `cost` is what the fork itself spent and no earlier adoption has counted: it counts here
     too."""
 
     session: str
@@ -83,8 +83,8 @@ class PayloadErased(Event, frozen=True, gc=False):
 class RangePruned(Event, frozen=True, gc=False):
     """The bodies up to and including `upto` were pruned; headers stay. `base` is the state at `upto`, as a payload.
     `rewinds` lists the pruned rewinds with seq, `to` and `under`, because what is in view later may depend on them.
-    `turn_totals` and `call_totals` are what the pruned turns came to, in numbers only: sums for reports, on which no
-    state depends."""
+    `turn_totals` and `call_totals` are the totals of the pruned turns: numbers for reports, on which no state
+    depends."""
 
     upto: int
     last_hash: str
@@ -106,7 +106,7 @@ class CheckpointNamed(Event, frozen=True, gc=False):
 
 @core("note.added")
 class NoteAdded(Event, frozen=True, gc=False):
-    """A person's or a tool's remark on an earlier event (0: on the session)."""
+    """A person's or a tool's note on an earlier event (0: on the session)."""
 
     text: str
     on: int = 0
@@ -122,9 +122,9 @@ class GapNoted(Event, frozen=True, gc=False):
 
 @core("git_commit.linked")
 class GitCommitLinked(Event, frozen=True, gc=False):
-    """A commit in git has work of a turn in it. `on` is the event that shows it. `known` says how: `recorded` (a call
-    made the commit, and its output names it), `matched` (the commit has a file just as the turn left it), `derived` (it
-    was made during the turn, and has a file that the turn changed before)."""
+    """A git commit contains work of a turn. `on` is the event that shows it. `known` says how: `recorded` (a call made
+    the commit, and its output names it), `matched` (the commit has a file exactly as the turn left it), `derived` (it
+    was made during the turn, and contains a file that the turn had changed)."""
 
     commit: str
     turn: int
@@ -136,12 +136,12 @@ class GitCommitLinked(Event, frozen=True, gc=False):
 
 @core("records.imported", payloads=("rest",))
 class RecordsImported(Event, frozen=True, gc=False):
-    """Which records of another program's transcript the events before it in this commit were made from: the id of each,
-    and how many events it gave. `rest` is a text with one line of JSON for each record: what those events do not hold
-    of it, as it was. Fields that every record repeats may stand under `common`, which is `"same"` where they are as in
-    the record before that has it. A record whose events the log refused has `refused`, `record` and `events` instead.
-    `size` and `changed` are those of the file when it was read. `steps` are names of what was taken from records that
-    the program writes again when there is more of them: it is not taken a second time."""
+    """Names the records of another program's transcript from which the preceding events of this commit were made: the
+    id of each, and its number of events. `rest` is a text with one line of JSON for each record: what the events do not
+    hold of it, unchanged. Fields that every record repeats may be under `common`, which is `"same"` if they equal those
+    of the last record that has them. A record whose events the log refused has `refused`, `record` and `events`
+    instead. `size` and `changed` are those of the file when it was read. `steps` names what was imported from records
+    that the program rewrites as they grow, so that it is not imported twice."""
 
     format: str
     source: str = ""
@@ -155,18 +155,18 @@ class RecordsImported(Event, frozen=True, gc=False):
 
 @core("items.kept", payloads=("rest",))
 class ItemsKept(Event, frozen=True, gc=False):
-    """Which items of a framework's own history the events after it in this commit were made from, and how many events
-    each gave (`counts`). `rest` is a text with one line of JSON for each item: the item, where `{"$in": [n, field, …]}`
-    stands for what event number n holds at that place, counted from the item's first event, and `"as"` says that it is
-    that value written as JSON (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is
-    stored once and comes back as it was, and what is erased from an event is gone from its item. An object with a key
-    `$in` of its own is written as `{"$in": {"is": …}}`.
+    """Names the items of a framework's own history from which the following events of this commit were made, and the
+    number of events of each (`counts`). `rest` is a text with one line of JSON for each item. In it, `{"$in": [n,
+    field, …]}` stands for the value at that place of event n, counted from the item's first event, and `"as"` says that
+    it is the value as JSON text (`json`: compact, `json-spaced`: with a space after each `,` and `:`). So an item is
+    stored once and can be restored exactly, and what is erased from an event is gone from its item. If an object has a
+    key `$in` itself, it is written as `{"$in": {"is": …}}`.
 
-    Adapters that put their objects together themselves (`adk`, `agent-framework-checkpoint`, `crewai-checkpoint`,
-    `crewai-feedback`) write it after the events it is about, and `rest` is one JSON object of their own."""
+    Adapters that assemble their objects themselves (`adk`, `agent-framework-checkpoint`, `crewai-checkpoint`,
+    `crewai-feedback`) write this event after the events it is about, and `rest` is one JSON object of their own."""
 
     format: str
     counts: tuple[int, ...] = ()
     rest: Value = None
     ids: tuple[str, ...] = ()
-    """The framework's own ids of the items, where it has some."""
+    """The framework's own ids of the items, if it has any."""

@@ -1,4 +1,4 @@
-"""Events of what the agent knows and did (the durable tier), and of money, trust and flags."""
+"""Events about what the agent knows and did (the durable tier), and about money, trust and flags."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DeadEndNoted(Event, frozen=True, gc=False):
 @core("knowledge.recalled")
 class KnowledgeRecalled(Event, frozen=True, gc=False):
     """Lines of earlier sessions were shown to this one. `sources` are their events, each as `session@seq`, and `lines`
-    says what each was (`recipe`, `fact` …). Their words are not repeated here: they stay where they can be erased."""
+    their kinds (`recipe`, `fact` …). Their text is not repeated here, so that it can be erased at its source."""
 
     sources: tuple[str, ...]
     lines: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class StatePatched(Event, frozen=True, gc=False):
 
 @core("budget.set")
 class BudgetSet(Event, frozen=True, gc=False):
-    """Limits to write (`tokens`, `usd_micros`, `duration_us`); None lifts one."""
+    """Limits to set (`tokens`, `usd_micros`, `duration_us`); None removes one."""
 
     limits: dict[str, int | None]
 

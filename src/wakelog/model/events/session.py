@@ -1,4 +1,4 @@
-"""Events of the session itself: its life, its lease, its turns and messages."""
+"""Events of the session itself: its status, lease, turns and messages."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class SessionArchived(Event, frozen=True, gc=False):
 
 @core("session.deleted")
 class SessionDeleted(Event, frozen=True, gc=False):
-    """The session was deleted. `totals` and `call_totals` are there where the numbers were to stay: what it came to,
-    without a name and without a word."""
+    """The session was deleted. `totals` and `call_totals` are set if its totals were kept: numbers only, no names or
+    texts."""
 
     totals: tuple[int, ...] = ()
     call_totals: tuple[tuple[int, ...], ...] = ()
@@ -88,7 +88,7 @@ class GoalSet(Event, frozen=True, gc=False):
 
 @core("labels.set")
 class LabelsSet(Event, frozen=True, gc=False):
-    """Labels to write; a value of None removes one. `before` is what was true where no label had said so."""
+    """Labels to set; a value of None removes one. `before` holds earlier values that no label had recorded."""
 
     labels: dict[str, str | None]
     before: dict[str, str] = {}
@@ -101,11 +101,12 @@ class TurnStarted(Event, frozen=True, gc=False):
     input: Value = None
     retry: bool = False
     resumes: int = 0
-    """The first of the cut attempts that this one continues: what they did is not done again. 0: it begins anew."""
+    """The first of the interrupted attempts that this one continues; their calls are not made again. 0 means a fresh
+    start."""
     id: str = ""
-    """The caller's own name of the turn: one that was completed is not done again."""
+    """The caller's id for the turn. A completed turn with that id is not done again."""
     holder: str = ""
-    """The process that has the turn, as long as it is open (see holders of turns in the format)."""
+    """The process that owns the turn while it is open (see holders of turns in the format)."""
 
 
 @core("turn.ended", payloads=("output",))
@@ -113,7 +114,7 @@ class TurnEnded(Event, frozen=True, gc=False):
     outcome: Literal["completed", "failed", "interrupted"] = "completed"
     error: Failure | None = None
     output: Value = None
-    """What the turn gave back, for a turn with an id."""
+    """The turn's result."""
 
 
 @core("message.added", payloads=("content",))
@@ -124,4 +125,4 @@ class MessageAdded(Event, frozen=True, gc=False):
     content: Value
     name: str = ""
     action: str = ""
-    """For a tool's answer, the action it answers."""
+    """For a tool's answer: the action that it answers."""
