@@ -25,13 +25,13 @@ from wakelog.replay.call_text import value_text
 from wakelog.replay.recorded_outcome import RecordedOutcome, recall, record_again
 from wakelog.replay.recording import RecordedCall
 from wakelog.replay.report import Mode, ReplayRow, sentence
-from wakelog.runtime.ambient import current_call, current_action
+from wakelog.runtime.ambient import current_action, current_call
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.call_history import find_by_key
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import SAFE
 from wakelog.runtime.resume import reuse_outcome
-from wakelog.runtime.streams import revive_outcome, is_stream
+from wakelog.runtime.streams import is_stream, revive_outcome
 from wakelog.runtime.tools import CallRequest, Do, Steps
 from wakelog.runtime.values import plain
 from wakelog.state.patch import equal
