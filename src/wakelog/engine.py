@@ -13,11 +13,11 @@ The promises, each with a test in wakelog.testing.contract:
 - a deleted session never comes back.
 
 Appending has two steps, so that a session's commits can be in flight together: `submit` fixes their order and
-returns at once, `Pending.result` waits until they are durable. What is submitted together is stored together or not
-at all.
+returns at once, `Pending.result` waits until they are durable. Commits that are submitted together are stored together
+or not at all.
 
 `Engine` has nine methods of its own, and four small protocols beside them: `Names`, `Leases`, `Feed` and `Removal`.
-What only some engines can do is declared in `engine.abilities`; a caller looks there and never at the engine's class.
+What only some engines can do is declared in `engine.abilities`. Callers check there, never the engine's class.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Pending(Protocol):
 
 
 class FeedChange(msgspec.Struct, frozen=True):
-    """A session that has something new; `cursor` continues after it."""
+    """A session that has new events; `cursor` continues after it."""
 
     session: SessionId
     seq: Seq
@@ -56,11 +56,10 @@ class FeedChange(msgspec.Struct, frozen=True):
 
 
 class Surgery(msgspec.Struct, frozen=True):
-    """What erasing or pruning does to the stored bytes, atomically with the commits that say so.
+    """What erasing or pruning does to the stored bytes, atomically with the commits that record it.
 
-    `rewritten` replaces stored commits of any session of one fork tree, found by session and last seq; with their
-    payloads, which replace the stored ones. Snapshots at or after `stale_from[session]` are dropped, and those before
-    `pruned_to[session]` too.
+    `rewritten` replaces stored commits, with their payloads, of any session of one fork tree, found by session and last
+    seq. Snapshots at or after `stale_from[session]` and before `pruned_to[session]` are dropped.
     """
 
     commits: tuple[Commit, ...]
@@ -70,17 +69,17 @@ class Surgery(msgspec.Struct, frozen=True):
 
 
 class Known(msgspec.Struct, frozen=True):
-    """What an engine already holds under a commit's id."""
+    """What an engine has already stored under a commit's id."""
 
     head: Head
     fingerprint: bytes
 
 
 class Names(Protocol):
-    """Names that lead to sessions."""
+    """Names of sessions."""
 
     def claim(self, name: str, session: SessionId) -> SessionId:
-        """Binds a name to an id if it is free; returns the id it is bound to, whoever bound it."""
+        """Binds a name to an id if the name is free. Returns the id it is bound to, whoever bound it."""
         ...
 
     def find(self, name: str) -> SessionId | None:
@@ -89,14 +88,14 @@ class Names(Protocol):
 
 
 class Leases(Protocol):
-    """Signs of life of those who write. Not part of the log; they may be lost."""
+    """Heartbeats of writers. They are not part of the log and may be lost."""
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        """Keeps a lease holder's sign of life."""
+        """Stores a lease holder's heartbeat."""
         ...
 
     def last_beat(self, session: SessionId) -> Heartbeat | None:
-        """The sign of life that was kept last, or None. None is always correct: it only permits a takeover."""
+        """The last heartbeat, or None. None is always correct: it only permits a takeover."""
         ...
 
 
@@ -108,31 +107,32 @@ class Feed(Protocol):
         ...
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
-        """Blocks until the session has events after `after`, from any process; False when the time ran out.
+        """Blocks until the session has events after `after`, from any process; False if the time ran out.
 
-        With no session: until anything at all was stored since the call began. Then there is no place to wait after,
-        so `after` is 0; anything else is refused (`bad-point`). Whoever must miss nothing asks `changes` again.
+        Without a session: until anything is stored after the call began. `after` must be 0 then; anything else is
+        refused (`bad-point`). A caller that must miss nothing asks `changes` again.
         """
         ...
 
 
 class Removal(Protocol):
-    """What takes stored bytes away."""
+    """Removes stored bytes."""
 
     def operate(self, surgery: Surgery) -> Head:
-        """Rewrites stored bytes as erasing and pruning need, and leaves nothing of the old ones in the files. An engine
-        with the ability `rewrite` leaves them until it is asked to rewrite."""
+        """Rewrites stored bytes for erasing and pruning. Nothing of the old bytes stays in the files, except in an
+        engine with the ability `rewrite`, which keeps them until `rewrite` is called."""
         ...
 
     def delete(self, commit: Commit) -> Head:
         """Appends the deleting commit and drops the session's content, leaving a tombstone and freeing its name.
 
-        While forks still read through the session its content is hidden, not dropped; it goes with the last of them.
+        While forks still read through the session, its content is hidden, not dropped. It is dropped with the last
+        fork.
         """
         ...
 
     def drop_snapshots(self, session: SessionId) -> None:
-        """Forgets all snapshots of a session. They are a cache."""
+        """Deletes all snapshots of a session. They are a cache."""
         ...
 
 
@@ -148,37 +148,37 @@ class Engine(Names, Leases, Feed, Removal, Protocol):
         ...
 
     def submit(self, *commits: Commit) -> Pending:
-        """Puts commits in line, in order, all or nothing."""
+        """Queues commits to be stored, in order, all or nothing."""
         ...
 
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        """The commits holding events `after` < seq ≤ `upto`, in order; the outer ones may reach beyond.
+        """The commits with events `after` < seq ≤ `upto`, in order. The first and last may hold events beyond these.
 
-        Payload bytes are left out unless asked for. An unknown session is NotFoundError, raised at the call.
+        Payload bytes are left out unless asked for. NotFoundError for an unknown session is raised at the call.
         """
         ...
 
     def head(self, session: SessionId) -> Head:
-        """Where the session stands, deleted or not; NotFoundError when it never was."""
+        """The session's head, also of a deleted one; NotFoundError if the session never existed."""
         ...
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
-        """The answer once given under an id that its caller chose."""
+        """The answer that was given to a commit id chosen by its caller."""
         ...
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        """Heads in order of id, after the given one; a page shorter than `limit` is the last. Deleted ones are left
+        """Heads in order of id, after the given one. A page shorter than `limit` is the last. Deleted sessions are left
         out."""
         ...
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
-        """The session's direct forks; those that are deleted only when asked for."""
+        """The session's direct forks; deleted ones only if asked for."""
         ...
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        """The payload brought by the commit that holds event `seq`; NotFoundError when it was erased or pruned."""
+        """The payload stored with the commit of event `seq`; NotFoundError if it was erased or pruned."""
         ...
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
@@ -186,13 +186,14 @@ class Engine(Names, Leases, Feed, Removal, Protocol):
         ...
 
     def close(self) -> None:
-        """Lets go of everything. What was answered is kept; any later call raises UnavailableError."""
+        """Releases everything. Answered appends are stored; any later call raises UnavailableError."""
         ...
 
 
 class MigrationStep(msgspec.Struct, frozen=True):
-    """One step of a store's schema, forward. Each of its statements may be run twice, and disturbs neither readers nor
-    writers of the version before; a step that must disturb them `breaks`, and from then on they are refused."""
+    """One forward step of a store's schema. Each statement may run twice, and does not disturb readers and writers of
+    the previous version. A step that must disturb them has `breaks` set, and older versions are refused from then
+    on."""
 
     version: int
     what: str
@@ -204,76 +205,77 @@ class Migrations(Protocol):
     """Upgrades tables of an older version in place."""
 
     def version(self) -> int:
-        """The version that the store's tables have."""
+        """The version of the store's tables."""
         ...
 
     def waiting(self) -> Sequence[MigrationStep]:
-        """The steps that the store lacks, in order. It can be used without them."""
+        """The steps that were not taken yet, in order. The store can be used without them."""
         ...
 
     def migrate(self) -> Iterator[MigrationStep]:
-        """Takes those steps, each told when it is done. Cut off anywhere, or done by several at once, it goes on."""
+        """Takes those steps and yields each when it is done. It can be interrupted anywhere, and run by several
+        processes at once."""
         ...
 
 
 class Marks(Protocol):
-    """Keeps short notes about the maintenance of a store, such as the progress of a scrub."""
+    """Stores short notes about a store's maintenance, such as the progress of a scrub."""
 
     def mark(self, name: str) -> str | None:
         """The note of that name, or None."""
         ...
 
     def set_mark(self, name: str, value: str) -> None:
-        """Keeps a note. UnsupportedError where the store has no place for it yet."""
+        """Stores a note. UnsupportedError if the store has no table for it yet."""
         ...
 
 
 class TableRewrite(Protocol):
-    """Clears removed bytes from the engine's files by rewriting its tables."""
+    """Clears removed bytes from the files by rewriting tables."""
 
     def __call__(self, *, most: int | None = None) -> bool:
-        """Writes the tables anew if something was removed since that was last done; whether it was. It locks them.
+        """Rewrites the tables if something was removed since the last time, and returns whether it did. Locks them.
 
-        UnavailableError (`scrub-pending`) when it has to wait: somebody still sees the old bytes, or the tables hold
+        UnavailableError (`scrub-pending`) if it must wait: a transaction still sees the old bytes, or the tables hold
         more than `most` bytes.
         """
         ...
 
 
 class Sizes(Protocol):
-    """Measures tables where they are kept."""
+    """Measures tables on the server."""
 
     def table_bytes(self) -> dict[str, int]:
-        """Bytes by table, with their indexes, of all namespaces together; empty where the server does not tell."""
+        """Bytes by table, with indexes, of all namespaces together; empty if the server does not report them."""
         ...
 
     def session_bytes(self) -> dict[SessionId, int]:
-        """The stored bytes of each session of this namespace, told without fetching them."""
+        """The stored bytes of each session of this namespace, without fetching the content."""
         ...
 
 
 class StoreFinding(msgspec.Struct, frozen=True):
-    """Something in a store that is not as it should be."""
+    """Something wrong in a store."""
 
     what: str
     session: str = ""
     seq: Seq = 0
     is_damage: bool = True
-    """Whether something was lost or altered; else it is only left over."""
+    """Whether something was lost or altered; otherwise it is only a leftover."""
     fix: str = ""
     can_tidy: bool = False
-    """Whether `tidy` mends it: it is derived, or nobody needs it."""
+    """Whether `tidy` repairs it: it is derived data, or an orphan."""
 
 
 class Inspection(Protocol):
-    """Finds damage that readers cannot see, because they would only find less."""
+    """Finds damage that readers cannot notice, because they would only find less."""
 
     def inspect(self) -> Iterator[StoreFinding]:
-        """Looks through everything that is kept beside the commits, and at what belongs to nobody."""
+        """Checks everything that is stored beside the commits, and finds orphans."""
         ...
 
     def tidy(self) -> int:
-        """Mends what can be mended without loss; how many things that were."""
+        """Repairs what can be repaired without loss, and returns how many things were."""
         ...
 
 
@@ -281,81 +283,81 @@ class DamageReport(Protocol):
     """Reports details of damaged sessions."""
 
     def session_ids(self) -> Sequence[SessionId]:
-        """The ids of all sessions that something is stored of, in order; deleted and damaged ones too."""
+        """The ids of all sessions with stored data, in order, including deleted and damaged ones."""
         ...
 
     def last_sound(self, session: SessionId) -> Head | None:
-        """The newest head that can still be told of a session whose head is damaged. It is for reading what is left:
-        appending on it would write history anew."""
+        """The newest intact head of a session whose head is damaged. Only for reading what is left: appending to it
+        would rewrite history."""
         ...
 
     def faults(self, session: SessionId) -> Sequence[str]:
-        """What is wrong with what is kept beside a session's commits: its name, the commit ids that callers chose, the
-        list of its forks. Readers would only find less."""
+        """What is wrong with the data beside a session's commits: its name, the commit ids that callers chose, the list
+        of its forks. Readers would only find less."""
         ...
 
 
 class ReplicaComparison(msgspec.Struct, frozen=True):
-    """What came of comparing the replicas of all shards."""
+    """The result of comparing the replicas of all shards."""
 
     copies: int
-    """How many replicas were read, of all shards together."""
+    """How many replicas were read, over all shards."""
     messages: int
     findings: tuple[StoreFinding, ...]
 
 
 class Shards(Protocol):
-    """Spreads a store over several logs."""
+    """A store that is spread over several shards."""
 
     def placement(self) -> Sequence[ShardPlacement]:
-        """Where each shard is kept, and how far its replicas have got."""
+        """Where each shard is stored, and how far its replicas are."""
         ...
 
     def add_shards(self, count: int) -> None:
-        """Lets sessions that are opened from now on use so many shards. No session moves."""
+        """Sets how many shards new sessions use. No existing session moves."""
         ...
 
     def compare_replicas(self) -> ReplicaComparison:
-        """Reads what every server has of every shard, and compares it."""
+        """Reads every server's copy of every shard, and compares them."""
         ...
 
 
 class ShardFeeds(Protocol):
-    """The feed of each shard by itself. A fork tree is in one shard, so each can be followed by somebody else."""
+    """A feed for each shard. A fork tree is in one shard, so each shard can be followed by another process."""
 
     def ends(self) -> Sequence[int]:
-        """A place after everything that is stored now, for each shard."""
+        """For each shard, the position after everything stored now."""
         ...
 
     def shard_changes(self, shard: int, after: int, limit: int = 100) -> Sequence[ShardChange]:
-        """Sessions of a shard with commits since a place, in the order they were stored."""
+        """Sessions of a shard with commits since a position, in the order they were stored."""
         ...
 
     def cursor_at(self, places: dict[int, int]) -> str:
-        """The cursor of the whole feed for a place in each shard."""
+        """The cursor of the whole feed for a position in each shard."""
         ...
 
 
 class Encryption(msgspec.Struct, frozen=True):
-    """That the store is encrypted (encryption/engine.py)."""
+    """How the store is encrypted (encryption/engine.py)."""
 
     below: Engine
-    """The engine with the encrypted bytes as they are stored: for copies that need no key."""
+    """The engine with the encrypted bytes as stored. For copies that need no key."""
     ring: str
-    """The id of the key ring that has its keys."""
+    """The id of its key ring."""
     has_key: bool
     """Whether it was opened with the key."""
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine can do beyond the protocol, and how it differs from others. What it cannot do is None."""
+    """What an engine can do beyond the protocol, and how it differs from others. A missing ability is None."""
 
     feed_end: Callable[[], str] | None = None
     """Returns a cursor after everything stored so far, without reading the feed."""
     heard: Callable[[int], Collection[SessionId]] | None = None
-    """Tells in one go which sessions have a sign of life that holds until a time, or longer."""
+    """Returns all sessions whose heartbeat is valid until a time or longer, in one query."""
     take_bundle: Callable[[bytes], SessionId] | None = None
-    """Imports a bundle (log/bundle.py) completely, because the side that stores the bytes verifies them."""
+    """Imports a bundle (log/bundle.py) on the server, which verifies it."""
     migrations: Migrations | None = None
     marks: Marks | None = None
     rewrite: TableRewrite | None = None
@@ -364,34 +366,34 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     damage: DamageReport | None = None
     shards: Shards | None = None
     workers: Callable[[], dict[str, int]] | None = None
-    """Tells on which servers a sharded database keeps the log, and how many parts of it each has."""
+    """Returns the servers of a sharded database, and how many parts of the log each has."""
     shard_feeds: ShardFeeds | None = None
     encryption: Encryption | None = None
     path: Path | None = None
-    """The database file, for an engine that keeps its store in one."""
+    """The database file, if the store is a file."""
     identity: str = ""
-    """Identifies a store without a path, so that files about it can be kept on this machine."""
+    """Identifies a store without a path, so that this machine can store files about it."""
     place: str = ""
     """Where the store is, for people; without secrets."""
     payloads_apart: bool = False
-    """Payloads are kept elsewhere, so reading them with their commits would fetch more than needed."""
+    """Payloads are stored elsewhere, so reading them with their commits would fetch more than needed."""
     is_far: bool = False
-    """Reading takes round trips: it pays to read ahead."""
+    """Reads take network round trips, so reading ahead pays off."""
     keeps_index: bool = False
-    """The index is kept in this engine's database too."""
+    """The index is in this engine's database too."""
     index: IndexDatabase | None = None
-    """The index is kept in another database."""
+    """The index is in another database."""
 
 
 def require(ability: T | None, otherwise: UnsupportedError) -> T:
-    """An ability that a caller cannot do without; raises `otherwise` where it is missing. Asked before work starts."""
+    """The ability, or `otherwise` is raised if it is missing. Call it before any work starts."""
     if ability is None:
         raise otherwise
     return ability
 
 
 def refuse_place_in_no_session(session: SessionId | None, after: Seq) -> None:
-    """A seq is a place in a session: waiting for anything at all has none."""
+    """A seq is a position in one session, so a wait for any session has none."""
     if session is None and after:
         raise InvalidInputError(
             "`after` needs a session: a wait for any session starts now",
@@ -412,7 +414,7 @@ def end_of(engine: Engine, cursor: str = "") -> str:
 def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None:
     """The checks on append, in their order. Returns the original answer for a repeated commit, None to go ahead.
 
-    (1) the id is known with the same content: the original answer, even if head, epoch or status moved on;
+    (1) the id is known with the same content: the original answer, even if head, epoch or status changed since;
     (2) known with other content: invalid; (3) deleted or closed; (4) fenced by a newer epoch; (5) the head moved.
     """
     if known is not None:
@@ -460,7 +462,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
 
 
 def payload_of(engine: Engine, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-    """`Engine.payload` for an engine that keeps payloads with their commits."""
+    """`Engine.payload` for an engine that stores payloads with their commits."""
     for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):
         for known, content in commit.payloads:
             if known == digest:
@@ -477,7 +479,7 @@ def all_heads(engine: Engine) -> Iterator[Head]:
 
 
 def head_or_none(engine: Engine, session: SessionId) -> Head | None:
-    """The head of a session, or None where the engine has no such session."""
+    """The head of a session, or None if there is no such session."""
     try:
         return engine.head(session)
     except NotFoundError:
@@ -485,8 +487,8 @@ def head_or_none(engine: Engine, session: SessionId) -> Head | None:
 
 
 def head_after(commit: Commit, before: Head | None = None) -> Head:
-    """The head that a stored commit leads to. A session keeps its name and fork point: they are those of the head
-    `before`, or else the engine's to fill in."""
+    """The head after a stored commit. A session's name and fork point do not change: they are taken from the head
+    `before`; without it, the engine fills them in."""
     fork, name = (commit.fork, "") if before is None else (before.fork, before.name)
     seq, at, epoch, status = commit.last, commit.at, commit.epoch, commit.status
     return Head(commit.session, seq, commit.hash, at, epoch, status, commit.turn, commit.commit_id, fork, name)

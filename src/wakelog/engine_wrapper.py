@@ -1,4 +1,4 @@
-"""An engine around another one: what a wrapper does not change goes straight through."""
+"""The base of an engine around another one: it passes on the calls that wrappers do not change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wakelog.model.records import Head, Heartbeat
 
 
 class EngineWrapper:
-    """The verbs that neither blobs nor encryption change. A wrapper adds the others, and is an engine."""
+    """The methods that neither blobs nor encryption change. A wrapper adds the others."""
 
     engine: Engine
 

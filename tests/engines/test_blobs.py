@@ -82,7 +82,7 @@ def test_a_blob_whose_commit_never_came_is_swept(tmp_path: Path) -> None:
     with Store(engine) as store:
         session = store.session("s")
         session.message("assistant", "kept " * 200)
-        engine._put(f"{session.id}/{session.id}/3/abc", b"lost")
+        engine.objects.put(f"{session.id}/{session.id}/3/abc", b"lost")
         assert [f.can_tidy for f in engine.inspect()] == [], "it may be on its way"
         assert engine.sweep() == 1
         assert engine.sweep() == 0

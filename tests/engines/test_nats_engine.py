@@ -120,7 +120,7 @@ def test_a_commit_that_no_message_holds_is_refused_before_the_server_cuts_the_co
     with pytest.raises(UnsupportedError) as told:
         engine.submit(commit).result()
     assert told.value.kind == "too-big"
-    assert engine._connection.asked_again == 0
+    assert engine._connection.retries == 0
     store(engine, writer.seal(fact("b")))
     assert stored(engine, writer.session) == given(*writer.commits)
 

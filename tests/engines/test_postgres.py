@@ -102,6 +102,6 @@ def test_what_cannot_be_closed_in_order_does_not_keep_the_rest_open(postgres: Se
     async def fails() -> None:
         raise OSError("the line is dead")
 
-    engine._line.drain = fails  # type: ignore[method-assign]
+    engine._queue.drain = fails  # type: ignore[method-assign]
     engine.close()
     assert open_connections() == []

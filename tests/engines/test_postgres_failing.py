@@ -86,7 +86,7 @@ def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(
         assert facts(session) == [0, 1, 2]
         assert session.verify().ok
     assert proxy.cuts == 3
-    assert engine._connections.asked_again >= 1
+    assert engine._connections.retries >= 1
     proxy.close()
 
 
@@ -361,7 +361,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
             answers: list[Any] = []
             writer = threading.Thread(target=lambda: answers.append(session.fact("waited", 1)))
             writer.start()
-            while store.engine._connections.asked_again < 3:  # type: ignore[attr-defined]
+            while store.engine._connections.retries < 3:  # type: ignore[attr-defined]
                 assert writer.is_alive()
                 writer.join(0.01)
             leave(holder)
@@ -413,7 +413,7 @@ def test_a_store_that_is_closed_while_somebody_waits_lets_them_go(rough: Server,
     reader = threading.Thread(target=read)
     try:
         reader.start()
-        while not engine._connections.asked_again:
+        while not engine._connections.retries:
             reader.join(0.01)
         engine.close()
         reader.join(180)

@@ -415,7 +415,7 @@ def test_a_worker_that_hangs_holds_up_its_own_sessions_only(store: Store, monkey
     sessions = [store.session(f"s{number}") for number in range(60)]
     for session in sessions:
         session.fact("a", 1)
-    workers = {session.id: engine._line._workers[session.id] for session in sessions}
+    workers = {session.id: engine._queue._workers[session.id] for session in sessions}
     assert set(workers.values()) == {"w1:5432", "w2:5432"}
     goes_on = asyncio.Event()
     fetchrow = Recorded.fetchrow

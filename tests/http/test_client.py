@@ -311,13 +311,13 @@ def test_every_class_of_errors_survives_the_way() -> None:
 def test_appends_of_many_threads_share_requests(running: RunningServer) -> None:
     engine = RemoteEngine(running.url, running.key)
     sent: list[int] = []
-    original = engine._lane._send
+    original = engine._queue._send
 
     def counted(groups: Any) -> Any:
         sent.append(len(groups))
         return original(groups)
 
-    engine._lane._send = counted
+    engine._queue._send = counted
     writers = [opened(engine) for _ in range(12)]
     sent.clear()
     barrier = threading.Barrier(12)

@@ -2,7 +2,7 @@
 
 import type { Json, JsonObject } from "./json.ts";
 
-/** It is done, and there is nothing more to say. */
+/** The request was carried out. */
 export interface Acknowledged {}
 
 export interface ActionAbandoned {
@@ -944,7 +944,7 @@ export interface Hole {
   why: string;
 }
 
-/** A session that came with a bundle, and where it stands. */
+/** The session that a bundle was imported to, and its head. */
 export interface Imported {
   session: string;
   name: string;

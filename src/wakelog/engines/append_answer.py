@@ -1,7 +1,8 @@
-"""The answer to an append that is under way: given once, on a loop, and waited for in other threads.
+"""The answer to a pending append: set once, on a loop, and awaited in other threads.
 
-A lock is all that this takes. The futures of the standard library also cancel, count and notify, and cost a caller and
-the loop several times as much, on each commit."""
+It is only a lock. The futures of the standard library also cancel, count and notify, and cost several times as much for
+each commit.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from wakelog.model.records import Commit, Head
 
 
 class AppendAnswer:
-    """Commits that were submitted together, and what became of them."""
+    """Commits that were submitted together, and their answer."""
 
     def __init__(self, commits: tuple[Commit, ...]) -> None:
         self.commits = commits
@@ -25,7 +26,7 @@ class AppendAnswer:
         return self._head is not None or self._error is not None
 
     def give(self, head: Head) -> None:
-        """The first answer counts."""
+        """Sets the answer, unless there is one already."""
         if not self.is_given:
             self._head = head
             self._gate.release()
@@ -37,7 +38,7 @@ class AppendAnswer:
 
     def result(self) -> Head:
         with self._gate:
-            pass  # it is open from the moment that there is an answer
+            pass  # released once there is an answer
         if self._error is not None:
             raise self._error
         assert self._head is not None

@@ -1,7 +1,8 @@
-"""What engines have in common whose client lives on a loop: asking it from any thread, a process that forks, the end.
+"""The base of engines whose client runs on an event loop: calls from any thread, forked processes, closing.
 
-A loop is woken once for all that arrives before it looks: many threads that append at once cost one call, and what
-they brought goes out together."""
+Appends that arrive before the loop runs wake it once. So many threads that append at the same time cost one call, and
+their commits are sent together.
+"""
 
 from __future__ import annotations
 
@@ -24,39 +25,39 @@ _INHERITED: list[Any] = []
 
 
 class LoopOwner(ABC):
-    """The side of an engine that asks on a loop."""
+    """An engine that runs its work on a loop."""
 
     loop_name = ""
     _closed = False
 
-    def _begin(self) -> None:
-        """Starts the loop; an engine goes on with what lives on it. Again in a forked child."""
+    def _start(self) -> None:
+        """Starts the loop; engines extend it to set up what runs there. Called again in a forked child."""
         self._pid = os.getpid()
         self._loop = LoopThread(self.loop_name)
 
     @abstractmethod
-    def _belongings(self) -> tuple[Any, ...]:
-        """What a forked child must not let go of."""
+    def _inherited(self) -> tuple[Any, ...]:
+        """What a forked child must keep alive, because closing it would end the parent's connections."""
 
-    def _return(self) -> None:  # noqa: B027 - not every engine has something to do
-        """What a forked child does once it has begun."""
+    def _after_fork(self) -> None:  # noqa: B027 - not every engine has something to do
+        """Called in a forked child after `_start`."""
 
     @abstractmethod
-    def _translated(self, exc: Exception) -> WakelogError:
-        """An error of the client as one of ours."""
+    def _translate(self, exc: Exception) -> WakelogError:
+        """Our error for an error of the client."""
 
     def _check(self) -> None:
         if self._closed:
             raise store_closed()
         if self._pid != os.getpid():
-            # A forked child: the loop and its connections are the parent's, which goes on with them. They are kept,
-            # since whoever lets go of a connection says good-bye, and the server would end the parent's.
-            _INHERITED.append((self._loop, *self._belongings()))
-            self._begin()
-            self._return()
+            # In a forked child the loop and its connections still belong to the parent. Keep them alive here: closing a
+            # connection would tell the server to end the parent's.
+            _INHERITED.append((self._loop, *self._inherited()))
+            self._start()
+            self._after_fork()
 
     def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Does something on the loop, and waits for it."""
+        """Runs a coroutine on the loop, and waits for it."""
         self._check()
         return self._await(work())
 
@@ -66,11 +67,11 @@ class LoopOwner(ABC):
         except WakelogError:
             raise
         except Exception as exc:
-            raise self._translated(exc) from exc
+            raise self._translate(exc) from exc
 
-    def _end(self, *steps: Step, last: Step | None = None) -> None:
-        """Does these things on the loop, each whatever became of the one before, lets go of what is still under way,
-        and ends the loop."""
+    def _shut_down(self, *steps: Step, last: Step | None = None) -> None:
+        """Runs the steps on the loop, each even if the one before failed; cancels all other tasks, runs `last`, and
+        stops the loop."""
 
         async def attempt(step: Step) -> None:
             with contextlib.suppress(Exception):
@@ -82,7 +83,7 @@ class LoopOwner(ABC):
             if left := asyncio.all_tasks() - {asyncio.current_task()}:
                 for task in left:
                     task.cancel()  # a caller in another thread still waits for it
-                await asyncio.wait(left, timeout=5)  # a connection being opened is let go of on the way
+                await asyncio.wait(left, timeout=5)  # so that a connection being opened is closed
             if last is not None:
                 await attempt(last)
 
@@ -93,32 +94,32 @@ class LoopOwner(ABC):
 
 
 class Arrivals(Generic[A]):
-    """Appends that come from any thread and are taken on the loop, in order."""
+    """Passes appends from any thread to the loop, in order."""
 
     def __init__(self, loop: LoopThread, take: Callable[[A], None]) -> None:
         self._loop, self._take = loop, take
         self._arrived: deque[A] = deque()
-        self._is_called = False
+        self._is_scheduled = False
 
     def put(self, pending: A) -> None:
         """Called by any thread."""
         self._arrived.append(pending)
-        if not self._is_called:
-            self._is_called = True
+        if not self._is_scheduled:
+            self._is_scheduled = True
             try:
                 self._loop.soon(self.take_all)
-            except RuntimeError:  # it has ended
+            except RuntimeError:  # the loop has stopped
                 self.refuse_all()
 
     def take_all(self) -> None:
-        self._is_called = False  # first: who arrives from now on is taken below, or calls again
+        self._is_scheduled = False  # first, so that an append that arrives later is taken below or schedules a new call
         while self._arrived:
             self._take(self._arrived.popleft())
 
     def refuse_all(self) -> None:
-        """What arrived when the loop had ended."""
-        self._is_called = False
-        with contextlib.suppress(IndexError):  # another thread does the same
+        """Refuses what arrived after the loop had stopped."""
+        self._is_scheduled = False
+        with contextlib.suppress(IndexError):  # another thread is doing the same
             while self._arrived:
                 self._arrived.popleft().refuse(store_closed())
 

@@ -1,4 +1,4 @@
-"""The memory engine: dicts and lists behind one lock. For tests, notebooks and dry runs; gone with the process."""
+"""The memory engine: dicts and lists behind one lock. For tests, notebooks and dry runs; lost when the process ends."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
 
 class _Session:
-    """One session's commits, and what the other engines keep in side tables."""
+    """One session's commits, and what other engines store in further tables."""
 
     def __init__(self, first: Commit) -> None:
         self.fork = first.fork
         self.commits: list[Commit] = []
         self.ids: dict[str, Commit] = {}
         self.chosen: set[str] = set()
-        """The ids that callers chose. They stay known when the content is gone, and its fingerprint with it."""
+        """The ids that callers chose. They stay known after the content and its fingerprint are removed."""
         self.snapshots: dict[Seq, bytes] = {}
         self.beat: Heartbeat | None = None
         self.head: Head | None = None
 
 
-class _Done:
+class _Answer:
     def __init__(self, head: Head | None, error: Exception | None = None) -> None:
         self._head, self._error = head, error
 
@@ -49,7 +49,7 @@ class _Done:
 
 
 class MemoryEngine:
-    """Keeps everything in this process."""
+    """Stores everything in this process."""
 
     durability = "memory"
 
@@ -67,17 +67,17 @@ class MemoryEngine:
 
     @property
     def _news(self) -> threading.Condition:
-        """What every verb holds, and what tells of news."""
+        """The lock that every method holds, which also notifies of new commits."""
         if self._is_closed:
             raise UnavailableError("the store in memory was closed, and its content is gone", kind="store-closed")
         return self._condition
 
-    def submit(self, *commits: Commit) -> _Done:
+    def submit(self, *commits: Commit) -> _Answer:
         with self._news:
             try:
-                return _Done(self._store(commits))
+                return _Answer(self._store(commits))
             except Exception as exc:
-                return _Done(None, exc)
+                return _Answer(None, exc)
 
     def _store(self, commits: tuple[Commit, ...]) -> Head:
         heads: dict[SessionId, Head | None] = {}
@@ -94,10 +94,10 @@ class MemoryEngine:
                 fresh.append(commit)
                 heads[commit.session] = answer
         for commit in fresh:
-            self._put(commit)
+            self._append(commit)
         self._news.notify_all()
         assert answer is not None, "nothing was submitted"
-        return self._named(answer)
+        return self._with_name(answer)
 
     def _known(self, commit: Commit) -> Known | None:
         session = self._sessions.get(commit.session)
@@ -114,7 +114,7 @@ class MemoryEngine:
                 kind="session-not-found",
             )
 
-    def _put(self, commit: Commit) -> None:
+    def _append(self, commit: Commit) -> None:
         session = self._sessions.setdefault(commit.session, _Session(commit))
         session.commits.append(msgspec.structs.replace(commit, snapshot=None))
         session.ids[commit.commit_id] = commit
@@ -136,13 +136,13 @@ class MemoryEngine:
         with self._news:
             head = self._get(session).head
             assert head is not None
-            return self._named(head)
+            return self._with_name(head)
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         with self._news:
             found = self._get(session)
             stored = found.ids.get(commit_id) if commit_id in found.chosen else None
-            return Known(self._named(head_after(stored)), stored.fingerprint) if stored else None
+            return Known(self._with_name(head_after(stored)), stored.fingerprint) if stored else None
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         with self._news:
@@ -152,7 +152,7 @@ class MemoryEngine:
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         with self._news:
             found = [s.head for s in self._sessions.values() if s.fork and s.fork.parent == session and s.head]
-            return [self._named(h) for h in found if deleted or h.status != "deleted"]
+            return [self._with_name(h) for h in found if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         with self._news:
@@ -228,9 +228,9 @@ class MemoryEngine:
             return msgspec.structs.replace(head, name="")
 
     def _drop_if_unread(self, session: SessionId) -> None:
-        """Drops a deleted session's content once no fork reads through it, and then looks at its own parent."""
+        """Drops a deleted session's content once no fork reads through it, and then checks its parent."""
         entry = self._sessions.get(session)
-        if entry is None or entry.head is None or entry.head.status != "deleted" or self._readers(session):
+        if entry is None or entry.head is None or entry.head.status != "deleted" or self._has_readers(session):
             return
         entry.commits = entry.commits[-1:]
         entry.ids = {c.commit_id: c for c in entry.commits}
@@ -239,11 +239,11 @@ class MemoryEngine:
         if entry.fork:
             self._drop_if_unread(entry.fork.parent)
 
-    def _readers(self, session: SessionId) -> bool:
+    def _has_readers(self, session: SessionId) -> bool:
         """Whether any fork, at any depth, still needs this session's content."""
         forks = [i for i, s in self._sessions.items() if s.fork and s.fork.parent == session]
         return any(
-            (head := self._sessions[i].head) is not None and (head.status != "deleted" or self._readers(i))
+            (head := self._sessions[i].head) is not None and (head.status != "deleted" or self._has_readers(i))
             for i in forks
         )
 
@@ -270,6 +270,6 @@ class MemoryEngine:
             raise NotFoundError(f"there is no session {session}", kind="session-not-found")
         return entry
 
-    def _named(self, head: Head) -> Head:
+    def _with_name(self, head: Head) -> Head:
         name = next((n for n, s in self._names.items() if s == head.session), "")
         return msgspec.structs.replace(head, name=name, fork=self._sessions[head.session].fork)

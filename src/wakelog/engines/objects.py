@@ -1,7 +1,7 @@
-"""Objects in a folder or an S3-compatible store: written once, never over another.
+"""Objects in a folder or an S3-compatible store: written once, never overwritten.
 
-A put is conditional ("only if nothing is there"), which the store itself decides: of two that come at once, one is told
-that it came second."""
+A put is conditional ("only if nothing is there"). The store itself decides, so of two concurrent puts one fails.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK = 1 << 20
 
 
 class Object(msgspec.Struct, frozen=True):
-    """What is known of an object without reading it."""
+    """An object's metadata."""
 
     key: str
     size: int
@@ -31,12 +31,12 @@ class Objects:
     """One place for objects: a folder, or what obstore opens, such as `s3://bucket/prefix`."""
 
     def __init__(self, url: str, options: dict[str, Any] | None = None, *, create: bool = True) -> None:
-        """`options` are obstore's own (`config`, `client_options`); what they do not say comes from the environment."""
+        """`options` are obstore's own (`config`, `client_options`); the rest comes from the environment."""
         self.url = url
         self._store = _open(url, options or {}, create)
 
     def put(self, key: str, content: bytes | IO[bytes]) -> bool:
-        """Writes an object, whole or not at all; False when there is one of that name, which stays as it is."""
+        """Writes an object, completely or not at all; False if there is one of that name, which is left unchanged."""
         import obstore
         from obstore.exceptions import AlreadyExistsError
 
@@ -55,7 +55,7 @@ class Objects:
             return bytes(obstore.get(self._store, key).bytes())
 
     def chunks(self, key: str) -> Iterator[bytes]:
-        """The same, bit by bit, for what may be large."""
+        """Like `get`, in pieces, for objects that may be large."""
         import obstore
 
         with _translated_errors(self.url):
@@ -80,7 +80,7 @@ class Objects:
 
 
 def is_url(place: str) -> bool:
-    """Whether a place is named by a URL of objects rather than by a path."""
+    """Whether a place is a URL rather than a path."""
     return "://" in place
 
 
@@ -111,7 +111,9 @@ def _open(url: str, options: dict[str, Any], create: bool) -> Any:
             return LocalStore(prefix=folder)
         except OSError as exc:
             raise NotAllowedError(
-                f"{folder} cannot be made or opened: {exc.strerror or exc}", kind="not-writable", hint="choose another"
+                f"{folder} cannot be created or opened: {exc.strerror or exc}",
+                kind="not-writable",
+                hint="choose another",
             ) from exc
     try:
         return from_url(url, **options)
@@ -125,7 +127,7 @@ def _open(url: str, options: dict[str, Any], create: bool) -> Any:
 
 @contextlib.contextmanager
 def _translated_errors(url: str) -> Iterator[None]:
-    """A blob store that cannot be reached is an error the caller can act on."""
+    """Translates obstore's errors to UnavailableError."""
     from obstore.exceptions import AlreadyExistsError, BaseError
 
     try:
@@ -141,5 +143,5 @@ def _translated_errors(url: str) -> Iterator[None]:
 
 
 def _first_line(exc: Exception) -> str:
-    """What obstore says; what it adds is for its own authors."""
+    """obstore's message without the debug details that follow it."""
     return str(exc).strip().splitlines()[0] if str(exc).strip() else type(exc).__name__

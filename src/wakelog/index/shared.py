@@ -23,7 +23,7 @@ import asyncpg
 from wakelog.engine import Engine
 from wakelog.engines.loop_thread import LoopThread
 from wakelog.engines.postgres import PostgresEngine, distribution
-from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.errors import translate_error
 from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.index import dialect
 from wakelog.index.connection import Damaged, Overtaken, Values
@@ -289,7 +289,7 @@ class SharedDatabase:
         except _OVERTAKEN as exc:
             raise Overtaken(str(exc)) from exc
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as exc:
-            raise translated(exc) from exc
+            raise translate_error(exc) from exc
 
 
 def _fresh() -> tuple[Any, ...]:

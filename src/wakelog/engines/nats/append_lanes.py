@@ -27,7 +27,7 @@ from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_plan import AppendPlan
 from wakelog.engines.nats.commit_messages import plain_message
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
-from wakelog.engines.nats.errors import JetStreamRefusal, is_passing, translated
+from wakelog.engines.nats.errors import JetStreamRefusal, is_temporary, translate_error
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.reader import SessionReader
 from wakelog.engines.nats.subjects import Subjects
@@ -129,7 +129,7 @@ class AppendLanes:
                 await self._append(together, is_sent)
         except BaseException as exc:
             for each in together:
-                each.refuse(copy(translated(exc)))
+                each.refuse(copy(translate_error(exc)))
             if not isinstance(exc, Exception):
                 raise
         finally:
@@ -286,15 +286,15 @@ class AppendLanes:
                         tries -= clock() < deadline
                     continue
                 left = deadline - clock()
-                if left <= 0 or not is_passing(exc):
-                    raise translated(exc) from exc
+                if left <= 0 or not is_temporary(exc):
+                    raise translate_error(exc) from exc
             except Exception as exc:
                 is_guess = False
                 left = deadline - clock()
-                if left <= 0 or not is_passing(exc):
+                if left <= 0 or not is_temporary(exc):
                     for session in sessions:
                         self._tails.forget(session)
-                    raise translated(exc, is_unknown=sent and is_passing(exc)) from exc
+                    raise translate_error(exc, is_unknown=sent and is_temporary(exc)) from exc
             pause = await self._connection.pause(pause, max(left, 0.0))
         raise UnavailableError("other writers came first every time", kind="too-busy", hint="try again")
 

@@ -20,7 +20,7 @@ import msgspec
 import nats.errors
 
 from wakelog.engines.nats.client import Answer, AskingClient
-from wakelog.engines.nats.errors import JetStreamRefusal, is_login, is_passing, translated
+from wakelog.engines.nats.errors import JetStreamRefusal, is_login, is_temporary, translate_error
 from wakelog.errors import UnavailableError, WakelogError
 
 PATIENCE_S = 20.0
@@ -92,7 +92,7 @@ class NatsConnection:
         self.patience_s = patience_s
         self.on_return: Callable[[], None] = lambda: None
         """Called when a lost connection is there again."""
-        self.asked_again = 0
+        self.retries = 0
         self.moved = 0
         """How often another server was chosen because no leader was reached through the one before."""
         self._failing_since: float | None = None
@@ -110,12 +110,12 @@ class NatsConnection:
         try:
             await asyncio.wait({connecting, refused}, timeout=self.patience_s, return_when=asyncio.FIRST_COMPLETED)
             if not connecting.done():
-                raise translated(self._last_error or TimeoutError("no server answered"))
+                raise translate_error(self._last_error or TimeoutError("no server answered"))
             await connecting
         except WakelogError:
             raise
         except Exception as exc:
-            raise translated(exc) from exc
+            raise translate_error(exc) from exc
         finally:
             for task in (connecting, refused):
                 task.cancel()
@@ -189,13 +189,13 @@ class NatsConnection:
                 raise
             except Exception as exc:
                 left = deadline - clock()
-                if left <= 0 or self._is_closed or not is_passing(exc):
+                if left <= 0 or self._is_closed or not is_temporary(exc):
                     raise
             pause = await self.pause(pause, left)
 
     async def pause(self, pause: float, left: float) -> float:
         """Waits before something is asked again; how long the next pause may be."""
-        self.asked_again += 1
+        self.retries += 1
         await self._move_on()
         await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
         return min(2 * pause, _PAUSE_MAX_S)

@@ -29,7 +29,7 @@ from wakelog.engines.loop_owner import Arrivals, LoopOwner
 from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
-from wakelog.engines.nats.errors import translated
+from wakelog.engines.nats.errors import translate_error
 from wakelog.engines.nats.feed import NewsBells, ShardFeed
 from wakelog.engines.nats.layout import Generation, LayoutKeeper, StreamLayout
 from wakelog.engines.nats.name_book import NameBook
@@ -77,15 +77,15 @@ class NatsEngine(LoopOwner):
         self._replicas, self._shards = replicas, shards
         self._monitors, self._vouched = list(monitors), vouched
         self._patience_s, self._options = patience_s, options or {}
-        self._begin()
+        self._start()
         try:
             self._run(lambda: self._prepare(create))
         except BaseException:
             self.close()
             raise
 
-    def _begin(self) -> None:
-        super()._begin()
+    def _start(self) -> None:
+        super()._start()
         subjects = Subjects(self.store, self.ns)
         self._connection = NatsConnection(self.servers, self._options, self._patience_s)
         self._subjects = subjects
@@ -334,15 +334,15 @@ class NatsEngine(LoopOwner):
             self._arrivals.take_all()
             await asyncio.wait_for(self._lanes.drain(), self._patience_s + 5)
 
-        self._end(drain, self._connection.close)
+        self._shut_down(drain, self._connection.close)
         self._arrivals.refuse_all()
         self._bells.ring_all()
 
-    def _belongings(self) -> tuple[Any, ...]:
+    def _inherited(self) -> tuple[Any, ...]:
         return (self._connection,)
 
-    def _return(self) -> None:
+    def _after_fork(self) -> None:
         self._run(self._layout.load)
 
-    def _translated(self, exc: Exception) -> WakelogError:
-        return translated(exc)
+    def _translate(self, exc: Exception) -> WakelogError:
+        return translate_error(exc)

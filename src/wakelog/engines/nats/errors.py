@@ -49,7 +49,7 @@ class JetStreamRefusal(Exception):
         return self.err_code in NO_MESSAGE or (self.code == 404 and self.err_code != NO_STREAM)
 
 
-def is_passing(exc: BaseException) -> bool:
+def is_temporary(exc: BaseException) -> bool:
     """Whether it may be over in a moment: a leader that is being elected, a server that restarts, too much at once."""
     if is_login(exc) or isinstance(exc, ssl.SSLError):
         return False
@@ -62,7 +62,7 @@ def is_login(exc: BaseException) -> bool:
     return isinstance(exc, nats.errors.AuthorizationError) or any(w in str(exc).lower() for w in _REFUSED_LOGIN)
 
 
-def translated(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
+def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
     """Our error for the client's. `is_unknown` says that an append may have been stored: asking again with the same
     commit settles it."""
     if isinstance(exc, WakelogError):

@@ -30,7 +30,7 @@ from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_lanes import AppendLanes
 from wakelog.engines.nats.commit_messages import limit_of, packs
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
-from wakelog.engines.nats.errors import translated
+from wakelog.engines.nats.errors import translate_error
 from wakelog.engines.nats.messages import DueWork, StoredCommit
 from wakelog.engines.nats.name_book import NameBook
 from wakelog.engines.nats.reader import SessionReader
@@ -232,7 +232,7 @@ class SessionRemoval:
             if isinstance(exc, WakelogError) and not isinstance(exc, UnavailableError):
                 raise
             raise UnavailableError(
-                f"the content is removed, but old bytes are still in the cluster's files: {translated(exc)}",
+                f"the content is removed, but old bytes are still in the cluster's files: {translate_error(exc)}",
                 kind="scrub-pending",
                 hint="it is finished when the session is read or the store is opened; or run wakelog store scrub",
             ) from exc

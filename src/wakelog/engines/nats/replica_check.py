@@ -22,7 +22,7 @@ import msgspec
 from wakelog.engine import ReplicaComparison, StoreFinding
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.connection import NatsConnection, StreamMessage
-from wakelog.engines.nats.errors import is_passing
+from wakelog.engines.nats.errors import is_temporary
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId
@@ -136,7 +136,7 @@ class ReplicaCheck:
             try:
                 server, found = await self._ask(shard, at, min(PAGE, end - at + 1))
             except Exception as exc:
-                if isinstance(exc, WakelogError) or not is_passing(exc):
+                if isinstance(exc, WakelogError) or not is_temporary(exc):
                     raise
                 await asyncio.sleep(0.05)
                 continue

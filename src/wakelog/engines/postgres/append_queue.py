@@ -1,7 +1,8 @@
-"""Appending: what is in flight is sent together, one commit of each session a statement, one sync for all.
+"""Appending in batches: one statement and one sync for many sessions, with one commit of each.
 
-A writer sends a batch and, while it is under way, the next one gathers. A commit that opens a session or a fork, and
-commits that belong together, take the careful way: judged and stored in one transaction of their own."""
+While a batch is being sent, the next one gathers. A commit that opens a session or a fork, and commits that belong
+together, are stored alone: each group is judged and stored in its own transaction.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from wakelog.engine import Known, head_after, judge
 from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.connections import ConnectionPool
-from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.errors import translate_error
 from wakelog.engines.postgres.rows import fork_from, head_from, head_from_row, to_row
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError
 from wakelog.model.ids import SessionId, root_of
@@ -27,75 +28,76 @@ from wakelog.model.records import Commit, Head
 
 BATCH_MAX = 256
 RETRIES = 50
-_RETRIED = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
+_RETRYABLE = (asyncpg.SerializationError, asyncpg.DeadlockDetectedError, asyncpg.UniqueViolationError)
 
 
 class BatchedAppend(AppendAnswer):
-    """An append under way."""
+    """A pending append."""
 
-    def __init__(self, commits: tuple[Commit, ...], stored: Callable[[], None] = lambda: None) -> None:
-        """`stored` is called on the loop when it is."""
+    def __init__(self, commits: tuple[Commit, ...], on_stored: Callable[[], None] = lambda: None) -> None:
+        """`on_stored` is called on the loop."""
         super().__init__(commits)
-        self._stored = stored
-        # Packed by whoever appends and not on the loop, where all the others would wait for it.
-        self.row = _given(commits[0]) if _is_plain(commits) else None
-        """What goes into a batch; None for what takes the careful way."""
+        self._on_stored = on_stored
+        # Packed in the caller's thread, because on the loop all other appends would wait for it.
+        self.row = _batch_row(commits[0]) if _fits_batch(commits) else None
+        """Its row in a batch; None if it must be stored alone."""
 
     def give(self, head: Head) -> None:
         super().give(head)
-        self._stored()
+        self._on_stored()
 
 
 class AppendQueue:
-    """The line of appends of one engine. Lives on the loop."""
+    """The queue of one engine's appends. Runs on the loop."""
 
     insert = sql.INSERT
 
     def __init__(self, connections: ConnectionPool, ns: str) -> None:
         self._connections = connections
         self._ns = ns
-        self._line: deque[BatchedAppend] = deque()
+        self._waiting: deque[BatchedAppend] = deque()
         self._task: asyncio.Task[None] | None = None
-        self._floor = 0
+        self._newest_time = 0
         self._kept = connections.keep()
-        connections.greet = self._greet
+        connections.on_connect = self._read_newest_time
 
-    async def _greet(self, db: Any) -> None:
-        """A new connection may be to another server, whose clock is behind (feed.py)."""
-        # No tables yet; or a sharded server without one of its workers, which must not keep a store from being opened.
+    async def _read_newest_time(self, db: Any) -> None:
+        """A new connection may be to another server whose clock is behind (feed.py)."""
+        # There may be no tables yet; and a sharded server that lost a worker must still open.
         away = (asyncpg.UndefinedTableError, asyncpg.InternalServerError, asyncpg.PostgresConnectionError)
         with contextlib.suppress(*away):
-            self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
+            self._newest_time = max(self._newest_time, await db.fetchval(sql.NEWEST_TIME, self._ns) or 0)
 
     def put(self, pending: BatchedAppend) -> None:
-        self._line.append(pending)
+        self._waiting.append(pending)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._work())
 
     async def drain(self) -> None:
         while self._task is not None and not self._task.done():
             await asyncio.wait({self._task})
-        await self._kept.give_back()
+        await self._kept.release()
 
     def forget(self, session: SessionId) -> None:
-        """What a session is called has changed. Here it is asked with each append."""
+        """Called when a session's name changed. Here nothing is cached."""
 
     async def _work(self) -> None:
-        while self._line:
-            batch, alone = self._next()
+        while self._waiting:
+            batch, alone = self._take_batch()
             if batch:
                 await self._send(batch)
             for pending in alone:
-                await self._settle(pending)
+                await self._store_alone(pending)
 
-    def _next(self) -> tuple[list[BatchedAppend], list[BatchedAppend]]:
-        """What can go now: at most one of each session, the others wait their turn in order."""
+    def _take_batch(self) -> tuple[list[BatchedAppend], list[BatchedAppend]]:
+        """Takes appends to send now: at most one of each session; the others keep their order. Returns those for a
+        batch, and those to store alone."""
         batch: list[BatchedAppend] = []
         alone: list[BatchedAppend] = []
         taken: set[SessionId] = set()
         waiting: deque[BatchedAppend] = deque()
-        while self._line and len(batch) < BATCH_MAX:
-            pending = self._line.popleft()
+        while self._waiting and len(batch) < BATCH_MAX:
+            pending = self._waiting.popleft()
             sessions = {c.session for c in pending.commits}
             if sessions & taken:
                 waiting.append(pending)
@@ -104,40 +106,40 @@ class AppendQueue:
             else:
                 alone.append(pending)
             taken |= sessions
-        self._line = waiting + self._line
+        self._waiting = waiting + self._waiting
         return batch, alone
 
     async def _send(self, batch: list[BatchedAppend]) -> None:
         columns = [list(column) for column in zip(*(p.row for p in batch if p.row is not None), strict=True)]
 
         async def append(db: Any) -> dict[str, Any]:
-            return {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns, self._floor)}
+            return {row["session"]: row for row in await db.fetch(sql.APPEND, self._ns, *columns, self._newest_time)}
 
         try:
             stored = await self._connections.ask(append, is_append=True, on=self._kept)
         except asyncpg.DataError:
-            stored = {}  # one of them cannot be stored; which one shows when they go one by one
+            stored = {}  # one of them cannot be stored; storing them one by one finds it
         except Exception as exc:
             for pending in batch:
-                pending.refuse(copy(translated(exc)))
+                pending.refuse(copy(translate_error(exc)))
             return
         for pending in batch:
             commit = pending.commits[0]
             row = stored.get(commit.session)
             if row is None:
-                await self._settle(pending)
+                await self._store_alone(pending)
             else:
                 head = msgspec.structs.replace(head_after(commit), fork=fork_from(row), name=row["name"])
                 pending.give(head)
 
-    async def _settle(self, pending: BatchedAppend) -> None:
+    async def _store_alone(self, pending: BatchedAppend) -> None:
         try:
             pending.give(await self.store(pending.commits))
         except Exception as exc:
-            pending.refuse(translated(exc))
+            pending.refuse(translate_error(exc))
 
     async def store(self, commits: tuple[Commit, ...], then: Any = None) -> Head:
-        """Stores commits that belong together, and does what belongs to them, in one transaction."""
+        """Stores commits that belong together, and calls `then`, in one transaction."""
 
         async def transact(db: Any) -> Head | None:
             try:
@@ -147,7 +149,7 @@ class AppendQueue:
                     if then is not None:
                         await then(db)
                     return head
-            except _RETRIED:
+            except _RETRYABLE:
                 return None
 
         for _ in range(RETRIES):
@@ -169,7 +171,7 @@ class AppendQueue:
             return answer
         if head is None:
             await self._open(db, commit, key)
-        await db.execute(self.insert, *key, *to_row(commit), self._floor)
+        await db.execute(self.insert, *key, *to_row(commit), self._newest_time)
         if commit.fingerprint:
             await db.execute(sql.INSERT_ID, *key, commit.commit_id, commit.first)
         if commit.snapshot is not None:
@@ -204,11 +206,11 @@ async def known_by_id(db: Any, key: tuple[str, str, str], commit_id: str, head: 
     return Known(head_from(SessionId(key[2]), row, head.fork, head.name), row["fingerprint"])
 
 
-def _is_plain(commits: tuple[Commit, ...]) -> bool:
-    """Whether it goes on in a session that is there, by itself."""
+def _fits_batch(commits: tuple[Commit, ...]) -> bool:
+    """Whether it is a single commit that continues an existing session."""
     return len(commits) == 1 and commits[0].first > 1 and commits[0].fork is None
 
 
-def _given(commit: Commit) -> tuple[Any, ...]:
+def _batch_row(commit: Commit) -> tuple[Any, ...]:
     guard = -1 if commit.guard is None else commit.guard
     return (root_of(commit.session), commit.session, *to_row(commit), commit.snapshot, guard, commit.late)

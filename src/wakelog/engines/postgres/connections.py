@@ -1,9 +1,9 @@
-"""Asking a server until it answers, for a while.
+"""The connections of one engine, with retries.
 
-Every statement of this engine may be sent twice: a commit is stored once however often it is sent, and the others
-change nothing or the same thing again. So a connection that is lost, a server that restarts or fails over, and one
-without a free connection are waited for, up to `patience_s`. What is still without an answer then is told; and if
-something was sent and never answered, then as unknown."""
+Every statement of this engine is idempotent. So after a lost connection, a restart, a failover, or when the server has
+no free connection, it is retried for `patience_s`. After that the error is raised; if an append was sent and never
+answered, its outcome is unknown.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from wakelog.engines.postgres import statements as sql
-from wakelog.engines.postgres.errors import PoolFullError, is_passing, is_unknown, translated
+from wakelog.engines.postgres.errors import PoolFullError, is_temporary, is_unknown, translate_error
 from wakelog.errors import UnavailableError, WakelogError
 
 T = TypeVar("T")
@@ -30,27 +30,27 @@ _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
 
 
 class ConnectionPool:
-    """The connections of one engine, and the patience with them. Lives on the loop."""
+    """A pool that retries. Runs on the loop."""
 
     def __init__(
         self, url: str, *, patience_s: float = PATIENCE_S, size: int = POOL_MAX, is_sharded: bool = False
     ) -> None:
         self.patience_s = patience_s
         self.is_sharded = is_sharded
-        """Whether there are workers behind the server, which may be lost while it lives."""
+        """Whether the server has workers, which may be lost while it runs."""
         self._size = size
         self.acquire_s = max(patience_s, CONNECT_S)
-        self.asked_again = 0
-        """How often something was sent or tried once more."""
-        self.greet: Callable[[Any], Awaitable[None]] | None = None
+        self.retries = 0
+        """How often something was retried."""
+        self.on_connect: Callable[[Any], Awaitable[None]] | None = None
         """Called with each new connection before it is used."""
         self._url = url
-        self._hosts = each_host(url)
+        self._hosts = host_urls(url)
         self._pool: Any = None
         self._is_closed = False
 
     async def open(self) -> None:
-        """Nothing is connected yet: that is done when something is asked."""
+        """Creates the pool. It connects on first use."""
         self._pool = await asyncpg.create_pool(
             self._url,
             min_size=0,
@@ -58,15 +58,15 @@ class ConnectionPool:
             command_timeout=COMMAND_S,
             connect=self._connect,
             init=self._init,
-            reset=_leave,
+            reset=_keep_as_is,
         )
 
     async def _init(self, db: Any) -> None:
         for setting in sql.SETTINGS:
             with contextlib.suppress(asyncpg.PostgresError):  # not every engine that speaks the protocol has it
                 await db.execute(setting)
-        if self.greet is not None:
-            await self.greet(db)
+        if self.on_connect is not None:
+            await self.on_connect(db)
 
     async def ask(
         self,
@@ -76,56 +76,57 @@ class ConnectionPool:
         patience_s: float | None = None,
         on: KeptConnection | None = None,
     ) -> T:
-        """Does something with a connection, again if that may help. `work` must be such that twice is as once. `on` is
-        a connection that its keeper alone uses."""
+        """Runs `work`, which must be idempotent, with a connection, and retries if that may help. `on` is a kept
+        connection to use."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + (self.patience_s if patience_s is None else patience_s)
-        pause, sent = _PAUSE_S, False
+        pause, may_be_stored = _PAUSE_S, False
         while True:
-            begun = False
+            was_connected = False
             try:
                 async with on or self._connection() as db:
-                    begun = True
+                    was_connected = True
                     return await work(db)
             except (WakelogError, asyncpg.DataError, asyncpg.FeatureNotSupportedError):
-                raise  # judged: this is the answer, whatever became of an earlier try
+                raise  # this is the answer, whatever happened to an earlier try
             except Exception as exc:
-                sent = sent or (is_append and begun and is_unknown(exc, is_sharded=self.is_sharded))
+                if is_append and was_connected and is_unknown(exc, is_sharded=self.is_sharded):
+                    may_be_stored = True
                 left = deadline - clock()
-                if left <= 0 or self._is_closed or not is_passing(exc, is_sharded=self.is_sharded):
-                    raise translated(exc, is_unknown=sent) from exc
-            self.asked_again += 1
+                if left <= 0 or self._is_closed or not is_temporary(exc, is_sharded=self.is_sharded):
+                    raise translate_error(exc, is_unknown=may_be_stored) from exc
+            self.retries += 1
             await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
             pause = min(2 * pause, _PAUSE_MAX_S)
 
     def keep(self) -> KeptConnection:
-        """A connection for one who asks one thing after another. To be given back in the end."""
+        """A connection for a caller that sends one statement after another. It must be released in the end."""
         return KeptConnection(self._connection)
 
     def _connection(self) -> Any:
         if self._is_closed:
             raise UnavailableError("the store was closed", kind="store-closed", hint="open it again")
-        return _Waiting(self._pool, self._size, self.acquire_s)
+        return _PooledConnection(self._pool, self._size, self.acquire_s)
 
     async def connect(self, **settings: str) -> Any:
-        """A connection of its own, for what lasts."""
+        """A connection outside the pool, for long use."""
         return await self._connect(server_settings=settings)
 
     async def _connect(self, _url: str = "", **options: Any) -> Any:
-        """To the host that answered last, or else the next: the driver's own time limit is one for all of them, and a
-        machine that is gone without a word would use it up."""
+        """Connects to the host that answered last, or else to the next. The driver has one time limit for all hosts,
+        and a dead machine would use it up."""
         within_s = CONNECT_S if len(self._hosts) == 1 else CONNECT_S / 3
         for left in reversed(range(len(self._hosts))):
             try:
-                return self._if_open(await asyncpg.connect(self._hosts[0], timeout=within_s, **options))
+                return self._unless_closed(await asyncpg.connect(self._hosts[0], timeout=within_s, **options))
             except Exception as exc:
-                if not left or not is_passing(exc):
+                if not left or not is_temporary(exc):
                     raise
                 self._hosts.append(self._hosts.pop(0))
         raise AssertionError("a URL has a host")
 
-    def _if_open(self, db: Any) -> Any:
-        """A connection, unless the store was closed while it was made."""
+    def _unless_closed(self, db: Any) -> Any:
+        """The connection, unless the store was closed meanwhile."""
         if not self._is_closed:
             return db
         db.terminate()
@@ -139,21 +140,21 @@ class ConnectionPool:
             self._pool.terminate()
 
 
-def each_host(url: str) -> list[str]:
-    """The URL of each host that a URL names."""
+def host_urls(url: str) -> list[str]:
+    """One URL for each host of a URL."""
     parts = urlsplit(url)
     user, at, hosts = parts.netloc.rpartition("@")
     return [parts._replace(netloc=f"{user}{at}{host}").geturl() for host in hosts.split(",")]
 
 
-async def _leave(db: Any) -> None:
-    """A connection goes back to the pool as it is: nothing is left open on it, and asking the server to forget what
-    was set would cost each statement a second round trip."""
+async def _keep_as_is(db: Any) -> None:
+    """Returns a connection to the pool without a reset. Nothing is open on it, and a reset would cost each statement a
+    second round trip."""
 
 
 class KeptConnection:
-    """A connection that stays with its keeper until something goes wrong with it: taking one from the pool for each
-    statement costs a good part of a round trip."""
+    """A connection that is kept between statements until it fails. Taking one from the pool for each statement costs a
+    good part of a round trip."""
 
     def __init__(self, take: Callable[[], Any]) -> None:
         self._take = take
@@ -162,7 +163,7 @@ class KeptConnection:
 
     async def __aenter__(self) -> Any:
         if self._db is not None and self._is_lost():
-            await self.give_back()
+            await self.release()
         if self._db is None:
             self._held = self._take()
             self._db = await self._held.__aenter__()
@@ -170,23 +171,23 @@ class KeptConnection:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
-            await self.give_back(kind)
+            await self.release(kind)
 
     def _is_lost(self) -> bool:
         try:
             return bool(self._db.is_closed())
         except asyncpg.InterfaceError:
-            return True  # the pool has noticed, and has taken it back
+            return True  # the pool has noticed it and taken the connection back
 
-    async def give_back(self, kind: type[BaseException] | None = None) -> None:
-        """`kind` is what went wrong with it."""
+    async def release(self, kind: type[BaseException] | None = None) -> None:
+        """`kind` is the error that occurred on it, if any."""
         if self._db is not None:
             self._db = None
             await self._held.__aexit__(kind, None, None)
 
 
-class _Waiting:
-    """A connection of the pool while it is used; an error of its own when there was none to be had in time."""
+class _PooledConnection:
+    """A connection of the pool while it is used. PoolFullError if none was free in time."""
 
     def __init__(self, pool: Any, size: int, within_s: float) -> None:
         self._pool, self._size, self._within_s = pool, size, within_s
@@ -207,5 +208,5 @@ class _Waiting:
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, asyncpg.InternalClientError):
-            self._db.terminate()  # the driver has lost track of what it asked: this happens when a backend is ended
+            self._db.terminate()  # the driver has lost its state, as happens when a backend is terminated
         await self._pool.release(self._db)

@@ -1,4 +1,4 @@
-"""What goes with a deleted session: its name, and its content once no fork reads through it."""
+"""Deleting a session's data: its name, and its content once no fork reads through it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _END = 1 << 62
 
 
 async def drop(db: Any, *, ns: str, session: SessionId) -> None:
-    """Frees the name of a session whose tombstone is stored, and drops what nobody reads any more."""
+    """Frees the name of a session whose tombstone is stored, and drops content that no fork reads."""
     key = (ns, root_of(session), session)
     name = await db.fetchval(sql.TITLE_OF, *key)
     if name:
@@ -22,7 +22,7 @@ async def drop(db: Any, *, ns: str, session: SessionId) -> None:
 
 
 async def _drop_if_unread(db: Any, ns: str, session: SessionId) -> None:
-    """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so on."""
+    """Drops a deleted session's content if no fork reads through it, and then does the same for its parents."""
     at: SessionId | None = session
     while at is not None:
         key = (ns, root_of(at), at)

@@ -1,10 +1,10 @@
-"""Tables that are spread over the workers of a sharded PostgreSQL (Citus): which, and by what.
+"""How tables are distributed over the workers of a sharded PostgreSQL (Citus).
 
-A fork tree lives on one worker: whatever is about a session is distributed by the tree's root, together. A name is
-found by itself. The index of a namespace is on one worker. What is small, and asked for by all, is on every worker.
+A fork tree is on one worker: all tables about sessions are distributed by the tree's root, together. Names are
+distributed separately. The index of a namespace is on one worker. Small tables that all need are on every worker.
 
-`distribute` may be run again at any time: it takes what is not distributed yet. It is called when a store is created,
-after each migration and whenever tables of the index were made, since a new table is a local one of the coordinator.
+`distribute` may run at any time: it takes tables that are not distributed yet. It is called when a store is created,
+after each migration, and after tables of the index were created, because a new table exists only on the coordinator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVERYWHERE = ("wl_version", "wl_migration", "wl_mark", "wl_note", "wi_version")
 # The append finds the newest commit by its last event: a pushed down insert may have no `order by … limit 1`.
 LAST_INDEX = "create index if not exists wl_commit_last on wl_commit (ns, root, session, last)"
 
-# An engine of this kind has this table in its catalog.
+# Citus has this table in its catalog.
 HAS_EXTENSION = "to_regclass('pg_dist_partition') is not null"
 _IS_EXTENDED = f"select {HAS_EXTENSION}"
 _IS_DISTRIBUTED = "select exists (select 1 from pg_dist_partition where logicalrelid = to_regclass($1::text))"
@@ -40,7 +40,7 @@ _COPY_EVERYWHERE = "select create_reference_table($1::text::regclass)"
 
 
 async def is_distributed(db: Any, table: str = "wl_commit") -> bool:
-    """Whether a table is spread over workers; False on a server without the extension."""
+    """Whether a table is distributed; False on a server without the extension."""
     if not await db.fetchval(_IS_EXTENDED):
         return False
     found: bool = await db.fetchval(_IS_DISTRIBUTED, table)
@@ -58,27 +58,27 @@ async def require_extension(db: Any) -> None:
 
 
 async def distribute(db: Any, tables: tuple[str, ...], *, shards: int | None = None) -> None:
-    """Spreads those of the tables that are there and are not spread yet."""
+    """Distributes those of the tables that exist and are not distributed yet."""
     for table in tables:
         if await db.fetchval(_IS_THERE, table) and not await db.fetchval(_IS_DISTRIBUTED, table):
             try:
-                await _spread(db, table, shards)
+                await _distribute_one(db, table, shards)
             except asyncpg.PostgresError:
-                if not await db.fetchval(_IS_DISTRIBUTED, table):  # else another process came first
+                if not await db.fetchval(_IS_DISTRIBUTED, table):  # otherwise another process did it
                     raise
 
 
 async def distribute_log(db: Any, *, shards: int | None = None) -> None:
-    """Spreads the tables of the log."""
+    """Distributes the tables of the log."""
     await distribute(db, (*BY_ROOT, *BY_NAME, *EVERYWHERE), shards=shards)
     await db.execute(LAST_INDEX)
 
 
-async def _spread(db: Any, table: str, shards: int | None) -> None:
+async def _distribute_one(db: Any, table: str, shards: int | None) -> None:
     if table in EVERYWHERE:
         await db.execute(_COPY_EVERYWHERE, table)
         return
-    column, first = place_of(table)
+    column, first = distribution_of(table)
     if table != first:
         await db.execute(_DISTRIBUTE, table, column, first)
     elif shards is None:
@@ -88,12 +88,12 @@ async def _spread(db: Any, table: str, shards: int | None) -> None:
 
 
 async def workers(db: Any) -> dict[str, int]:
-    """The servers that have a part of the log, and how many; told by the coordinator alone."""
+    """The servers that have parts of the log, and how many. Only the coordinator knows."""
     return {row["worker"]: row["parts"] for row in await db.fetch(_WORKERS)}
 
 
-def place_of(table: str) -> tuple[str, str]:
-    """The column that a table is distributed by, and the table that it lives with."""
+def distribution_of(table: str) -> tuple[str, str]:
+    """The column that a table is distributed by, and the table that it is colocated with."""
     if table in BY_ROOT:
         return "root", BY_ROOT[0]
     if table in BY_NAME:

@@ -1,8 +1,10 @@
 """The PostgreSQL engine.
 
-One row a commit, keyed by namespace and root of the fork tree first (schema.sql tells why). An append is one statement
-and one round trip without locks: the newest commit of the session is compared and the new one inserted, and of two that
-come at once the key lets one in. Nothing depends on notifications: they only shorten the wait between two looks."""
+Each commit is one row, keyed by namespace and root of the fork tree first (schema.sql says why). An append is one
+statement and one round trip without locks: it compares the session's newest commit and inserts the new one. Of two
+concurrent appends, the primary key admits one. Nothing depends on notifications: they only shorten the wait between two
+polls.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import asyncpg
 import msgspec
@@ -32,7 +35,7 @@ from wakelog.engines.postgres import deletion, distribution, feed, inspection, m
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
 from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
-from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.errors import translate_error
 from wakelog.engines.postgres.routed_appends import CONNECTIONS, RoutedAppends
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
@@ -54,8 +57,7 @@ class PostgresEngine(LoopOwner):
     loop_name = "wakelog postgres"
     durability = "synced"
     keeps_index = True
-    """Whether the index is kept in this database too; the store's settings decide."""
-
+    """Whether the index is in this database too; the store's settings decide."""
     is_distributed = False
     """Whether the tables are spread over the workers of a sharded server (distribution.py)."""
 
@@ -69,12 +71,12 @@ class PostgresEngine(LoopOwner):
         distributed: bool = False,
         shards: int | None = None,
     ) -> None:
-        """A server that is away is waited for, for `patience_s`: when it is lost, and when the store is opened. Of a
-        store that is made now, the tables are `distributed`, over so many `shards`; one that is there knows itself."""
+        """If the server is unavailable, now or later, calls retry for `patience_s`. A new store's tables are
+        `distributed` over `shards`; an existing store knows whether it is."""
         self.url = url
         self.ns = ns
         self._patience_s = patience_s
-        self._begin()
+        self._start()
         try:
             self._ask(lambda db: self._prepare(db, create, distributed, shards))
             if self.is_distributed:
@@ -83,9 +85,9 @@ class PostgresEngine(LoopOwner):
             self.close()
             raise
 
-    def _begin(self) -> None:
-        super()._begin()
-        self._bells: set[threading.Event] = set()
+    def _start(self) -> None:
+        super()._start()
+        self._waiters: set[threading.Event] = set()
         self._listener: Any = None
         self._listening = asyncio.Lock()
         self._notifier: Any = None
@@ -96,18 +98,18 @@ class PostgresEngine(LoopOwner):
         except BaseException:
             self._loop.stop()
             raise
-        self._line = AppendQueue(self._connections, self.ns)
-        self._arrivals = Arrivals[BatchedAppend](self._loop, lambda pending: self._line.put(pending))
+        self._queue = AppendQueue(self._connections, self.ns)
+        self._arrivals = Arrivals[BatchedAppend](self._loop, lambda pending: self._queue.put(pending))
         if self.is_distributed:
             self._await(self._route())
 
     async def _route(self) -> None:
-        """From now on each append goes to the worker that has its session."""
+        """Sends each append to the worker that has its session, from now on."""
         self._connections.is_sharded = True
-        self._connections.greet = None
+        self._connections.on_connect = None
         own = ConnectionPool(self.url, patience_s=self._patience_s, size=CONNECTIONS, is_sharded=True)
         await own.open()
-        self._line = RoutedAppends(own, self.ns)
+        self._queue = RoutedAppends(own, self.ns)
 
     async def _prepare(self, db: Any, create: bool, distributed: bool, shards: int | None) -> None:
         if not await db.fetchval(sql.ORDER):
@@ -133,7 +135,7 @@ class PostgresEngine(LoopOwner):
         self.is_distributed = await distribution.is_distributed(db)
 
     async def _create(self, db: Any, distributed: bool, shards: int | None) -> None:
-        """Statement by statement, each harmless if another process came first."""
+        """Creates the tables, statement by statement. Each is harmless if another process was first."""
         if distributed:
             await distribution.require_extension(db)
         for statement in sql.schema():
@@ -166,20 +168,23 @@ class PostgresEngine(LoopOwner):
     def submit(self, *commits: Commit) -> BatchedAppend:
         assert commits, "nothing was submitted"
         self._check()
-        pending = BatchedAppend(commits, self._tell)
+        pending = BatchedAppend(commits, self._announce)
         self._arrivals.put(pending)
         return pending
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         """Called on the loop when an append was stored."""
-        for bell in tuple(self._bells):
-            bell.set()
+        self._wake_waiters()
         if self._notifying is None or self._notifying.done():
             self._notifying = asyncio.get_running_loop().create_task(self._notify())
 
+    def _wake_waiters(self, *_: Any) -> None:
+        for waiter in tuple(self._waiters):
+            waiter.set()
+
     async def _notify(self) -> None:
-        """A hint to other processes, one for all that was stored meanwhile. Nobody depends on it, so it need not be
-        durable: that spares the server a sync."""
+        """Notifies other processes, once for everything stored meanwhile. Nothing depends on it, so it need not be
+        durable, which saves the server a sync."""
         await asyncio.sleep(NOTIFY_S)
         with contextlib.suppress(Exception):
             if self._notifier is None or self._notifier.is_closed():
@@ -191,20 +196,20 @@ class PostgresEngine(LoopOwner):
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        asked = (_END if upto is None else upto, payloads, PAGE)
-        rows = self._fetch(sql.READ, *self._key(session), after, *asked)
+        options = (_END if upto is None else upto, payloads, PAGE)
+        rows = self._fetch(sql.READ, *self._key(session), after, *options)
         if not rows:
             self.head(session)  # raises if there is no such session
-        return self._pages(session, rows, asked)
+        return self._pages(session, rows, options)
 
-    def _pages(self, session: SessionId, rows: list[Any], asked: tuple[Any, ...]) -> Iterator[Commit]:
+    def _pages(self, session: SessionId, rows: list[Any], options: tuple[Any, ...]) -> Iterator[Commit]:
         while True:
             for row in rows:
                 yield from_row(session, row)
             if len(rows) < PAGE:
                 return
             after = rows[-1]["last"]
-            rows = self._fetch(sql.READ, *self._key(session), after, *asked)
+            rows = self._fetch(sql.READ, *self._key(session), after, *options)
             if rows and rows[0]["first"] != after + 1 and self.head(session).status == "deleted":
                 raise NotFoundError(f"session {session} was deleted while it was read", kind="session-deleted")
 
@@ -217,13 +222,13 @@ class PostgresEngine(LoopOwner):
     def known(self, session: SessionId, commit_id: str) -> Known | None:
         key = self._key(session)
 
-        async def both(db: Any) -> Known | None:
+        async def find(db: Any) -> Known | None:
             row = await db.fetchrow(sql.HEAD, *key)
             if row is None:
                 raise NotFoundError(f"there is no session {session}", kind="session-not-found")
             return await known_by_id(db, key, commit_id, head_from_row(row))
 
-        return self._ask(both)
+        return self._ask(find)
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
         rows = self._fetch(sql.SESSIONS, self.ns, after.partition(".")[0], after, limit)
@@ -234,7 +239,7 @@ class PostgresEngine(LoopOwner):
         return [h for h in heads if deleted or h.status != "deleted"]
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
-        feed.read_cursor(cursor)  # one that is none is told without asking anybody
+        feed.read_cursor(cursor)  # so that a wrong cursor is refused without a query
         return self._ask(lambda db: feed.changes(db, self.ns, cursor, limit))
 
     def end_of_feed(self) -> str:
@@ -259,10 +264,10 @@ class PostgresEngine(LoopOwner):
         self._execute(sql.CLAIM, self.ns, name, session)
         winner = self.find(name)
         if winner is None:
-            return self.claim(name, session)  # it was given free in between
-        # Whoever comes next does this again, should this process die here.
+            return self.claim(name, session)  # it was freed in between
+        # If this process dies here, the next claim of the name repeats this.
         self._execute(sql.TITLE, *self._key(winner), name)
-        self._loop.soon(self._line.forget, winner)
+        self._loop.soon(self._queue.forget, winner)
         return winner
 
     def find(self, name: str) -> SessionId | None:
@@ -292,14 +297,14 @@ class PostgresEngine(LoopOwner):
                 await db.execute(sql.DROP_SNAPSHOTS, *self._key(session), 0, seq)
 
         self._note_due()
-        head = self._run(lambda: self._line.store(surgery.commits, change))
+        head = self._run(lambda: self._queue.store(surgery.commits, change))
         self._vacuum()
         return head
 
     def delete(self, commit: Commit) -> Head:
         self._note_due()
         drop = partial(deletion.drop, ns=self.ns, session=commit.session)
-        head = self._run(lambda: self._line.store((commit,), drop))
+        head = self._run(lambda: self._queue.store((commit,), drop))
         self._vacuum()
         return msgspec.structs.replace(head, name="")
 
@@ -310,7 +315,7 @@ class PostgresEngine(LoopOwner):
         self._ask(lambda db: rewrite.note(db, self.ns))
 
     def _vacuum(self) -> None:
-        """Gives the space of removed rows free, to be written over. That nothing is left of them, `rewrite` sees to."""
+        """Frees the space of removed rows for reuse. `rewrite` makes sure that nothing of them is left."""
         for table in ("wl_commit", "wl_snapshot"):
             with contextlib.suppress(UnavailableError):
                 self._execute(f"vacuum {table}")
@@ -320,8 +325,8 @@ class PostgresEngine(LoopOwner):
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
-        bell = threading.Event()
-        self._bells.add(bell)
+        waiter = threading.Event()
+        self._waiters.add(waiter)
         try:
             self._listen()
             first = None if session is not None else self._newest()
@@ -329,11 +334,11 @@ class PostgresEngine(LoopOwner):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                bell.wait(min(left, POLL_S))
-                bell.clear()
+                waiter.wait(min(left, POLL_S))
+                waiter.clear()
             return True
         finally:
-            self._bells.discard(bell)
+            self._waiters.discard(waiter)
 
     def _newest(self) -> tuple[Any, ...] | None:
         row = self._fetchrow(sql.NEWEST, self.ns)
@@ -343,26 +348,22 @@ class PostgresEngine(LoopOwner):
         if self._listener is not None and not self._listener.is_closed():
             return
 
-        def heard(*_: Any) -> None:
-            for bell in tuple(self._bells):
-                bell.set()
-
         async def listen() -> None:
-            async with self._listening:  # of several who wait, one connects for all
+            async with self._listening:  # one connection serves all waiting threads
                 if self._listener is not None and not self._listener.is_closed():
                     return
                 connection = await self._connections.connect()
                 try:
-                    await connection.add_listener(CHANNEL, heard)
+                    await connection.add_listener(CHANNEL, self._wake_waiters)
                 except BaseException:
                     connection.terminate()
                     raise
                 self._listener = connection
 
-        with contextlib.suppress(WakelogError):  # then it is looked for more often
+        with contextlib.suppress(WakelogError):  # polling is enough
             self._run(listen)
 
-    # Care
+    # Maintenance
 
     def version(self) -> int:
         return self._ask(migrations.version_of)
@@ -400,7 +401,7 @@ class PostgresEngine(LoopOwner):
         return iter(self._ask(lambda db: inspection.findings(db, self.ns)))
 
     def tidy(self) -> int:
-        return self._ask(lambda db: inspection.tidied(db, self.ns))
+        return self._ask(lambda db: inspection.tidy(db, self.ns))
 
     def table_bytes(self) -> dict[str, int]:
         return self._ask(lambda db: inspection.table_bytes(db, is_distributed=self.is_distributed))
@@ -408,7 +409,7 @@ class PostgresEngine(LoopOwner):
     def session_bytes(self) -> dict[SessionId, int]:
         return self._ask(lambda db: inspection.session_bytes(db, self.ns))
 
-    # The server
+    # Closing, asking
 
     def close(self) -> None:
         if self._closed:
@@ -417,7 +418,7 @@ class PostgresEngine(LoopOwner):
 
         async def drain() -> None:
             self._arrivals.take_all()
-            await self._line.drain()
+            await self._queue.drain()
 
         async def end_notifying() -> None:
             if self._notifying is not None:
@@ -427,24 +428,24 @@ class PostgresEngine(LoopOwner):
         async def disconnect() -> None:
             for connection in (self._listener, self._notifier):
                 if connection is not None:
-                    with contextlib.suppress(Exception):  # the driver cuts off what it cannot close
+                    with contextlib.suppress(Exception):  # the driver aborts what it cannot close
                         await connection.close(timeout=1)
 
-        # Whatever fails, the rest is closed all the same: a connection left open is one less for others.
-        self._end(drain, end_notifying, self._connections.close, last=disconnect)
+        # If one step fails, the others still run: a connection left open is one fewer for other processes.
+        self._shut_down(drain, end_notifying, self._connections.close, last=disconnect)
         self._arrivals.refuse_all()
 
-    def _belongings(self) -> tuple[Any, ...]:
-        return self._connections, self._line, self._listener, self._notifier
+    def _inherited(self) -> tuple[Any, ...]:
+        return self._connections, self._queue, self._listener, self._notifier
 
-    def _translated(self, exc: Exception) -> WakelogError:
-        return translated(exc)
+    def _translate(self, exc: Exception) -> WakelogError:
+        return translate_error(exc)
 
     def _key(self, session: SessionId) -> tuple[str, str, str]:
         return self.ns, root_of(session), session
 
     def _ask(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """Does something with a connection."""
+        """Runs `work` with a connection."""
         return self._run(lambda: self._connections.ask(work))
 
     def _fetch(self, statement: str, *values: Any) -> list[Any]:
@@ -459,8 +460,6 @@ class PostgresEngine(LoopOwner):
 
 
 def _safe(url: str) -> str:
-    """A url without its password."""
-    from urllib.parse import urlsplit
-
+    """A URL without its password."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -1,7 +1,8 @@
-"""What can go wrong with a server, told as errors a caller can act on.
+"""Translates the driver's errors to ours.
 
-Three questions are asked of a driver's error: may it be over in a moment (then the engine asks again by itself, see
-connections.py), may the statement have been done all the same, and what is to be told in the end."""
+Three questions are asked about an error of the driver: is it temporary, so that a retry may help (connections.py); may
+the statement have been carried out anyway; and which of our errors is it.
+"""
 
 from __future__ import annotations
 
@@ -31,37 +32,37 @@ _LOST = (
     asyncio.TimeoutError,
     asyncio.CancelledError,
 )
-_ELSEWHERE = (asyncpg.ReadOnlySQLTransactionError, asyncpg.TargetServerAttributeNotMatched)
+_NOT_PRIMARY = (asyncpg.ReadOnlySQLTransactionError, asyncpg.TargetServerAttributeNotMatched)
 _CROWDED = (asyncpg.TooManyConnectionsError, asyncpg.SerializationError, asyncpg.DeadlockDetectedError)
 _CLOSED = (concurrent.futures.CancelledError,)
-_FOR_GOOD = (asyncpg.ClientConfigurationError, ssl.SSLError)
+_PERMANENT = (asyncpg.ClientConfigurationError, ssl.SSLError)
 
 
 class PoolFullError(Exception):
-    """All connections of this process were in use for as long as one waits for one."""
+    """All connections of this process stayed in use until the time ran out."""
 
 
-def is_passing(exc: BaseException, *, is_sharded: bool = False) -> bool:
-    """Whether it may be over in a moment: a server that restarts, fails over, or has no connection left just now; of a
-    sharded server also a worker, which is an internal error of the coordinator (XX000)."""
-    if isinstance(exc, _FOR_GOOD) or _is_about_tls(exc):
+def is_temporary(exc: BaseException, *, is_sharded: bool = False) -> bool:
+    """Whether a retry may help: the server restarts, fails over, or has no free connection. On a sharded server also if
+    a worker does, which is an internal error of the coordinator (XX000)."""
+    if isinstance(exc, _PERMANENT) or _is_tls_error(exc):
         return False
-    if is_sharded and _is_of_worker(exc):
+    if is_sharded and _is_worker_error(exc):
         return True
-    return isinstance(exc, (*_STOPPING, *_LOST, *_ELSEWHERE, *_CROWDED))
+    return isinstance(exc, (*_STOPPING, *_LOST, *_NOT_PRIMARY, *_CROWDED))
 
 
 def is_unknown(exc: BaseException, *, is_sharded: bool = False) -> bool:
-    """Whether a statement that ended like this may have been done: nobody heard the answer. A cancelled one too, since
-    a server may give up waiting for its standby after it has committed; and one whose worker was lost on the way."""
-    if is_sharded and _is_of_worker(exc):
+    """Whether the statement may have been carried out although no answer arrived. Also true for a cancelled one,
+    because a server may stop waiting for its standby after it has committed, and for one whose worker was lost."""
+    if is_sharded and _is_worker_error(exc):
         return True
     return isinstance(exc, (*_STOPPING, *_LOST)) and not isinstance(exc, asyncpg.CannotConnectNowError)
 
 
-def translated(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
-    """Our error for a driver's. `is_unknown` says that an append may have been stored: asking again with the same
-    commit settles it."""
+def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
+    """Our error for an error of the driver. `is_unknown` says that an append may have been stored; repeating it with
+    the same commit finds out."""
     if isinstance(exc, WakelogError):
         return exc
     if is_unknown:
@@ -71,13 +72,13 @@ def translated(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
             hint="ask again with the same commit id: it is stored once at most",
         )
     else:
-        error = _refused(exc) or _absent(exc)
+        error = _refusal(exc) or _unavailability(exc)
     error.__cause__ = exc
     return error
 
 
-def _refused(exc: BaseException) -> WakelogError | None:
-    """The server is there and says no."""
+def _refusal(exc: BaseException) -> WakelogError | None:
+    """If the server refused the request."""
     match exc:
         case asyncpg.InvalidAuthorizationSpecificationError():
             hint = "check user and password of the URL, PGPASSWORD or ~/.pgpass, and the server's pg_hba.conf"
@@ -110,7 +111,7 @@ def _refused(exc: BaseException) -> WakelogError | None:
             )
         case asyncpg.ReadOnlySQLTransactionError() | asyncpg.TargetServerAttributeNotMatched():
             return UnavailableError(
-                f"the server takes no writes: {exc}",
+                f"the server accepts no writes: {exc}",
                 kind="read-only-server",
                 hint="name the primary, or all hosts with target_session_attrs=primary",
             )
@@ -126,13 +127,13 @@ def _refused(exc: BaseException) -> WakelogError | None:
             return None
 
 
-def _absent(exc: BaseException) -> WakelogError:
-    """The server is not there, or not for us."""
+def _unavailability(exc: BaseException) -> WakelogError:
+    """If the server could not be reached, or failed."""
     if isinstance(exc, PoolFullError):
         return UnavailableError(str(exc), kind="pool-full", hint="ask again, or share the work among more processes")
     if isinstance(exc, _CLOSED):
         return UnavailableError("the store was closed meanwhile", kind="store-closed", hint="open it again")
-    if _is_about_tls(exc):
+    if _is_tls_error(exc):
         return UnavailableError(
             f"no secure connection to the server: {exc}",
             kind="tls-failed",
@@ -142,26 +143,25 @@ def _absent(exc: BaseException) -> WakelogError:
         return UnavailableError(
             f"the server is starting up or shutting down: {exc}", kind="server-stopping", hint="try again in a moment"
         )
-    if _is_of_worker(exc) and "connection" in str(exc):
+    if _is_worker_error(exc) and "connection" in str(exc):
         return UnavailableError(
             f"a worker of the sharded server could not be reached: {exc}",
             kind="unreachable",
             hint="start it: sessions on other workers can be used meanwhile",
         )
     if isinstance(exc, _LOST):
-        told = str(exc) or type(exc).__name__
         return UnavailableError(
-            f"the server could not be reached: {told}",
+            f"the server could not be reached: {str(exc) or type(exc).__name__}",
             kind="unreachable",
-            hint="start it, or correct host and port of the URL; pg_isready -d URL tells whether it answers",
+            hint="start it, or correct host and port of the URL; pg_isready -d URL checks whether it answers",
         )
     return UnavailableError(f"the server refused: {exc!r}", kind="server-error")
 
 
-def _is_of_worker(exc: BaseException) -> bool:
-    """XX000; its kinds, such as corrupted data, are something else."""
+def _is_worker_error(exc: BaseException) -> bool:
+    """XX000 itself. Its subclasses, such as corrupted data, are something else."""
     return type(exc) is asyncpg.InternalServerError
 
 
-def _is_about_tls(exc: BaseException) -> bool:
+def _is_tls_error(exc: BaseException) -> bool:
     return isinstance(exc, ssl.SSLError) or (isinstance(exc, ConnectionError) and "SSL" in str(exc))

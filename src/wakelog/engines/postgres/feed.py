@@ -1,13 +1,14 @@
-"""The store-wide feed without a sequence: by the time at which a commit was stored.
+"""The feed of all sessions, ordered by the time at which a commit was stored; there is no global sequence.
 
-A commit gets its time when it is inserted and is seen when its transaction ends, so one can appear behind another that
-is newer. What is older than every transaction that may have stored something now, the horizon, is final, however long
-such a transaction takes: there a cursor is a time. What is
-newer is told at once and remembered in the cursor, session by session, until the horizon has passed it. So nothing is
-missed or told twice, and a cursor is as long as what is stored in the moment that a transaction takes.
+A commit gets its time when it is inserted, and becomes visible when its transaction ends. So it can appear after a
+newer one. The *horizon* is the start of the oldest transaction that may still store something: everything before it is
+final. Up to the horizon, a cursor is a time. Newer changes are returned at once, and the cursor lists them by session
+until the horizon has passed them. So nothing is missed or repeated, and a cursor is only as long as the number of
+commits that are stored while one transaction runs.
 
-Times never go back, also when another server takes over whose clock is behind: a writer asks, with each new connection,
-for the newest time there is, and stores nothing at or before it."""
+Times never go back, even if another server with a slower clock takes over: with each new connection a writer asks for
+the newest time, and stores nothing at or before it.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +23,18 @@ from wakelog.errors import InvalidInputError
 from wakelog.model.ids import SessionId
 
 SLACK_US = 10_000_000
-"""How far the horizon lies back where the server does not tell what is at work. An append that takes longer there is
-told only when its session changes again."""
+"""How far back the horizon is if the server does not report running transactions. There, an append that takes longer
+appears only when its session changes again."""
 PAGE_MAX = 10_000
 
 Seen = dict[str, tuple[int, int]]
-"""Session → the last event told, and when it was stored."""
+"""Session → the last event returned, and when it was stored."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[int, Seen]).decode
 
 
 def read_cursor(cursor: str) -> tuple[int, Seen]:
-    """The time up to which everything was told, and what was told beyond it."""
+    """The time up to which everything was returned, and what was returned beyond it."""
     if not cursor:
         return -1, {}
     try:
@@ -43,9 +44,9 @@ def read_cursor(cursor: str) -> tuple[int, Seen]:
 
 
 async def changes(db: Any, ns: str, cursor: str, limit: int) -> list[FeedChange]:
-    """What the cursor has not seen, in the order of storing."""
+    """The changes after the cursor, in the order they were stored."""
     done, seen = read_cursor(cursor)
-    horizon = await _horizon(db)  # before the rows are read: a transaction that begins later stores later
+    horizon = await _horizon(db)  # before reading rows: a transaction that begins later stores later
     page = _Page(done, seen, horizon, limit)
     place: tuple[Any, ...] = (done + 1, "", "", 0)
     size = min(PAGE_MAX, limit + len(seen) + 1)
@@ -58,14 +59,14 @@ async def changes(db: Any, ns: str, cursor: str, limit: int) -> list[FeedChange]
 
 
 async def end(db: Any, ns: str) -> str:
-    """A cursor after everything that can be seen now; nothing older is read."""
+    """A cursor after everything visible now, without reading older rows."""
     horizon = await _horizon(db)
     rows = await db.fetch(sql.CHANGES, ns, horizon, "", "", 0, 1 << 40)
-    return _written(horizon - 1, {row["session"]: (row["last"], row["stored_at"]) for row in rows})
+    return _write_cursor(horizon - 1, {row["session"]: (row["last"], row["stored_at"]) for row in rows})
 
 
 async def _horizon(db: Any) -> int:
-    """Nothing will still appear that was stored before."""
+    """The time before which no further commit can appear."""
     try:
         row = await db.fetchrow(sql.HORIZON)
     except (asyncpg.SyntaxOrAccessError, asyncpg.FeatureNotSupportedError):  # an engine without such tables
@@ -74,33 +75,33 @@ async def _horizon(db: Any) -> int:
     return horizon
 
 
-def _written(done: int, seen: Seen) -> str:
+def _write_cursor(done: int, seen: Seen) -> str:
     return _encode((done, seen)).decode()
 
 
 class _Page:
-    """Changes as they are found."""
+    """Collects the changes of one page."""
 
     def __init__(self, done: int, seen: Seen, horizon: int, limit: int) -> None:
         self._done, self._seen, self._horizon, self._limit = done, seen, horizon, limit
         self.found: list[FeedChange] = []
 
     def take(self, rows: list[Any]) -> bool:
-        """True when the page is full."""
+        """Adds the changes in the rows; True if the page is full."""
         for row in rows:
             session, last, at = row["session"], row["last"], row["stored_at"]
             if last <= self._seen.get(session, (0, 0))[0]:
                 continue
             if len(self.found) == self._limit:
                 return True
-            self._tell(session, last, at)
+            self._add(session, last, at)
         return len(self.found) == self._limit
 
-    def _tell(self, session: str, last: int, at: int) -> None:
-        # Others of the same microsecond may come after this one, so the time before it is what is done with.
+    def _add(self, session: str, last: int, at: int) -> None:
+        # Another commit of the same microsecond may follow, so only the time before it is complete.
         done = max(self._done, min(at, self._horizon) - 1)
         self._seen[session] = (last, at)
         if done > self._done:
             self._done = done
             self._seen = {s: mark for s, mark in self._seen.items() if mark[1] > done}
-        self.found.append(FeedChange(SessionId(session), last, _written(done, self._seen)))
+        self.found.append(FeedChange(SessionId(session), last, _write_cursor(done, self._seen)))

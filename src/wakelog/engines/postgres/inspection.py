@@ -1,8 +1,10 @@
-"""What readers of a shared store cannot tell, because they would only find less: rows that belong to nobody, ids that
-would not be known again, names that lead nowhere. Each question is about all trees of one namespace."""
+"""Finds damage that readers cannot notice, because they would only find less: orphaned rows, commit ids that would not
+be recognized, names without a session. Each query is about all trees of one namespace.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import asyncpg
@@ -52,48 +54,48 @@ _BACKUP = "wakelog store restore BACKUP brings back what is lost"
 
 
 async def findings(db: Any, ns: str) -> list[StoreFinding]:
-    """Everything that is not as it should be, apart from what is inside commits."""
-    out: list[StoreFinding] = []
+    """Everything that is wrong, except inside commits."""
+    found: list[StoreFinding] = []
     for row in await db.fetch(_EMPTY, ns):
-        out.append(StoreFinding(f"session {row['session']} has lost its commits", row["session"], fix=_BACKUP))
+        found.append(StoreFinding(f"session {row['session']} has lost its commits", row["session"], fix=_BACKUP))
     for what, query in _ORPHANS.items():
         if count := await db.fetchval(query, ns):
             is_damage = what == "commits"
             fix = _BACKUP if is_damage else "wakelog store scrub --repair drops them"
             text = f"{count} {what} belong to no session"
-            out.append(StoreFinding(text, is_damage=is_damage, fix=fix, can_tidy=not is_damage))
+            found.append(StoreFinding(text, is_damage=is_damage, fix=fix, can_tidy=not is_damage))
     for row in await db.fetch(_LOST_IDS, ns):
-        text = f"what is stored of commit id {row['commit_id']!r} leads to no commit"
-        out.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
+        text = f"the entry of commit id {row['commit_id']!r} leads to no commit"
+        found.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
     for row in await db.fetch(_FORGOTTEN, ns):
-        text = f"commit id {row['commit_id']!r} would not be known if it came again"
-        out.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
-    out += await _names(db, ns)
-    return out
+        text = f"commit id {row['commit_id']!r} would not be recognized if it were repeated"
+        found.append(StoreFinding(text, row["session"], row["seq"], fix=_BACKUP))
+    found += await _name_findings(db, ns)
+    return found
 
 
-async def _names(db: Any, ns: str) -> list[StoreFinding]:
-    out: list[StoreFinding] = []
+async def _name_findings(db: Any, ns: str) -> list[StoreFinding]:
+    found: list[StoreFinding] = []
     bound, titles = await db.fetch(_NAMES, ns), await db.fetch(_TITLES, ns)
-    for name, session, status in await _loose(db, ns, bound):
+    for name, session, status in await _unused_names(db, ns, bound):
         if status is None:
             text = f"the name {name!r} was claimed for a session that was never opened"
             fix = "nothing: whoever asks for the name next opens it"
         else:
             text = f"the name {name!r} is bound to a session that is deleted"
             fix = "wakelog store scrub --repair frees it"
-        out.append(StoreFinding(text, session, is_damage=False, fix=fix, can_tidy=status is not None))
+        found.append(StoreFinding(text, session, is_damage=False, fix=fix, can_tidy=status is not None))
     leads = {row["name"]: row["session"] for row in bound}
     for row in titles:
         there = leads.get(row["name"])
         if there != row["session"]:
             text = f"the session is called {row['name']!r}, but that name leads to {there or 'nowhere'}"
-            out.append(StoreFinding(text, row["session"], is_damage=False, fix="reach it by its id"))
-    return out
+            found.append(StoreFinding(text, row["session"], is_damage=False, fix="reach it by its id"))
+    return found
 
 
-async def _loose(db: Any, ns: str, bound: list[Any]) -> list[tuple[str, SessionId, str | None]]:
-    """Names whose session is deleted, or was never opened: then its status is None."""
+async def _unused_names(db: Any, ns: str, bound: list[Any]) -> list[tuple[str, SessionId, str | None]]:
+    """Names whose session is deleted, or was never opened (status None)."""
     statuses = {row["session"]: row["status"] for row in await db.fetch(_STATUSES, ns)}
     out = []
     for row in bound:
@@ -106,12 +108,12 @@ async def _loose(db: Any, ns: str, bound: list[Any]) -> list[tuple[str, SessionI
     return out
 
 
-async def tidied(db: Any, ns: str) -> int:
-    """Drops what belongs to nobody; how many rows."""
+async def tidy(db: Any, ns: str) -> int:
+    """Deletes orphans, and returns how many rows."""
     count = 0
     for statement in _TIDY:
         count += int((await db.execute(statement, ns)).rpartition(" ")[2])
-    for name, session, status in await _loose(db, ns, await db.fetch(_NAMES, ns)):
+    for name, session, status in await _unused_names(db, ns, await db.fetch(_NAMES, ns)):
         if status == "deleted":
             await db.execute(_FREE, ns, name, session)
             count += 1
@@ -122,11 +124,11 @@ _TABLE_BYTES = """
 select c.relname::text as name, pg_total_relation_size(c.oid)::bigint as size from pg_catalog.pg_class c
 where c.relkind = 'r' and c.relname like 'wl\\_%' and pg_catalog.pg_table_is_visible(c.oid) order by c.relname
 """
-_SPREAD_BYTES = """
+_DISTRIBUTED_BYTES = """
 select d.logicalrelid::text as name, citus_total_relation_size(d.logicalrelid)::bigint as size from pg_dist_partition d
 where d.logicalrelid::text like 'wl\\_%' order by 1
 """
-# The length of a big value is told by its place in the row, without fetching it.
+# The row itself holds the length of a big value, so its content is not fetched.
 _SESSION_BYTES = (
     "select session, sum(octet_length(records) + octet_length(payloads))::bigint as size from wl_commit"
     " where ns = $1::text group by session",
@@ -135,17 +137,18 @@ _SESSION_BYTES = (
 
 
 async def table_bytes(db: Any, *, is_distributed: bool) -> dict[str, int]:
-    """What the tables take on the server, or on all workers together; empty where it does not tell."""
+    """The size of the tables on the server, or on all workers together; empty if it does not report them."""
     try:
-        return {row["name"]: row["size"] for row in await db.fetch(_SPREAD_BYTES if is_distributed else _TABLE_BYTES)}
+        return {
+            row["name"]: row["size"] for row in await db.fetch(_DISTRIBUTED_BYTES if is_distributed else _TABLE_BYTES)
+        }
     except (asyncpg.PostgresSyntaxError, asyncpg.UndefinedFunctionError):
         return {}
 
 
 async def session_bytes(db: Any, ns: str) -> dict[SessionId, int]:
-    """The stored bytes of each session."""
-    out: dict[SessionId, int] = {}
-    for question in _SESSION_BYTES:
-        for row in await db.fetch(question, ns):
-            out[SessionId(row["session"])] = out.get(SessionId(row["session"]), 0) + row["size"]
-    return out
+    sizes: Counter[SessionId] = Counter()
+    for query in _SESSION_BYTES:
+        for row in await db.fetch(query, ns):
+            sizes[SessionId(row["session"])] += row["size"]
+    return dict(sizes)

@@ -1,14 +1,15 @@
-"""The versions of the tables: numbered steps forward, taken in place, beside whoever reads and writes.
+"""Migrations of the tables: numbered forward steps, taken in place while others read and write.
 
-`wl_version` has the version that whoever opens the store must know; it stays, unless a step breaks older readers. Which
-steps were taken is told by `wl_migration`; where there is none, the version is the first. A step goes statement by
-statement, each of which may be run again, and is noted when all are done: so it may be taken by several at once, and
-goes on where it was cut off. On a sharded server, tables that a step made are distributed before it is noted.
+`wl_version` has the version that a program must know to open the store; it changes only if a step breaks older readers.
+`wl_migration` lists the steps taken; without that table, the version is 1. A step runs statement by statement, and is
+recorded when all are done. Each statement may run again, so several processes may take a step at once, and an
+interrupted step can be repeated. On a sharded server, tables that a step creates are distributed before it is recorded.
 
 To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
-version before (tests/golden/make_stores.py). A test holds the two ways to the same tables. An index on a table that
-grows is made with `create index concurrently if not exists`, by one at a time: what an interrupted one left behind is
-dropped first, and one that is still being made looks the same."""
+version before (tests/golden/make_stores.py). A test checks that both ways lead to the same tables. An index on a
+growing table is created with `create index concurrently if not exists`, by one process at a time: it first drops what
+an interrupted creation left behind, and an index that is still being created looks the same.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ STEPS: tuple[MigrationStep, ...] = (
     ),
 )
 CAME_FIRST = (asyncpg.UniqueViolationError, asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError)
-"""What `if not exists` raises when another process makes the same thing at the same moment."""
+"""What `if not exists` raises when another process creates the same thing at the same moment."""
 _TAKEN = "create table if not exists wl_migration (version bigint not null primary key)"
 _CONCURRENT = re.compile(r"create index concurrently if not exists (\w+)")
 _IS_INVALID = """
@@ -45,13 +46,13 @@ select exists (select 1 from pg_catalog.pg_index i join pg_catalog.pg_class c on
 where c.relname = $1::text and not i.indisvalid)
 """
 _INDEX_LOCK = 0x77616B65_6C6F67
-"""The advisory lock of whoever makes an index. It is tried again and again, not waited for: `create index concurrently`
-waits for every statement that waits."""
+"""The advisory lock for creating an index. It is polled, not waited for, because `create index concurrently` waits for
+every waiting statement."""
 _PAUSE_S = 0.05
 
 
 async def version_of(db: Any) -> int:
-    """The version that the tables have."""
+    """The version of the tables."""
     try:
         found = await db.fetchval(sql.MIGRATED)
     except asyncpg.UndefinedTableError:
@@ -60,13 +61,13 @@ async def version_of(db: Any) -> int:
 
 
 async def waiting(db: Any) -> tuple[MigrationStep, ...]:
-    """The steps that are still to be taken."""
+    """The steps that were not taken yet."""
     version = await version_of(db)
     return tuple(step for step in STEPS if step.version > version)
 
 
 async def take(db: Any, step: MigrationStep) -> bool:
-    """Takes one step; False when it was taken meanwhile."""
+    """Takes one step; False if another process took it meanwhile."""
     if await version_of(db) >= step.version:
         return False
     for statement in (_TAKEN, *step.statements):

@@ -1,7 +1,8 @@
-"""What the servers on one database share besides sessions: small notes by kind and name, in no namespace.
+"""Small notes that all servers on one database share, by kind and name, outside any namespace.
 
-A note is added when there is none, and changed or dropped when it still is what one has seen: no locks, no lost
-changes."""
+A note is added only if there is none, and changed or dropped only if it still has the expected content. So there are no
+locks and no lost updates.
+"""
 
 from __future__ import annotations
 
@@ -16,22 +17,22 @@ class Notes:
         self._engine = engine
 
     def of(self, kind: str) -> dict[str, bytes]:
-        """What is noted under a kind, by name."""
+        """The notes of a kind, by name."""
         return {row["name"]: row["content"] for row in self._engine._fetch(sql.NOTES, kind)}
 
     def add(self, kind: str, name: str, content: bytes) -> bool:
-        """False when there is one of that name."""
+        """False if there is one of that name."""
         return self._engine._fetchrow(sql.ADD_NOTE, kind, name, content) is not None
 
     def change(self, kind: str, name: str, content: bytes, was: bytes) -> bool:
-        """False when it is no longer what it was."""
+        """False if its content is no longer `was`."""
         return self._engine._fetchrow(sql.CHANGE_NOTE, kind, name, content, was) is not None
 
     def drop(self, kind: str, name: str, was: bytes) -> bool:
         return self._engine._fetchrow(sql.DROP_NOTE, kind, name, was) is not None
 
     def namespaces(self) -> list[str]:
-        """The namespaces that hold a session, each found by one look into an index."""
+        """The namespaces with sessions, each found by one index lookup."""
         found: list[str] = []
         while True:
             row = self._engine._fetchrow(sql.NEXT_SPACE, found[-1] if found else "")

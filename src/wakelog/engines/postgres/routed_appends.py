@@ -1,8 +1,9 @@
-"""Appending to a sharded server: each fork tree has a line of its own, and each worker a gate.
+"""Appending to a sharded server: a queue for each fork tree, and a limit for each worker.
 
-A statement that is about two workers waits for the slower one, so nothing is sent together. An append is one statement
-that the coordinator sends on to one worker. At most `GATE` of them are under way to a worker: one that is lost, or that
-hangs, holds up its own sessions and leaves connections for the others."""
+A statement about two workers waits for the slower one, so there are no batches. An append is one statement that the
+coordinator passes to one worker. At most `PER_WORKER` of them run on a worker at once. So a worker that is lost, or
+that hangs, holds up only its own sessions and leaves connections for the others.
+"""
 
 from __future__ import annotations
 
@@ -18,46 +19,48 @@ from wakelog.engine import head_after
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend
 from wakelog.engines.postgres.connections import ConnectionPool
-from wakelog.engines.postgres.errors import translated
+from wakelog.engines.postgres.errors import translate_error
 from wakelog.engines.postgres.rows import head_from_row
 from wakelog.errors import UnavailableError
 from wakelog.model.ids import SessionId, root_of
 from wakelog.model.records import Commit, ForkPoint, Head
 
-GATE = 8
+PER_WORKER = 8
 CONNECTIONS = 32
 UNNAMED_S = 60.0
-"""How long a session without a name is taken to have none: another process may give it one."""
+"""How long to remember that a session has no name. Another process may give it one."""
 KNOWN_MAX = 10_000
 GREET_S = 2.0
 
 
 class RoutedAppends(AppendQueue):
-    """The lines of appends of one engine on a sharded server. Lives on the loop."""
+    """The queues of one engine's appends on a sharded server. Runs on the loop."""
 
     insert = sql.ROUTED_INSERT
 
     def __init__(self, connections: ConnectionPool, ns: str) -> None:
-        """The connections are for appends alone, and are closed with the lines."""
+        """The connections are for appends only, and are closed by `drain`."""
         super().__init__(connections, ns)
-        self._lines: dict[str, deque[BatchedAppend]] = {}
+        self._queues: dict[str, deque[BatchedAppend]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._gates: dict[str, asyncio.Semaphore] = {}
+        self._limits: dict[str, asyncio.Semaphore] = {}
         self._workers: dict[str, str] = {}
-        self._about: dict[SessionId, tuple[ForkPoint | None, str, float]] = {}
+        self._cached: dict[SessionId, tuple[ForkPoint | None, str, float]] = {}
 
-    async def _greet(self, db: Any) -> None:
-        """The newest time is asked of all workers: without one of them it stays what it was."""
+    async def _read_newest_time(self, db: Any) -> None:
+        """Asks all workers. If one of them is unavailable, the time stays unchanged."""
         with contextlib.suppress(asyncpg.PostgresError, TimeoutError):
-            self._floor = max(self._floor, await db.fetchval(sql.NEWEST_TIME, self._ns, timeout=GREET_S) or 0)
+            self._newest_time = max(
+                self._newest_time, await db.fetchval(sql.NEWEST_TIME, self._ns, timeout=GREET_S) or 0
+            )
 
     def put(self, pending: BatchedAppend) -> None:
         root = root_of(pending.commits[0].session)
-        if root in self._lines:
-            self._lines[root].append(pending)
+        if root in self._queues:
+            self._queues[root].append(pending)
             return
-        self._lines[root] = deque([pending])
-        task = asyncio.get_running_loop().create_task(self._work_through(root))
+        self._queues[root] = deque([pending])
+        task = asyncio.get_running_loop().create_task(self._process(root))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -66,40 +69,40 @@ class RoutedAppends(AppendQueue):
             await asyncio.wait(self._tasks)
         await self._connections.close()
 
-    async def _work_through(self, root: str) -> None:
-        line = self._lines[root]
+    async def _process(self, root: str) -> None:
+        queue = self._queues[root]
         try:
-            gate = await self._gate(root)
-            while line:
-                pending = line.popleft()
-                async with gate:
-                    await (self._settle(pending) if pending.row is None else self._send_one(pending))
+            limit = await self._worker_limit(root)
+            while queue:
+                pending = queue.popleft()
+                async with limit:
+                    await (self._store_alone(pending) if pending.row is None else self._send_one(pending))
         finally:
-            del self._lines[root]
-            for pending in line:  # only when this task was cancelled: the engine is being closed
+            del self._queues[root]
+            for pending in queue:  # left only if this task was cancelled, because the engine is closing
                 pending.refuse(UnavailableError("the store was closed", kind="store-closed"))
 
     async def _send_one(self, pending: BatchedAppend) -> None:
         commit = pending.commits[0]
-        statement, values = self._append_of(commit, pending)
+        statement, values = self._statement_for(commit, pending)
         try:
-            about = await self._known_about(commit.session)
+            found = await self._fork_and_name(commit.session)
             stored = None
-            if about is not None:
+            if found is not None:
                 stored = await self._connections.ask(
-                    lambda db: db.fetchrow(statement, self._ns, *values, self._floor), is_append=True
+                    lambda db: db.fetchrow(statement, self._ns, *values, self._newest_time), is_append=True
                 )
         except (asyncpg.DataError, asyncpg.FeatureNotSupportedError):
-            stored = None  # it cannot be stored, or not in one statement: which of them shows the careful way
+            stored = None  # not in one statement; storing it alone shows whether it can be stored at all
         except Exception as exc:
-            pending.refuse(translated(exc))
+            pending.refuse(translate_error(exc))
             return
-        if stored is None or about is None:
-            await self._settle(pending)
+        if stored is None or found is None:
+            await self._store_alone(pending)
         else:
-            pending.give(msgspec.structs.replace(head_after(commit), fork=about[0], name=about[1]))
+            pending.give(msgspec.structs.replace(head_after(commit), fork=found[0], name=found[1]))
 
-    def _append_of(self, commit: Commit, pending: BatchedAppend) -> tuple[str, tuple[Any, ...]]:
+    def _statement_for(self, commit: Commit, pending: BatchedAppend) -> tuple[str, tuple[Any, ...]]:
         assert pending.row is not None
         *values, snapshot, guard, late = pending.row
         if commit.fingerprint or snapshot is not None:
@@ -111,20 +114,21 @@ class RoutedAppends(AppendQueue):
         await db.execute(sql.TOUCH, self._ns, root_of(held), held)
         return await super()._store_one(db, commit)
 
-    async def _gate(self, root: str) -> asyncio.Semaphore:
-        """That of the worker that has a tree. A tree that was moved meanwhile shares another's gate, no more."""
+    async def _worker_limit(self, root: str) -> asyncio.Semaphore:
+        """The limit of the worker that has a tree. If the tree has moved meanwhile, it only uses another worker's
+        limit."""
         worker = self._workers.get(root)
         if worker is None:
             with contextlib.suppress(UnavailableError):
                 worker = await self._connections.ask(lambda db: db.fetchval(sql.WORKER, root))
             worker = worker or ""
-            _keep(self._workers, root, worker)
-        return self._gates.setdefault(worker, asyncio.Semaphore(GATE))
+            _cache(self._workers, root, worker)
+        return self._limits.setdefault(worker, asyncio.Semaphore(PER_WORKER))
 
-    async def _known_about(self, session: SessionId) -> tuple[ForkPoint | None, str] | None:
-        """Where a session was forked, which stays so, and its name; None when there is no such session."""
+    async def _fork_and_name(self, session: SessionId) -> tuple[ForkPoint | None, str] | None:
+        """A session's fork point, which never changes, and its name; None if there is no such session."""
         now = asyncio.get_running_loop().time()
-        fork, name, until = self._about.get(session, (None, "", 0.0))
+        fork, name, until = self._cached.get(session, (None, "", 0.0))
         if now >= until:
             key = (self._ns, root_of(session), session)
             row = await self._connections.ask(lambda db: db.fetchrow(sql.HEAD, *key))
@@ -132,15 +136,15 @@ class RoutedAppends(AppendQueue):
                 return None
             head = head_from_row(row)
             fork, name = head.fork, head.name
-            _keep(self._about, session, (fork, name, float("inf") if name else now + UNNAMED_S))
+            _cache(self._cached, session, (fork, name, float("inf") if name else now + UNNAMED_S))
         return fork, name
 
     def forget(self, session: SessionId) -> None:
-        """Its name was given or taken away by this process."""
-        self._about.pop(session, None)
+        """Called when this process changed the session's name."""
+        self._cached.pop(session, None)
 
 
-def _keep(known: dict[Any, Any], key: object, value: object) -> None:
+def _cache(known: dict[Any, Any], key: object, value: object) -> None:
     if len(known) >= KNOWN_MAX:
         known.clear()
     known[key] = value

@@ -1,4 +1,4 @@
-"""Rows and what they stand for."""
+"""Rows to commits and heads, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every statement the engine sends, with explicit casts, each about one shard or plainly about all of them."""
+"""Every statement that the engine sends, with explicit casts. Each is about one shard, or clearly about all of them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def micros(time: str) -> str:
 
 
 NOW = micros("clock_timestamp()")
-# On a sharded server: a volatile function keeps a statement from being sent on to the worker.
+# On a sharded server, a volatile function would prevent that the statement is passed to the worker.
 ROUTED_NOW = micros("statement_timestamp()")
 
-# Many sessions' commits in one statement and one sync, one commit of each. A row goes in if its session's newest commit
-# is the one it was sealed on, is not closed to it, and has its epoch; if its id was not used; and if nobody else was
-# quicker, which the key decides. What did not go in is looked at again, one by one.
-_GIVEN = ["root", "session", *_NAMES, "records", "payloads", "snapshot", "guard", "late"]
-_GIVEN_TYPES = ["text", "text", *_TYPES, "bytea", "bytea", "bytea", "bigint", "boolean"]
-_ARRAYS = ", ".join(f"${i + 2}::{kind}[]" for i, kind in enumerate(_GIVEN_TYPES))
-_FLOOR = f"${len(_GIVEN) + 2}::bigint"
+# The commits of many sessions in one statement and one sync, one commit of each. A row is inserted if it follows its
+# session's newest commit, the session is open, its epoch matches, its id was not used, and no concurrent append was
+# first, which the key decides. Rows that were not inserted are judged again, one by one.
+_BATCH = ["root", "session", *_NAMES, "records", "payloads", "snapshot", "guard", "late"]
+_BATCH_TYPES = ["text", "text", *_TYPES, "bytea", "bytea", "bytea", "bigint", "boolean"]
+_ARRAYS = ", ".join(f"${i + 2}::{kind}[]" for i, kind in enumerate(_BATCH_TYPES))
+_FLOOR = f"${len(_BATCH) + 2}::bigint"
 _SAME = "{0}.ns = $1::text and {0}.root = g.root and {0}.session = g.session"
 APPEND = f"""
 with given as (
-    select * from unnest({_ARRAYS}) as g ({", ".join(_GIVEN)})
+    select * from unnest({_ARRAYS}) as g ({", ".join(_BATCH)})
 ), stored as (
     insert into wl_commit (ns, root, session, {COLUMNS}, records, payloads, stored_at)
     select $1::text, g.root, g.session, {", ".join("g." + n for n in _NAMES)}, g.records, g.payloads,
@@ -74,8 +74,8 @@ _INSERT_FLOOR = f"${len(_TYPES) + 6}::bigint"
 INSERT = f"{_INSERT} values ($1::text, $2::text, $3::text, {_VALUES}, greatest({NOW}, {_INSERT_FLOOR} + 1))"
 ROUTED_INSERT = INSERT.replace(NOW, ROUTED_NOW)
 
-# The append of one session on a sharded server: sent on as a whole to the worker that has the session. Nothing in it
-# may look like a question to all of them: one table, the root as a value and as the column it comes from, no limit.
+# The append of one session on a sharded server, passed as a whole to the worker that has the session. So nothing in it
+# may look like a query to all workers: one table, the root as a value and as the source column, no limit.
 _OPEN_FOR = """{0}.status <> 'deleted' and (${2}::boolean or {0}.status not in ('closed', 'archived'))
     and (${1}::bigint < 0 or {0}.epoch = ${1}::bigint)"""
 _FIRST, _PREV = "$4::bigint", f"${_NAMES.index('prev') + 4}::bytea"
@@ -88,7 +88,7 @@ where p.ns = $1::text and p.root = $2::text and p.session = $3::text and p.last 
 on conflict (ns, root, session, first) do nothing
 returning first
 """
-# The same with an id that the caller chose, or a snapshot. The coordinator does it in steps, so it takes longer.
+# The same with an id that the caller chose, or a snapshot. The coordinator runs it in steps, so it is slower.
 _ROUTED_ID, _ROUTED_PRINT = f"${_NAMES.index('commit_id') + 4}::text", f"${_NAMES.index('fingerprint') + 4}::bytea"
 ROUTED_APPEND_WHOLE = f"""
 with stored as (
@@ -117,10 +117,10 @@ with stored as (
 )
 select first from stored
 """
-# Holds a session's row until the transaction ends. Workers may not be serializable, so that a fork and the deletion of
-# its parent would not see each other.
+# Locks a session's row until the transaction ends. Workers may not be serializable, and then a fork and the deletion of
+# its parent would not conflict.
 TOUCH = "update wl_session set parent = parent where ns = $1::text and root = $2::text and session = $3::text"
-# The worker that has a tree; told by the coordinator alone.
+# The worker that has a tree. Only the coordinator knows.
 WORKER = """
 select n.nodename || ':' || n.nodeport as worker from pg_dist_placement p
 join pg_dist_node n on n.groupid = p.groupid
@@ -147,7 +147,7 @@ values ($1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bytea)
 """
 
 _OF = "ns = $1::text and root = $2::text and session = $3::text"
-# The name is looked up for what is answered: joined, all names up to the page would be read.
+# The name is a subquery for each row returned. A join would read all names up to the page.
 _HEADS = f"""
 select s.session, s.parent, s.fork_at, s.fork_hash, c.*, coalesce((
     select t.name from wl_title t where t.ns = s.ns and t.root = s.root and t.session = s.session
@@ -190,10 +190,10 @@ select root, session, first, last, stored_at from wl_commit
 where ns = $1::text and (stored_at, root, session, first) > ($2::bigint, $3::text, $4::text, $5::bigint)
 order by stored_at, root, session, first limit $6::bigint
 """
-# When the oldest transaction began that may have stored a commit nobody sees yet, or this statement, which was before
-# it looked. Whoever inserts has the table's lock from before a commit gets its time until the transaction ends, so
-# readers and writers of other tables do not count. Not told by engines that only speak the protocol, nor by a standby,
-# nor where the work of a holder is hidden from this user.
+# When the oldest transaction began that may have stored a commit that is not visible yet; without one, the start of
+# this statement. A writer holds the table's lock from before a commit gets its time until the transaction ends, so
+# readers and writers of other tables do not count. Not available (`is_told`) on servers that only speak the protocol,
+# on a standby, or if this user may not see the activity of a lock's holder.
 HORIZON = f"""
 select {NOW} as now, {micros("least(now(), min(a.xact_start))")} as oldest,
     version() like 'PostgreSQL %' and version() not like '%-YB-%' and not pg_is_in_recovery()
@@ -252,11 +252,11 @@ on conflict (ns, name) do update set value = excluded.value
 ORDER = "select 's_A.B'::text < 's_AA'::text and 'B'::text < 'a'::text"
 
 
-# Every statement is about a few rows found by an index, so its plan does not depend on the values. Planning an append
-# anew each time costs about as much as doing it; and a plan made while a table was small must not walk it when it has
-# grown. A process that hangs within a transaction must not hold back the feed (feed.py). And what is answered has been
-# synced, also where the server or the user is set to answer before. A sharded server cannot plan for values it does not
-# know: which worker has them is what it plans.
+# Every statement reads a few rows by an index, so its plan does not depend on the values. Planning an append each time
+# costs about as much as running it, and a plan made while a table was small must not scan it when it has grown. A
+# process that hangs in a transaction must not hold back the feed (feed.py). An answered append has been synced, even if
+# the server or the user is configured otherwise. A sharded server cannot use generic plans: the values decide which
+# worker runs them.
 SETTINGS = (
     f"select set_config('plan_cache_mode', 'force_generic_plan', false) where not ({HAS_EXTENSION})",
     "set enable_seqscan = off",

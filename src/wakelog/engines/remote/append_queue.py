@@ -1,8 +1,8 @@
-"""Appends on their way to the server: in one line, as many as wait in one request.
+"""The queue of appends to a server. Everything that waits goes into one request.
 
-`submit` only puts commits in line, which fixes their order. Whoever first asks for an answer while nobody is sending
-sends everything in line, and all of them have their answer. A lone caller sends by itself, without a thread to hop to;
-under load, what comes in while one request is on its way shares the next, and shares its sync on the server.
+`submit` only adds commits to the queue, which fixes their order. The first caller who waits for an answer while nobody
+is sending sends the whole queue, and gets the answers for all. So a single caller sends in its own thread. Under load,
+appends that arrive while a request is running share the next request, and its sync on the server.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from wakelog.model.records import Commit, Head
 GROUPS_MAX = 256
 BYTES_MAX = 8 << 20
 WAIT_S = 1.0
-"""Who is in line looks again after this long, should the one before have died without a word."""
+"""A waiting caller checks again after this long, in case the sender died."""
 
 Group = tuple[Commit, ...]
 Send = Callable[[Sequence[Group]], Sequence[SubmitAnswer]]
 
 
 class QueuedAppend:
-    """An append in line, and the caller's way to its answer."""
+    """A queued append and its answer."""
 
-    __slots__ = ("_lane", "commits", "done", "error", "head", "woken")
+    __slots__ = ("_queue", "commits", "done", "error", "head", "woken")
 
-    def __init__(self, lane: SendQueue, commits: Group) -> None:
-        self._lane = lane
+    def __init__(self, queue: SendQueue, commits: Group) -> None:
+        self._queue = queue
         self.commits = commits
         self.done = False
         self.head: Head | None = None
@@ -40,7 +40,7 @@ class QueuedAppend:
 
     def result(self) -> Head:
         while not self.done:
-            self._lane.attend(self)
+            self._queue.send_or_wait(self)
         if self.error is not None:
             raise self.error
         assert self.head is not None
@@ -54,48 +54,48 @@ class QueuedAppend:
 
 
 class SendQueue:
-    """The line of appends to one server, and the right to send, held by one thread at a time."""
+    """The queue of appends to one server. One thread at a time sends."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
         self._pid = os.getpid()
         self._lock = threading.Lock()
-        self._line: deque[QueuedAppend] = deque()
+        self._waiting: deque[QueuedAppend] = deque()
         self._is_busy = False
 
     def submit(self, commits: Group) -> QueuedAppend:
         pending = QueuedAppend(self, commits)
         with self._lock:
-            self._line.append(pending)
+            self._waiting.append(pending)
         return pending
 
-    def attend(self, pending: QueuedAppend) -> None:
-        """Sends what is in line if nobody else does; else waits until `pending` is done or may send."""
+    def send_or_wait(self, pending: QueuedAppend) -> None:
+        """Sends the queue if nobody else is sending; otherwise waits until `pending` is done or may send."""
         if self._pid != os.getpid():
             raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
         with self._lock:
             if pending.done:
                 return
-            waits = self._is_busy
-            if waits:
+            must_wait = self._is_busy
+            if must_wait:
                 pending.woken.clear()
             else:
                 self._is_busy = True
-        if waits:
+        if must_wait:
             pending.woken.wait(WAIT_S)
         else:
-            self._send_line()
+            self._send_batch()
 
-    def _send_line(self) -> None:
+    def _send_batch(self) -> None:
         batch: list[QueuedAppend] = []
         try:
-            batch = self._next()
+            batch = self._take_batch()
             answers = self._send([each.commits for each in batch])
             for each, answer in zip(batch, answers, strict=True):
                 each.settle(answer)
         except BaseException as exc:
             for each in batch:
-                each.head, each.error = None, _own_error(exc)
+                each.head, each.error = None, _error_for_caller(exc)
             if not isinstance(exc, Exception):
                 raise
         finally:
@@ -104,16 +104,16 @@ class SendQueue:
                 for each in batch:
                     each.done = True
                     each.woken.set()
-                if self._line:
-                    self._line[0].woken.set()
+                if self._waiting:
+                    self._waiting[0].woken.set()
 
-    def _next(self) -> list[QueuedAppend]:
-        """As many as fit into one request, at least one."""
+    def _take_batch(self) -> list[QueuedAppend]:
+        """Takes as many appends as fit into one request, at least one."""
         batch: list[QueuedAppend] = []
         size = 0
         with self._lock:
-            while self._line and len(batch) < GROUPS_MAX and (not batch or size < BYTES_MAX):
-                batch.append(self._line.popleft())
+            while self._waiting and len(batch) < GROUPS_MAX and (not batch or size < BYTES_MAX):
+                batch.append(self._waiting.popleft())
                 size += sum(map(_size, batch[-1].commits))
         return batch
 
@@ -122,8 +122,8 @@ def _size(commit: Commit) -> int:
     return sum(len(r.header) + len(r.body) for r in commit.records) + sum(len(p) for _, p in commit.payloads)
 
 
-def _own_error(exc: BaseException) -> WakelogError:
-    """Each of a batch gets an error of its own: they are raised in different threads."""
+def _error_for_caller(exc: BaseException) -> WakelogError:
+    """A separate error for each append of a batch, because they are raised in different threads."""
     if isinstance(exc, UnavailableError):
         return UnavailableError(exc.message, kind=exc.kind, hint=exc.hint)
     if isinstance(exc, WakelogError):

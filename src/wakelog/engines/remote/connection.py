@@ -1,7 +1,7 @@
-"""Requests to one server, over connections that urllib3 keeps.
+"""Requests to one server, over urllib3's connection pool.
 
-Redirects are not followed: a key is for the server it was given for. Nothing is retried here, because only the engine
-knows how long its caller is patient.
+Redirects are not followed, because a key must not go to another server. Nothing is retried here: the engine decides how
+long to retry.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from wakelog.errors import InvalidInputError
 
 CONNECT_S = 5.0
 KEPT_MAX = 8
-"""Idle connections kept for later."""
+"""How many idle connections to keep."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer as it came; the names of its headers are in small letters."""
+    """An HTTP response. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -30,11 +30,11 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class NoReplyError(Exception):
-    """There is no whole answer; the request may have been served."""
+    """There is no complete answer. The request may have been processed."""
 
 
 class UnreachableError(NoReplyError):
-    """No connection could be made, so nothing was asked."""
+    """No connection could be made, so nothing was sent."""
 
 
 def parse_address(url: str) -> Url:
@@ -72,9 +72,8 @@ class Connections:
         )
 
     def ask(self, method: str, path: str, body: bytes, timeout_s: float, headers: dict[str, str]) -> Reply:
-        """Asks, on a kept connection or a new one."""
         if self._pid != os.getpid():
-            self._start()  # the parent's connections are its own
+            self._start()  # a forked child must not use its parent's connections
         try:
             response = self._pool.urlopen(
                 method,

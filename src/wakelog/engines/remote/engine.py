@@ -1,12 +1,11 @@
-"""An engine whose bytes live behind a server.
+"""An engine that stores its bytes on a server.
 
-Every method is one question (wire.py) to `/v1/engine/…`. All of them may be asked twice: a commit is stored once
-however often it is sent, and the others change nothing or the same thing again. So a question without an answer is
-asked again, on a new connection, for as long as `patience_s` allows; an append that still has none is *unknown*, and
-the log asks again with the same commit.
+Every method is one question (wire.py) to `/v1/engine/…`. All of them are idempotent. So a question without an answer is
+retried, on a new connection, for `patience_s`. An append that still has no answer is *unknown*, and the log asks again
+with the same commit.
 
-Commits are sealed on this side, so the server need not be believed: what it gives back is checked against its hashes by
-whoever reads, as from a disk. The server in turn seals every commit again before it stores it (log/foreign_commits.py).
+Commits are sealed on this side, so the server need not be trusted: readers check what it returns against the hashes, as
+with a disk. The server in turn seals every commit again before it stores it (log/foreign_commits.py).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ T = TypeVar("T")
 
 PAGE_MAX = 1000
 POLL_S = 20.0
-"""How long one question may wait for news; longer waiting is several questions."""
+"""How long one request may wait for news. A longer wait takes several requests."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 1.0
 _TYPES = {"Content-Type": wire.MSGPACK, "Accept": wire.MSGPACK}
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,15 +42,15 @@ class RemoteEngine:
     """All sessions of one namespace of one server."""
 
     is_remote = True
-    """Whoever asks this need not load what it takes to be one."""
+    """Lets callers detect a remote engine without importing this module."""
 
     def __init__(
         self, url: str, key: str = "", *, create: bool = True, patience_s: float = 15.0, timeout_s: float = 30.0
     ) -> None:
-        """`key` is an API key of the server. Questions without an answer are asked again for `patience_s`."""
+        """`key` is an API key of the server. Questions without an answer are retried for `patience_s`."""
         self.url = url
         self._timeout_s = timeout_s
-        self._patience_s = 0.0  # whether there is a server at all is told at once
+        self._patience_s = 0.0  # do not retry the first question: a missing server is reported at once
         if not (key.isascii() and key.isprintable()):
             raise NotAllowedError(
                 "the key contains characters that no key has",
@@ -63,7 +62,7 @@ class RemoteEngine:
         self._closed = False
         self._begin()
         try:
-            self.info = self._introduce(create)
+            self.info = self._connect(create)
         except BaseException:
             self.close()
             raise
@@ -74,8 +73,9 @@ class RemoteEngine:
     def abilities(self) -> Abilities:
         return Abilities(take_bundle=self.take_bundle, marks=self, rewrite=self.rewrite, place=self.url)
 
-    def _introduce(self, create: bool) -> wire.Info:
-        """Who answers. A namespace that is not there yet is made, by a key that may write."""
+    def _connect(self, create: bool) -> wire.Info:
+        """Asks for the server's version and rights. With `create`, and a key that may write, also makes the
+        namespace."""
         if create:
             with contextlib.suppress(NotAllowedError):
                 return self.ask("/v1/namespace", wire.Acknowledged(), wire.Info)
@@ -83,7 +83,7 @@ class RemoteEngine:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._lane = SendQueue(self._send)
+        self._queue = SendQueue(self._send)
 
     # Appending
 
@@ -91,8 +91,8 @@ class RemoteEngine:
         assert commits, "nothing was submitted"
         self._check_open()
         if self._pid != os.getpid():
-            self._begin()  # what the parent has in line is the parent's
-        return self._lane.submit(commits)
+            self._begin()  # a forked child must not send its parent's appends
+        return self._queue.submit(commits)
 
     def _send(self, groups: Sequence[Group]) -> Sequence[wire.SubmitAnswer]:
         return self._ask("submit", wire.Submit(tuple(groups)), wire.Answers).answers
@@ -171,7 +171,7 @@ class RemoteEngine:
     def last_beat(self, session: SessionId) -> Heartbeat | None:
         return self._ask("last-beat", wire.OfSession(session), wire.LastBeat).beat
 
-    # Removing, taking in
+    # Removing, importing
 
     def operate(self, surgery: Surgery) -> Head:
         return self._ask("operate", wire.Operate(surgery), Head)
@@ -180,11 +180,11 @@ class RemoteEngine:
         return self._ask("delete", wire.Delete(commit), Head)
 
     def take_bundle(self, bundle: bytes) -> SessionId:
-        """Has the server take in a bundle, which it verifies whole (log/bundle.py)."""
-        reply = self._reply("POST", "/v1/bundles", bundle, {"Content-Type": "application/x-ndjson"})
-        return self._decoded(reply, wire.Imported).session
+        """Imports a bundle on the server, which verifies it (log/bundle.py)."""
+        reply = self._request("POST", "/v1/bundles", bundle, {"Content-Type": "application/x-ndjson"})
+        return self._decode(reply, wire.Imported).session
 
-    # Care
+    # Maintenance
 
     def mark(self, name: str) -> str | None:
         try:
@@ -195,12 +195,12 @@ class RemoteEngine:
             return None  # an older server
 
     def set_mark(self, name: str, value: str) -> None:
-        self._care("set-mark", wire.SetMark(name, value), wire.Acknowledged)
+        self._ask_if_supported("set-mark", wire.SetMark(name, value), wire.Acknowledged)
 
     def rewrite(self, *, most: int | None = None) -> bool:
-        return self._care("rewrite", wire.Rewrite(most), wire.Rewritten).was_due
+        return self._ask_if_supported("rewrite", wire.Rewrite(most), wire.Rewritten).was_due
 
-    def _care(self, operation: str, question: wire.Question, answer: type[T]) -> T:
+    def _ask_if_supported(self, operation: str, question: wire.Question, answer: type[T]) -> T:
         try:
             return self._ask(operation, question, answer)
         except NotFoundError as exc:
@@ -231,24 +231,23 @@ class RemoteEngine:
     # Asking
 
     def ask(self, path: str, question: msgspec.Struct, answer: type[T]) -> T:
-        """Any question of the server's that takes and gives a struct; `path` begins with /v1."""
-        body = _encode(question)
-        return self._decoded(self._reply("POST", path, body, _TYPES), answer)
+        """Asks any route of the server that takes and returns a struct; `path` begins with /v1."""
+        return self._decode(self._request("POST", path, _encode(question), _TYPES), answer)
 
     def _ask(self, operation: str, question: wire.Question, answer: type[T]) -> T:
         return self.ask(f"/v1/engine/{operation}", question, answer)
 
     def _get(self, path: str, answer: type[T]) -> T:
-        return self._decoded(self._reply("GET", path, b"", _TYPES), answer)
+        return self._decode(self._request("GET", path, b"", _TYPES), answer)
 
-    def _reply(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
+    def _request(self, method: str, path: str, body: bytes, headers: dict[str, str]) -> Reply:
         deadline = time.monotonic() + self._patience_s
         pause, was_sent = _PAUSE_S, False
         while True:
             self._check_open()
             try:
                 reply = self._connections.ask(method, path, body, self._timeout_s, headers)
-                wait_s = _wait_of(reply)
+                wait_s = _retry_after(reply)
                 if wait_s is None:
                     return reply
                 error: NoReplyError | None = None
@@ -270,7 +269,7 @@ class RemoteEngine:
             f"there is no server at {self.url}: {exc}", kind="server-unreachable", hint="wakelog serve starts one"
         )
 
-    def _decoded(self, reply: Reply, answer: type[T]) -> T:
+    def _decode(self, reply: Reply, answer: type[T]) -> T:
         media = reply.headers.get("content-type", "").partition(";")[0]
         try:
             if media == wire.PROBLEM:
@@ -280,24 +279,24 @@ class RemoteEngine:
             if reply.status in (200, 201) and media == wire.JSON:
                 return msgspec.json.decode(reply.content, type=described(answer))
         except msgspec.DecodeError as exc:
-            raise _strange(self.url, reply) from exc
-        raise _strange(self.url, reply)
+            raise _bad_reply(self.url, reply) from exc
+        raise _bad_reply(self.url, reply)
 
     def _check_open(self) -> None:
         if self._closed:
             raise UnavailableError(f"the store at {self.url} was closed", kind="store-closed")
 
 
-def _wait_of(reply: Reply) -> float | None:
-    """How long to wait before asking again; None when this is the answer. 502 and 504 are told by what stands between:
-    nobody knows what the server did."""
+def _retry_after(reply: Reply) -> float | None:
+    """How long to wait before retrying; None if this is the answer. 502 and 504 come from a proxy, so the outcome is
+    unknown."""
     wanted = reply.headers.get("retry-after", "")
     if reply.status not in (429, 502, 504) and not (reply.status == 503 and wanted):
         return None
     return float(wanted) if wanted.isdigit() else 0.2
 
 
-def _strange(url: str, reply: Reply) -> UnavailableError:
+def _bad_reply(url: str, reply: Reply) -> UnavailableError:
     if reply.status >= 500:
         return UnavailableError(f"no answer from {url}: HTTP status {reply.status}", kind="answer-unknown")
     return UnavailableError(

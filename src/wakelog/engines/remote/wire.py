@@ -1,10 +1,10 @@
-"""What goes over the wire between a remote engine and its server: one struct for each question and each answer.
+"""The messages between a remote engine and its server: one struct for each question and each answer.
 
-Both sides use these types. They travel as MessagePack, where bytes are bytes, or as JSON, where bytes are base64; the
-Content-Type and Accept headers say which. docs/reference/http.md lists them for whoever writes a client.
+Both sides use these types. They are sent as MessagePack, where bytes are bytes, or as JSON, where bytes are base64; the
+Content-Type and Accept headers say which. docs/reference/http.md lists them for authors of clients.
 
-An error is a *problem* (RFC 9457). `kind` is the stable word for what happened and `group` the class of errors it
-belongs to: by it the client raises what the server raised.
+An error is a *problem* (RFC 9457). `kind` is the stable word for what happened. `group` is the class of the error, so
+that the client raises what the server raised.
 """
 
 from __future__ import annotations
@@ -26,16 +26,15 @@ PROBLEM = "application/problem+json"
 GROUPS: dict[str, type[WakelogError]] = {
     cls.kind: cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, WakelogError)
 }
-"""group → the class it stands for."""
-
+"""Error classes by group."""
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
-"""A number that every database can be asked about."""
+"""An integer that every database can store."""
 Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something a client asks. A field that nobody knows is refused rather than ignored."""
+    """A request. Unknown fields are refused, not ignored."""
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -59,13 +58,13 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Submit(Question, frozen=True):
-    """Commits to be stored: each group whole or not at all, the groups in this order."""
+    """Commits to store: each group completely or not at all, in this order."""
 
     groups: tuple[tuple[Commit, ...], ...]
 
 
 class SubmitAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of one group: the head it led to, or why nothing was written."""
+    """The result of one group: its new head, or why nothing was written."""
 
     head: Head | None = None
     problem: Problem | None = None
@@ -80,7 +79,7 @@ class OfSession(Question, frozen=True):
 
 
 class Read(Question, frozen=True):
-    """The commits that hold events `after` < seq ≤ `upto`."""
+    """The commits with events `after` < seq ≤ `upto`."""
 
     session: SessionId
     after: Whole = 0
@@ -181,7 +180,7 @@ class FindMark(Question, frozen=True):
 
 
 class SetMark(Question, frozen=True):
-    """A short note about the care of the store; an empty value takes it away."""
+    """A short note about the store's maintenance; an empty value removes it."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
     value: Annotated[str, msgspec.Meta(max_length=10_000)]
@@ -192,7 +191,7 @@ class MarkValue(msgspec.Struct, frozen=True):
 
 
 class Rewrite(Question, frozen=True):
-    """Asks for tables to be written anew, unless they hold more than `most` bytes."""
+    """Asks to rewrite tables, unless they hold more than `most` bytes."""
 
     most: Whole | None = None
 
@@ -202,8 +201,7 @@ class Rewritten(msgspec.Struct, frozen=True):
 
 
 class WaitRequest(Question, frozen=True):
-    """Asks to be told of events after `after` of one session; or of anything stored after `cursor`, which is by default
-    the moment the question comes in."""
+    """Waits for events after `after` of one session; or for anything stored after `cursor`, by default after now."""
 
     session: SessionId | None = None
     after: Whole = 0
@@ -212,18 +210,18 @@ class WaitRequest(Question, frozen=True):
 
 
 class NewsAnswer(msgspec.Struct, frozen=True):
-    """Whether something came in time, and the cursor to go on waiting from."""
+    """Whether something new was stored in time, and the cursor for the next wait."""
 
     came: bool
     cursor: str = ""
 
 
 class Acknowledged(msgspec.Struct, frozen=True):
-    """It is done, and there is nothing more to say."""
+    """The request was carried out."""
 
 
 class Imported(msgspec.Struct, frozen=True):
-    """A session that came with a bundle, and where it stands."""
+    """The session that a bundle was imported to, and its head."""
 
     session: SessionId
     name: str
@@ -242,7 +240,7 @@ class Info(msgspec.Struct, frozen=True):
 
 
 def problem_of(error: WakelogError, status: int) -> Problem:
-    """An error as it travels."""
+    """The error in its wire form."""
     kind = error.kind
     return Problem(
         type=f"urn:wakelog:error:{kind}",
@@ -260,13 +258,13 @@ def problem_of(error: WakelogError, status: int) -> Problem:
 
 
 def error_of(problem: Problem) -> WakelogError:
-    """The error that a problem tells of."""
+    """The error that a problem describes."""
     cls = GROUPS.get(problem.group, WakelogError)
-    said = {"kind": problem.kind, "hint": problem.hint}
+    fields = {"kind": problem.kind, "hint": problem.hint}
     if cls is ConflictError:
-        return ConflictError(problem.detail, head_seq=problem.head_seq, **said)
+        return ConflictError(problem.detail, head_seq=problem.head_seq, **fields)
     if cls is NotAllowedError:
-        return NotAllowedError(problem.detail, legal=problem.legal, **said)
+        return NotAllowedError(problem.detail, legal=problem.legal, **fields)
     if cls is CorruptLogError:
         return CorruptLogError(problem.detail, kind=problem.kind, hint=problem.hint, seq=problem.seq)
-    return cls(problem.detail, **said)
+    return cls(problem.detail, **fields)
