@@ -1,16 +1,17 @@
-"""Appending: one message behind the other in each session, many sessions at once.
+"""Appending: in order within each session, many sessions at once.
 
-Each session has a lane: what was submitted first goes first. The commits of one session that wait in its lane go
-together in one message. What belongs to several sessions waits until it is first in all their lanes.
+Each session has a lane, which is first in, first out. Commits of one session that wait in its lane are sent together in
+one message. An append to several sessions waits until it is first in all their lanes.
 
-An append is judged by what this process knows of the session, and sent with the message that it must come behind. Only
-when that is refused, by us or by the server, the truth is read from the leader and judged again. So a refusal that a
-caller sees is always about the present head, and a commit that was stored before, its answer lost, is found and
-answered.
+An append is judged by the tail that this process has cached, and names the message that it must follow. Only if that is
+refused, by us or by the server, the current tail is read from the leader and the append is judged again. So a refusal
+that a caller sees is always about the current head; and a commit that was stored before, but whose answer was lost, is
+found and answered.
 
-Most appends are one commit, behind a tail that this process knows, in one message. They take the short way: whoever
-appends makes the message, all that came meanwhile is sent in one round of the loop, and the answer is given where it is
-read. There is no task and no timer for them. Whatever is not as expected goes on the careful way, which asks."""
+Most appends are one commit that follows a cached tail, in one message. They take the *fast path*: the caller's thread
+builds the message, all that arrived meanwhile are sent in one round of the loop, and the answer is set where the socket
+is read, without a task or a timer. Everything else takes the *slow path*, which asks the leader.
+"""
 
 from __future__ import annotations
 
@@ -43,11 +44,11 @@ _PAUSE_S = 0.02
 _COLLISION_S, _COLLISION_MAX_S = 0.002, 0.05
 
 Extra = Callable[[dict[SessionId, SessionTail | None]], Awaitable[list[NewMessage]]]
-"""What else is stored with commits, given where the sessions stand."""
+"""Makes the further messages to store with commits, from the tails of their sessions."""
 
 
 class LanedAppend(AppendAnswer):
-    """An append under way, or other work that must have some sessions for itself."""
+    """A pending append, or other work that must not overlap with appends of some sessions."""
 
     def __init__(self, commits: tuple[Commit, ...], work: Callable[[], Awaitable[Head]] | None = None) -> None:
         super().__init__(commits)
@@ -56,11 +57,11 @@ class LanedAppend(AppendAnswer):
         self.sessions = frozenset([first]) if len(commits) == 1 else frozenset(c.session for c in commits)
         self.has_begun = False
         self.draft: tuple[SessionTail, NewMessage] | None = None
-        """The tail that the message comes behind."""
+        """The message, and the tail that it must follow."""
 
 
 class AppendLanes:
-    """The lanes of one engine. Lives on the loop."""
+    """The lanes of one engine. Runs on the loop."""
 
     def __init__(
         self,
@@ -74,43 +75,41 @@ class AppendLanes:
         self._tails, self._reader = tails, reader
         self._lanes: dict[SessionId, deque[LanedAppend]] = {}
         self._openings: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By shard. A server judges one expectation about a fence at a time and refuses the others."""
+        """By shard. A server checks one expectation about a fence at a time and refuses the others."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    # Lanes
-
     def draft(self, pending: LanedAppend) -> None:
-        """Makes the message of an append that will take the short way, if nothing comes in between. Called by whoever
-        appends: on the loop all the others would wait for it."""
+        """Builds the message of an append for the fast path. Called in the caller's thread, because on the loop all
+        other appends would wait for it."""
         if pending.work is None and len(pending.commits) == 1:
             [commit] = pending.commits
-            pending.draft = self._drafted(commit, self._tails.cached(commit.session))
+            pending.draft = self._make_draft(commit, self._tails.cached(commit.session))
 
     def put(self, pending: LanedAppend) -> None:
         for session in pending.sessions:
             self._lanes.setdefault(session, deque()).append(pending)
-        self._begin(pending)
+        self._start_if_first(pending)
 
     async def drain(self) -> None:
         while self._lanes:
             await asyncio.sleep(DRAIN_S)
 
-    def _begin(self, pending: LanedAppend) -> None:
+    def _start_if_first(self, pending: LanedAppend) -> None:
         if pending.has_begun or any(self._lanes[s][0] is not pending for s in pending.sessions):
             return
-        together = self._joined(pending)
+        together = self._take_together(pending)
         for each in together:
             each.has_begun = True
-        if len(together) > 1 or not self._send(pending):
-            self._work(together)
+        if len(together) > 1 or not self._send_fast(pending):
+            self._start_task(together)
 
-    def _work(self, together: list[LanedAppend], *, is_sent: bool = False) -> None:
-        task = asyncio.get_running_loop().create_task(self._do(together, is_sent))
+    def _start_task(self, together: list[LanedAppend], *, is_sent: bool = False) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(together, is_sent))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _joined(self, pending: LanedAppend) -> list[LanedAppend]:
-        """What waits right behind it, for the same session and nothing else."""
+    def _take_together(self, pending: LanedAppend) -> list[LanedAppend]:
+        """The append, and those right behind it that are for the same session only."""
         if pending.work is not None or len(pending.sessions) > 1:
             return [pending]
         [session] = pending.sessions
@@ -121,7 +120,7 @@ class AppendLanes:
             together.append(each)
         return together
 
-    async def _do(self, together: list[LanedAppend], is_sent: bool) -> None:
+    async def _run(self, together: list[LanedAppend], is_sent: bool) -> None:
         try:
             if (work := together[0].work) is not None:
                 together[0].give(await work())
@@ -146,12 +145,12 @@ class AppendLanes:
                 else:
                     del self._lanes[session]
         for front in fronts:
-            self._begin(front)
+            self._start_if_first(front)
 
-    # The short way
+    # The fast path
 
-    def _drafted(self, commit: Commit, tail: SessionTail | None) -> tuple[SessionTail, NewMessage] | None:
-        """The message of a commit behind a tail, if that is all it takes. Called by any thread."""
+    def _make_draft(self, commit: Commit, tail: SessionTail | None) -> tuple[SessionTail, NewMessage] | None:
+        """The message of a commit that follows a tail, if one message is enough. Called in any thread."""
         if tail is None:
             return None
         try:
@@ -162,21 +161,21 @@ class AppendLanes:
         message = plain_message(self._subjects, commit, tail, self._connection.max_bytes)
         return (tail, message) if message is not None else None
 
-    def _send(self, pending: LanedAppend) -> bool:
-        """Sends what needs one message; False when it takes more than that."""
+    def _send_fast(self, pending: LanedAppend) -> bool:
+        """Sends an append that needs one message; False if it needs the slow path."""
         if pending.work is not None or len(pending.commits) > 1:
             return False
         [commit] = pending.commits
         tail, draft = self._tails.cached(commit.session), pending.draft
         if draft is None or draft[0] is not tail:
-            draft = self._drafted(commit, tail)
+            draft = self._make_draft(commit, tail)
         if draft is None or tail is None:
             return False
         before = tail
 
         def stored(seq: int | Exception) -> None:
             if isinstance(seq, Exception):
-                self._work([pending], is_sent=True)
+                self._start_task([pending], is_sent=True)
                 return
             head = head_after(commit, before.head)
             self._tails.advance(before, head, seq)
@@ -186,17 +185,17 @@ class AppendLanes:
         self._connection.put_soon(draft[1], stored)
         return True
 
-    # The careful way
+    # The slow path
 
     async def _append(self, together: list[LanedAppend], is_sent: bool) -> None:
-        """Judges one after the other; those that pass are stored at once."""
+        """Judges the appends in order, and stores those that pass together."""
         if len(together) == 1:
             together[0].give(await self.store(together[0].commits, is_sent=is_sent))
             return
         refused: dict[int, Exception] = {}
         answers: dict[int, Head] = {}
 
-        def sort_out(plan: AppendPlan) -> None:
+        def judge_all(plan: AppendPlan) -> None:
             refused.clear()
             answers.clear()
             for number, each in enumerate(together):
@@ -205,11 +204,11 @@ class AppendLanes:
                     for commit in each.commits:
                         answers[number] = plan.judge(commit)
                 except WakelogError as exc:
-                    plan.back_to(mark)
+                    plan.roll_back(mark)
                     answers.pop(number, None)
                     refused[number] = exc
 
-        await self._store(together[0].sessions, [c for each in together for c in each.commits], sort_out)
+        await self._store(together[0].sessions, [c for each in together for c in each.commits], judge_all)
         for number, each in enumerate(together):
             if number in refused:
                 each.refuse(refused[number])
@@ -224,21 +223,21 @@ class AppendLanes:
         also: Sequence[SessionId] = (),
         is_sent: bool = False,
     ) -> Head:
-        """Stores commits that belong together, and what belongs to them, or nothing. If they were sent before, and the
-        answer was lost or a refusal, they may be stored already."""
+        """Stores commits that belong together, with their extra messages, or nothing. With `is_sent`, they were sent
+        before without a positive answer, so they may be stored already."""
         answer: list[Head] = []
 
-        def sort_out(plan: AppendPlan) -> None:
+        def judge_all(plan: AppendPlan) -> None:
             answer[:] = [plan.judge(commit) for commit in commits]
 
-        await self._store(frozenset((*(c.session for c in commits), *also)), commits, sort_out, extra, is_sent)
+        await self._store(frozenset((*(c.session for c in commits), *also)), commits, judge_all, extra, is_sent)
         return answer[-1]
 
     async def _store(
         self,
         sessions: frozenset[SessionId],
         commits: Sequence[Commit],
-        sort_out: Callable[[AppendPlan], None],
+        judge_all: Callable[[AppendPlan], None],
         extra: Extra | None = None,
         is_sent: bool = False,
     ) -> None:
@@ -251,26 +250,26 @@ class AppendLanes:
             try:
                 plan = await self._plan(sessions, commits, is_guess)
                 try:
-                    sort_out(plan)
+                    judge_all(plan)
                 except WakelogError:
                     if not plan.is_guess:
                         raise
                     is_guess = False
                     continue
                 if plan.is_guess and plan.has_refused:
-                    is_guess = False  # others pass, but who is refused must be told by the present head
+                    is_guess = False  # some were refused by a cached head: judge them again by the current one
                     continue
                 if not plan.fresh:
-                    return  # everything was stored before, with what belongs to it
-                news = await plan.messages(self._layout, self._connection.max_bytes)
+                    return  # everything was stored before
+                new_messages = await plan.messages(self._layout, self._connection.max_bytes)
                 if self._layout.layout.active != plan.generation:
                     continue  # shards were added: a new session may belong elsewhere
                 if extra is not None:
-                    # In front: the place of the last message is told, and that is a head.
-                    news = [*await extra(plan.tails), *news]
+                    # In front, because the answer is the seq of the last message, which must be a head.
+                    new_messages = [*await extra(plan.tails), *new_messages]
                 sent = True
                 async with self._openings[plan.shard] if plan.opens_root else contextlib.nullcontext():
-                    seq = await self._connection.put(self._subjects.stream(plan.shard), news)
+                    seq = await self._connection.put(self._subjects.stream(plan.shard), new_messages)
                 plan.keep(self._tails, seq)
                 return
             except WakelogError:
@@ -280,7 +279,7 @@ class AppendLanes:
                 if exc.is_wrong_head:
                     self._layout.forget_fences()
                     if exc.err_code == 10164:
-                        # Somebody else's append of this session, or opening in this shard, is being stored.
+                        # Another append of this session, or another opening in this shard, is being stored.
                         await asyncio.sleep(random.uniform(_COLLISION_S / 2, collision_s))
                         collision_s = min(2 * collision_s, _COLLISION_MAX_S)
                         tries -= clock() < deadline
@@ -304,7 +303,7 @@ class AppendLanes:
             raise UnsupportedError(
                 f"these commits belong to {len(shards)} shards, and only one shard can store commits together",
                 kind="shards-apart",
-                hint="submit the commits of each fork tree by themselves",
+                hint="submit the commits of each fork tree separately",
             )
         return shards.pop()
 

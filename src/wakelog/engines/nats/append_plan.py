@@ -1,4 +1,4 @@
-"""What an append stores, judged commit by commit by where the sessions stand."""
+"""What an append stores: each commit is judged by the heads of the sessions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wakelog.model.records import Commit, Head
 
 
 class AppendPlan:
-    """What is to be stored, judged commit by commit."""
+    """Judges commits in order, and collects those to store. `is_guess`: the tails are cached and may be outdated."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class AppendPlan:
         self.known: dict[tuple[SessionId, str], Known | None] = {}
         self.parents: dict[SessionId, SessionTail | None] = {}
         self.names: dict[SessionId, str] = {}
-        """Of sessions that are not there yet: a name can be claimed before."""
+        """Names of sessions that do not exist yet: a name can be claimed before."""
         self.has_refused = False
         self._subjects = subjects
         self._heads: dict[SessionId, Head | None] = {s: t.head if t is not None else None for s, t in tails.items()}
@@ -43,21 +43,18 @@ class AppendPlan:
             return answer
         if head is None and commit.fork is not None:
             self._check_parent(commit)
-        fork = head.fork if head is not None else commit.fork
-        name = head.name if head is not None else self.names.get(commit.session, "")
-        after = msgspec.structs.replace(head_after(commit), fork=fork, name=name)
+        after = head_after(commit, head)
+        if head is None:
+            after = msgspec.structs.replace(after, name=self.names.get(commit.session, ""))
         self.fresh.append(commit)
         self._heads[commit.session] = after
         return after
 
     def _known_here(self, commit: Commit) -> Known | None:
-        """One id twice in what is stored together."""
+        """The answer to an id that occurs twice in this plan."""
         for each in self.fresh:
             if each.session == commit.session and each.commit_id == commit.commit_id:
-                head = self._heads[commit.session]
-                assert head is not None
-                told = msgspec.structs.replace(head_after(each), fork=head.fork, name=head.name)
-                return Known(told, each.fingerprint)
+                return Known(head_after(each, self._heads[commit.session]), each.fingerprint)
         return None
 
     def _check_parent(self, commit: Commit) -> None:
@@ -73,7 +70,7 @@ class AppendPlan:
     def mark(self) -> tuple[int, dict[SessionId, Head | None]]:
         return len(self.fresh), dict(self._heads)
 
-    def back_to(self, mark: tuple[int, dict[SessionId, Head | None]]) -> None:
+    def roll_back(self, mark: tuple[int, dict[SessionId, Head | None]]) -> None:
         del self.fresh[mark[0] :]
         self._heads = mark[1]
         self.has_refused = True
@@ -83,7 +80,7 @@ class AppendPlan:
         return any(self.tails[c.session] is None and c.fork is None for c in self.fresh)
 
     async def messages(self, layout: LayoutKeeper, max_bytes: int) -> list[NewMessage]:
-        """All messages, with the commits of each session behind the tail that it was judged by."""
+        """All messages. The commits of each session expect the tail that they were judged by."""
         fence = 0
         if self.opens_root:
             await layout.note_namespace()
@@ -91,7 +88,7 @@ class AppendPlan:
         return commit_messages(self._subjects, self.shard, self.fresh, self.tails, fence, max_bytes)
 
     def keep(self, tails: SessionTails, seq: int) -> None:
-        """Notes where the sessions stand now. Of several sessions only the last one's place is told by the answer."""
+        """Updates the cached tails. The answer contains only the position of the last session."""
         for session in {c.session for c in self.fresh}:
             tails.forget(session)
         last = self.fresh[-1]

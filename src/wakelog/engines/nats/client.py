@@ -1,10 +1,10 @@
-"""The client of a cluster, for one who asks much: what is sent goes out together, and an answer goes straight to who
-waits for it.
+"""A faster client for many small requests: messages are sent together, and an answer goes directly to its handler.
 
-The driver makes a task of each thing that is sent or asked, hands each message over a queue to another task, and sets a
-timer for each answer. Here, a message is bytes in the driver's buffer, which goes to the server once in each round of
-the loop; an answer is given to its handler by whoever reads the socket; and one timer looks after all who wait.
-Connecting, logging in and coming back stay the driver's."""
+The driver creates a task for each request, passes each message through a queue to another task, and sets a timer for
+each answer. Here, a message is appended to the driver's buffer, which is sent once in each round of the loop. The
+socket's reader calls the handler of an answer, and one timer checks all pending answers. Connecting, logging in and
+reconnecting are still the driver's.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ import nats.errors
 from nats.aio.client import Client
 
 LOOK_S = 0.25
-"""How often is looked for answers that are overdue."""
+"""How often to check for overdue answers."""
 _NEWLINES = str.maketrans("\r\n", "  ")
 
 
 class Answer(msgspec.Struct, frozen=True, gc=False):
-    """A message that was asked for."""
+    """An answer to a request."""
 
     data: bytes
     head: bytes = b""
-    """Its headers, as they came: `NATS/1.0 STATUS …` and lines."""
+    """Its raw headers: `NATS/1.0 STATUS …` and lines."""
 
     @property
     def status(self) -> str:
-        """Three digits, when that is what the server has to say."""
+        """The three-digit status, if there is one."""
         return self.head[9:12].decode() if self.head[8:9] == b" " else ""
 
     def header(self, name: str) -> str:
@@ -42,8 +42,8 @@ class Answer(msgspec.Struct, frozen=True, gc=False):
 Handler = Callable[[Answer | Exception], None]
 
 
-class AskingClient(Client):
-    """The driver, and who waits for an answer. Lives on the loop."""
+class RequestClient(Client):
+    """The driver with handlers for answers. Runs on the loop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,10 +51,10 @@ class AskingClient(Client):
         self._inbox_sid = 0
         self._count = 0
         self._waiting: dict[bytes, tuple[Handler, float]] = {}
-        self._look: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     async def open_inbox(self) -> None:
-        """Where answers come to. The server hears of it again when the connection was lost and is back."""
+        """Subscribes to the subject of all answers. The driver repeats this after a reconnect."""
 
         async def on(message: Any) -> None:  # not called: see _process_msg
             raise AssertionError(message)
@@ -64,7 +64,7 @@ class AskingClient(Client):
         self._inbox_sid = subscription._id
 
     async def _process_msg(self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: bytes) -> None:
-        """What came, told by the reader of the socket."""
+        """Called by the socket's reader for each message."""
         if sid != self._inbox_sid:
             await super()._process_msg(sid, subject, reply, data, headers)
         elif (waiting := self._waiting.get(bytes(subject))) is not None:
@@ -73,36 +73,36 @@ class AskingClient(Client):
     # Waiting
 
     def expect(self, handler: Handler, within_s: float) -> str:
-        """A place for an answer. Until it is dropped, `handler` is called with each that comes, and with a TimeoutError
-        when none came in time. It must not raise."""
+        """A reply subject for an answer. Until it is dropped, `handler` is called with each answer, and with a
+        TimeoutError if there is none in time. It must not raise."""
         loop = asyncio.get_running_loop()
         self._count += 1
         place = f"{self.inbox}.{self._count:x}"
         self._waiting[place.encode()] = handler, loop.time() + within_s
-        if self._look is None:
-            self._look = loop.call_later(LOOK_S, self._look_for_late)
+        if self._timer is None:
+            self._timer = loop.call_later(LOOK_S, self._fail_overdue)
         return place
 
     def drop(self, place: str) -> None:
         self._waiting.pop(place.encode(), None)
 
-    def tell_all(self, exc: Exception) -> None:
-        """Nobody will get an answer."""
+    def fail_all(self, exc: Exception) -> None:
+        """Calls all handlers with an error."""
         for handler, _ in tuple(self._waiting.values()):
             handler(exc)
 
-    def _look_for_late(self) -> None:
+    def _fail_overdue(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for handler, until in tuple(self._waiting.values()):
             if until < now:
                 handler(TimeoutError("no answer in time"))
-        self._look = loop.call_later(LOOK_S, self._look_for_late) if self._waiting else None
+        self._timer = loop.call_later(LOOK_S, self._fail_overdue) if self._waiting else None
 
     # Sending
 
     def send(self, subject: str, data: bytes, reply: str = "", headers: dict[str, str] | None = None) -> None:
-        """Sends a message with the others of this round of the loop. Its subject is taken to be one."""
+        """Sends a message with the others of this round of the loop. The subject is not checked."""
         if not self.is_connected:
             raise nats.errors.ConnectionReconnectingError
         if len(data) > self.max_payload:
@@ -121,8 +121,8 @@ class AskingClient(Client):
             self._flush_queue.put_nowait(asyncio.get_running_loop().create_future())
 
     async def end(self) -> None:
-        if self._look is not None:
-            self._look.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         with contextlib.suppress(Exception):
             await asyncio.wait_for(self.close(), 5)
-        self.tell_all(nats.errors.ConnectionClosedError())
+        self.fail_all(nats.errors.ConnectionClosedError())

@@ -1,8 +1,9 @@
-"""The messages that store commits: together in one batch, or alone where one is enough.
+"""The messages that store commits, in one batch, or a single one if that is enough.
 
-For each session: parts of what is big, the opening, ids that callers chose, snapshots, and last the commits. The first
-message of commits expects the tail that they were judged by; an opening expects, for a root, the fence of the shard
-(layout.py), and for a fork, that its parent was not deleted; an id expects not to be known."""
+For each session: the opening, ids that callers chose, snapshots, parts of big commits, and last the commits. The first
+message of commits expects the tail that they were judged by. The opening of a root expects the fence of the shard
+(layout.py), and that of a fork expects that its parent was not deleted. An id expects to be unused.
+"""
 
 from __future__ import annotations
 
@@ -19,20 +20,20 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit, ForkPoint
 
 BATCH_MAX = 1000
-"""Messages that a server stores together."""
+"""How many messages a server stores together."""
 _HEADERS = 4096
-"""Room for a message's headers, which count too."""
+"""Space for a message's headers, which count too."""
 IDS_MAX = 100
-"""Chosen ids that get a message each; more of them go into lists."""
+"""Up to this many chosen ids get a message each; more are stored as lists."""
 
 
 def limit_of(max_bytes: int) -> int:
-    """How much a message holds. A server cuts off whoever sends more than it takes, headers included."""
+    """The size limit of our messages. A server disconnects a client that sends more than it accepts, with headers."""
     return max(16_384, min(512 * 1024, max_bytes // 2))
 
 
 def lists_ids(tail: SessionTail | None, commits: Sequence[Commit]) -> bool:
-    """Whether the session has lists of chosen ids once these commits are stored."""
+    """Whether the session has lists of chosen ids after these commits."""
     return (tail is not None and tail.has_lists) or sum(bool(c.fingerprint) for c in commits) > IDS_MAX
 
 
@@ -44,13 +45,13 @@ def commit_messages(
     fence: int,
     max_bytes: int,
 ) -> list[NewMessage]:
-    """The commits of each session, those of the last commit's session last."""
+    """The messages of each session, with the last commit's session last."""
     limit = limit_of(max_bytes)
     last = commits[-1].session if commits else SessionId("")
     ordered = sorted(commits, key=lambda c: (c.session == last, c.session))
     found: list[NewMessage] = []
     for session, own in groupby(ordered, key=lambda c: c.session):
-        found += _of_session(subjects, shard, session, list(own), tails[session], fence, limit)
+        found += _session_messages(subjects, shard, session, list(own), tails[session], fence, limit)
     if len(found) > BATCH_MAX:
         raise UnsupportedError(
             f"{len(commits)} commits take {len(found)} messages, and {BATCH_MAX} can be stored together",
@@ -67,7 +68,8 @@ def commit_messages(
 
 
 def plain_message(subjects: Subjects, commit: Commit, tail: SessionTail, max_bytes: int) -> NewMessage | None:
-    """The message of one commit that goes on in a session, if it needs no other: what `commit_messages` would make."""
+    """The only message of a commit that continues a session, as `commit_messages` would make it; None if it needs
+    more."""
     if commit.fingerprint or commit.snapshot is not None:
         return None
     limit = limit_of(max_bytes)
@@ -82,7 +84,7 @@ def _message_id(subjects: Subjects, commit: Commit) -> str:
     return f"{subjects.ns}:{commit.session}:{commit.hash.hex()}"
 
 
-def _of_session(
+def _session_messages(
     subjects: Subjects,
     shard: int,
     session: SessionId,
@@ -109,19 +111,19 @@ def _of_session(
     for commit in commits:
         if commit.snapshot is not None:
             subject = subjects.of(shard, "s", session, commit.last)
-            found += [NewMessage(subject, part) for part in messages.in_parts(commit.snapshot, limit)]
+            found += [NewMessage(subject, part) for part in messages.split_parts(commit.snapshot, limit)]
     slim: list[StoredCommit] = []
     for commit in commits:
-        stored, parts = messages.take_apart(messages.to_stored(commit, fork, has_lists=has_lists), limit)
+        stored, parts = messages.split_commit(messages.to_stored(commit, fork, has_lists=has_lists), limit)
         subject = subjects.of(shard, "p", session, commit.first)
         found += [NewMessage(subject, part) for part in parts]
         slim.append(stored)
     expected: int | None = tail.seq if tail is not None else 0
     message_id = _message_id(subjects, commits[-1]) if not found else ""
-    for pack in packs(slim, limit):
+    for pack in group_by_size(slim, limit):
         data = messages.encode_commits(pack)
         found.append(NewMessage(subjects.of(shard, "c", session), data, expected, message_id=message_id))
-        expected, message_id = None, ""  # what follows in a batch comes behind what went before
+        expected, message_id = None, ""  # the others follow it in the same batch
     return found
 
 
@@ -132,8 +134,8 @@ def _opening(subjects: Subjects, shard: int, session: SessionId, fork: ForkPoint
     return NewMessage(opened, b"", 0, subjects.of(shard, "x", fork.parent))
 
 
-def packs(commits: Sequence[StoredCommit], limit: int) -> list[list[StoredCommit]]:
-    """Commits in order, as many in a message as it holds."""
+def group_by_size(commits: Sequence[StoredCommit], limit: int) -> list[list[StoredCommit]]:
+    """Groups commits, in order, so that each group fits into a message."""
     found: list[list[StoredCommit]] = []
     size = 0
     for commit in commits:

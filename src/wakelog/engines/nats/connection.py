@@ -1,11 +1,11 @@
-"""One connection to a cluster, and the patience with it.
+"""One connection to a cluster, with retries.
 
-Everything asked here may be asked twice: reads change nothing, and a message is stored only behind the one it names.
-So a server that is lost, and a stream without a leader, are waited for, up to `patience_s`. What is still without an
-answer then is told.
+Every request is idempotent: reads change nothing, and a message is stored only after the one it names. So if a server
+is lost, or a stream has no leader, requests are retried for `patience_s`. After that the error is raised.
 
-What must be the newest is asked of a stream's leader (`last`, `next`, `subjects`). Long runs of messages come from any
-replica (`run`), which may be behind by a moment; whoever needs the end of a run asks the leader for it."""
+What must be current is asked of a stream's leader (`last`, `next`, `subjects`). Long runs of messages come from any
+replica (`run`), which may be slightly behind; a caller that needs the end of a run asks the leader (`page`).
+"""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from typing import Any, TypeVar
 import msgspec
 import nats.errors
 
-from wakelog.engines.nats.client import Answer, AskingClient
-from wakelog.engines.nats.errors import JetStreamRefusal, is_login, is_temporary, translate_error
+from wakelog.engines.nats.client import Answer, RequestClient
+from wakelog.engines.nats.errors import JetStreamRefusal, is_login_refusal, is_temporary, translate_error
 from wakelog.errors import UnavailableError, WakelogError
 
 PATIENCE_S = 20.0
 TRY_S = 2.5
-"""How long one answer is waited for. A stream whose leader was lost answers after two to six seconds."""
+"""How long to wait for one answer. A stream that lost its leader answers after two to six seconds."""
 MOVE_S = 5.0
-"""How long no leader may be reached before another server is tried: longer than most elections."""
+"""After this long without reaching a leader, another server is tried. Longer than most elections."""
 RUN_MAX = 256
 RUN_BYTES = 4 << 20
 BATCHES_MAX = 12
-"""Batches of this process that are open in one stream at a time; the server allows 50 of all."""
+"""How many batches this process opens in one stream at a time. The server allows 50 in total."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
@@ -49,7 +49,7 @@ class StreamMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class NewMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message to store, if the last one of its subject, or of `behind`, is `expected`."""
+    """A message to store if the last one of its subject, or of `behind`, is `expected`."""
 
     subject: str
     data: bytes
@@ -75,7 +75,7 @@ class _StoredError(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """What a server answers to a message that it was sent to keep."""
+    """A server's answer to a message to store."""
 
     seq: int = 0
     duplicate: bool = False
@@ -86,27 +86,23 @@ _decode_stored = msgspec.json.Decoder(_Stored).decode
 
 
 class NatsConnection:
-    """Asks a cluster. Lives on the loop."""
+    """Sends requests to a cluster. Runs on the loop."""
 
     def __init__(self, servers: Sequence[str], options: dict[str, Any], patience_s: float = PATIENCE_S) -> None:
         self.patience_s = patience_s
         self.on_return: Callable[[], None] = lambda: None
-        """Called when a lost connection is there again."""
+        """Called when a lost connection is restored."""
         self.retries = 0
-        self.moved = 0
-        """How often another server was chosen because no leader was reached through the one before."""
         self._failing_since: float | None = None
         self._servers, self._options = list(servers), options
-        self._client = AskingClient()
+        self._client = RequestClient()
         self._batches: dict[str, asyncio.Semaphore] = {}
         self._last_error: Exception | None = None
         self._is_closed = False
 
-    # Coming and going
-
     async def open(self) -> None:
         connecting = asyncio.ensure_future(self._connect())
-        refused = asyncio.ensure_future(self._until_refused())
+        refused = asyncio.ensure_future(self._wait_for_refusal())
         try:
             await asyncio.wait({connecting, refused}, timeout=self.patience_s, return_when=asyncio.FIRST_COMPLETED)
             if not connecting.done():
@@ -125,29 +121,29 @@ class NatsConnection:
     async def _connect(self) -> None:
         await self._client.connect(
             servers=self._servers,
-            error_cb=self._noted,
-            disconnected_cb=self._lost,
-            reconnected_cb=self._returned,
+            error_cb=self._on_error,
+            disconnected_cb=self._on_disconnect,
+            reconnected_cb=self._on_reconnect,
             max_reconnect_attempts=-1,
-            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # it is slept
+            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # any number of seconds works
             connect_timeout=2,
             ping_interval=5,
             max_outstanding_pings=2,
             **self._options,
         )
 
-    async def _until_refused(self) -> None:
-        """A server that refuses a login is not asked again and again."""
-        while self._last_error is None or not is_login(self._last_error):
+    async def _wait_for_refusal(self) -> None:
+        """Ends when a server refuses the login, so that it is not retried."""
+        while self._last_error is None or not is_login_refusal(self._last_error):
             await asyncio.sleep(0.05)
 
-    async def _noted(self, exc: Exception) -> None:
+    async def _on_error(self, exc: Exception) -> None:
         self._last_error = exc
 
-    async def _lost(self) -> None:
-        self._client.tell_all(nats.errors.StaleConnectionError())
+    async def _on_disconnect(self) -> None:
+        self._client.fail_all(nats.errors.StaleConnectionError())
 
-    async def _returned(self) -> None:
+    async def _on_reconnect(self) -> None:
         self.on_return()
 
     async def close(self) -> None:
@@ -156,29 +152,29 @@ class NatsConnection:
 
     @property
     def server_info(self) -> dict[str, Any]:
-        """What the connected server told of itself."""
+        """What the connected server reported about itself."""
         return dict(self._client._server_info)
 
     @property
     def servers(self) -> list[str]:
-        """The addresses of all servers that are known, host:port."""
+        """The addresses of all known servers, host:port."""
         return sorted({url.netloc.rpartition("@")[2] for url in self._client.servers})
 
     @property
     def max_bytes(self) -> int:
         return self._client.max_payload
 
-    async def subscribe(self, subject: str, heard: Callable[[str], None]) -> None:
-        async def on(message: Any) -> None:
-            heard(message.subject)
+    async def subscribe(self, subject: str, on_subject: Callable[[str], None]) -> None:
+        async def receive(message: Any) -> None:
+            on_subject(message.subject)
 
-        await self._client.subscribe(subject, cb=on)
+        await self._client.subscribe(subject, cb=receive)
         await self._client.flush(timeout=10)
 
     # Asking
 
-    async def patiently(self, work: Callable[[], Awaitable[T]], *, patience_s: float | None = None) -> T:
-        """Does something that may be done twice, again if that may help."""
+    async def retry(self, work: Callable[[], Awaitable[T]], *, patience_s: float | None = None) -> T:
+        """Runs `work`, which must be idempotent, and retries it if that may help."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + (self.patience_s if patience_s is None else patience_s)
         pause = _PAUSE_S
@@ -194,30 +190,29 @@ class NatsConnection:
             pause = await self.pause(pause, left)
 
     async def pause(self, pause: float, left: float) -> float:
-        """Waits before something is asked again; how long the next pause may be."""
+        """Waits before a retry, and returns how long the next pause may be."""
         self.retries += 1
-        await self._move_on()
+        await self._change_server()
         await asyncio.sleep(min(left, random.uniform(pause / 2, pause)))
         return min(2 * pause, _PAUSE_MAX_S)
 
-    async def _move_on(self) -> None:
-        """Goes to another server when no leader was reached through this one for some time: it may be cut off from the
-        others, and not from us."""
+    async def _change_server(self) -> None:
+        """Connects to another server if no leader was reached through this one for some time: it may be cut off from
+        the others, but not from us."""
         now = asyncio.get_running_loop().time()
         if self._failing_since is None:
             self._failing_since = now
         elif now > self._failing_since + MOVE_S and self._client.is_connected and len(self.servers) > 1:
             self._failing_since = None
-            self.moved += 1
             await self._client.force_reconnect()
 
     async def api(self, name: str, body: Any = None, *, patience_s: float | None = None) -> dict[str, Any]:
-        """Asks JetStream's API, which its leaders answer."""
+        """Sends a request to JetStream's API, which leaders answer."""
         data = _encode(body) if body is not None else b""
-        return await self.patiently(lambda: self._api(name, data), patience_s=patience_s)
+        return await self.retry(lambda: self._api(name, data), patience_s=patience_s)
 
     async def _api(self, name: str, data: bytes) -> dict[str, Any]:
-        answer = _judged((await self._ask(f"$JS.API.{name}", data)).data)
+        answer = _decode_answer((await self._ask(f"$JS.API.{name}", data)).data)
         self._failing_since = None
         return answer
 
@@ -235,12 +230,10 @@ class NatsConnection:
         def settle(answer: Answer | Exception) -> None:
             if future.done():
                 return
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            elif answer.status == "503":
-                future.set_exception(nats.errors.NoRespondersError())
-            else:
-                future.set_result(answer)
+            try:
+                future.set_result(_delivered(answer))
+            except Exception as exc:
+                future.set_exception(exc)
 
         return self._client.expect(settle, within_s), future
 
@@ -252,11 +245,11 @@ class NatsConnection:
     # Reading
 
     async def last(self, stream: str, subject: str) -> StreamMessage | None:
-        """The newest message of a subject, told by the leader."""
+        """The newest message of a subject, from the leader."""
         return await self._get(stream, {"last_by_subj": subject})
 
     async def next(self, stream: str, subject: str, seq: int) -> StreamMessage | None:
-        """The first message of a subject at or after a place, told by the leader."""
+        """The first message of a subject at or after a seq, from the leader."""
         return await self._get(stream, {"seq": max(1, seq), "next_by_subj": subject})
 
     async def _get(self, stream: str, what: dict[str, Any]) -> StreamMessage | None:
@@ -269,24 +262,31 @@ class NatsConnection:
         return StreamMessage(found["seq"], found["subject"], base64.b64decode(found.get("data", "")))
 
     async def all(self, stream: str, subject: str) -> list[StreamMessage]:
-        """All messages of a subject that has few, told by the leader."""
+        """All messages of a subject that has few, from the leader."""
         found: list[StreamMessage] = []
         while (message := await self.next(stream, subject, found[-1].seq + 1 if found else 1)) is not None:
             found.append(message)
         return found
 
     async def run(self, stream: str, subject: str, seq: int, count: int = RUN_MAX) -> list[StreamMessage]:
-        """Messages of a subject from a place on, told by any replica: none is left out, the newest may be missing."""
+        """Messages of a subject from a seq on, from any replica: without gaps, but the newest may be missing."""
         body = {"batch": count, "max_bytes": RUN_BYTES, "seq": max(1, seq), "next_by_subj": subject}
-        return await self.patiently(lambda: self._run(stream, _encode(body)))
+        return await self.retry(lambda: self._run(stream, _encode(body)))
+
+    async def page(self, stream: str, subject: str, seq: int, count: int = RUN_MAX) -> list[StreamMessage]:
+        """Messages of a subject from a seq on; none only if the leader has none."""
+        first = await self.next(stream, subject, seq)
+        if first is None:
+            return []
+        return [first, *(await self.run(stream, subject, first.seq + 1, min(RUN_MAX, count - 1)) if count > 1 else ())]
 
     async def run_traced(
         self, stream: str, body: dict[str, Any], within_s: float
     ) -> tuple[list[StreamMessage], list[dict[str, Any]]]:
-        """Messages as `run` gives them, asked once, and what servers tell of the way that the question took: that of
-        the connected one first."""
+        """Like `run`, without a retry; and the traces of the request from each server that it passed, the connected one
+        first."""
         traces: list[dict[str, Any]] = []
-        told = asyncio.Event()
+        has_first = asyncio.Event()
 
         def take(answer: Answer | Exception) -> None:
             if isinstance(answer, Answer) and answer.data:
@@ -294,13 +294,13 @@ class NatsConnection:
                 is_first = trace["server"]["name"] == self.server_info.get("server_name")
                 traces.insert(0 if is_first else len(traces), trace)
                 if is_first:
-                    told.set()
+                    has_first.set()
 
         to = self._client.expect(take, within_s)
         try:
             found = await self._run(stream, _encode(body), {"Nats-Trace-Dest": to})
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), within_s)
+                await asyncio.wait_for(has_first.wait(), within_s)
         finally:
             self._client.drop(to)
         return found, traces
@@ -330,13 +330,13 @@ class NatsConnection:
             await done
         except TimeoutError:
             if not found:
-                raise  # else what did come is a beginning, and whoever wants more asks again
+                raise  # otherwise return what arrived; the caller asks for more
         finally:
             self._client.drop(reply)
         return found
 
     async def subjects(self, stream: str, pattern: str) -> dict[str, int]:
-        """The subjects that have messages, and how many; told by the leader."""
+        """The subjects with messages, and how many each has, from the leader."""
         found: dict[str, int] = {}
         while True:
             page = await self.api(f"STREAM.INFO.{stream}", {"subjects_filter": pattern, "offset": len(found)})
@@ -348,49 +348,45 @@ class NatsConnection:
     # Writing
 
     async def put(self, stream: str, messages: Sequence[NewMessage]) -> int:
-        """Stores messages together or not at all; the place of the last. Sent once: the caller knows what it means when
-        there is no answer. JetStreamRefusal when an expectation is not met."""
+        """Stores messages together or not at all, and returns the seq of the last. There is no retry: only the caller
+        knows what a missing answer means. JetStreamRefusal if an expectation is not met."""
         if len(messages) == 1:
             [only] = messages
             return self._stored_at(await self._ask(only.subject, only.data, only.headers()))
         async with self._batches.setdefault(stream, asyncio.Semaphore(BATCHES_MAX)):
             return await self._put_batch(messages)
 
-    def put_soon(self, message: NewMessage, stored: Callable[[int | Exception], None]) -> None:
-        """The same for one message, without a task that waits: `stored` is called once, later, with the place or with
-        what `put` would have raised."""
+    def put_soon(self, message: NewMessage, on_stored: Callable[[int | Exception], None]) -> None:
+        """Like `put` for one message, without a task that waits: `on_stored` is called once, later, with the message's
+        seq or with what `put` would have raised."""
 
         def settle(answer: Answer | Exception) -> None:
             self._client.drop(place)
             try:
-                if isinstance(answer, Exception):
-                    raise answer
-                if answer.status == "503":
-                    raise nats.errors.NoRespondersError
-                seq = self._stored_at(answer)
+                seq = self._stored_at(_delivered(answer))
             except Exception as exc:
-                stored(exc)
+                on_stored(exc)
             else:
-                stored(seq)
+                on_stored(seq)
 
         place = self._client.expect(settle, TRY_S)
         try:
             self._send(message.subject, message.data, place, message.headers())
         except Exception as exc:
             self._client.drop(place)
-            asyncio.get_running_loop().call_soon(stored, exc)
+            asyncio.get_running_loop().call_soon(on_stored, exc)
 
     def _stored_at(self, answer: Answer) -> int:
         try:
-            told = _decode_stored(answer.data)
+            stored = _decode_stored(answer.data)
         except msgspec.DecodeError as exc:
             raise OSError(f"the server answered with {answer.data[:40]!r}") from exc
-        if told.error is not None:
-            raise JetStreamRefusal(told.error.code, told.error.err_code, told.error.description)
+        if stored.error is not None:
+            raise JetStreamRefusal(stored.error.code, stored.error.err_code, stored.error.description)
         self._failing_since = None
-        if told.duplicate:
+        if stored.duplicate:
             raise JetStreamRefusal(400, 10201, "this message was sent before")
-        return told.seq
+        return stored.seq
 
     async def _put_batch(self, messages: Sequence[NewMessage]) -> int:
         limit_s = TRY_S + len(messages) * 0.02 + sum(len(m.data) for m in messages) / 2e6
@@ -398,7 +394,7 @@ class NatsConnection:
         batch = reply.removeprefix("_INBOX.").replace(".", "-")
 
         def first_answered(answer: Answer | Exception) -> None:
-            """The server says at once when a batch cannot begin, and nothing at all to its end."""
+            """If a batch cannot begin, the server says so at once, and does not answer its end."""
             if isinstance(answer, Answer) and answer.data and not future.done():
                 future.set_result(answer)
 
@@ -415,12 +411,12 @@ class NatsConnection:
             self._client.drop(reply)
             self._client.drop(first)
 
-    async def put_surely(self, stream: str, message: NewMessage) -> int:
-        """Stores one message that may be stored twice."""
-        return await self.patiently(lambda: self.put(stream, [message]))
+    async def put_with_retry(self, stream: str, message: NewMessage) -> int:
+        """Stores one message, with retries."""
+        return await self.retry(lambda: self.put(stream, [message]))
 
     async def erase(self, stream: str, seq: int) -> None:
-        """Overwrites a message with noise, on every replica, and forgets it. One that is not there is no error."""
+        """Overwrites a message with noise on every replica, and removes it. A missing message is no error."""
         try:
             await self.api(f"STREAM.MSG.DELETE.{stream}", {"seq": seq, "no_erase": False})
         except JetStreamRefusal as exc:
@@ -428,7 +424,15 @@ class NatsConnection:
                 raise
 
 
-def _judged(data: bytes) -> dict[str, Any]:
+def _delivered(answer: Answer | Exception) -> Answer:
+    if isinstance(answer, Exception):
+        raise answer
+    if answer.status == "503":
+        raise nats.errors.NoRespondersError
+    return answer
+
+
+def _decode_answer(data: bytes) -> dict[str, Any]:
     try:
         answer: dict[str, Any] = _decode(data)
     except msgspec.DecodeError as exc:

@@ -1,13 +1,14 @@
-"""The NATS JetStream engine: a log on a cluster, in as many shards as it needs.
+"""The NATS JetStream engine: a log on a cluster, in one or more shards.
 
-JetStream keeps, replicates and elects; this engine brings the contract. A shard is a stream. A session lives in the
-shard of its fork tree, on a subject of its own (subjects.py): one message a commit, and an append is stored only
-behind the message that it was judged by, which the server checks. What belongs to an append goes with it in one atomic
-batch (commit_messages.py): the opening, an id that the caller chose, a snapshot, what is too big. So there is nothing
-that could be half done, except a removal, which finishes itself (removal.py).
+JetStream stores, replicates and elects leaders; this engine adds the contract. A shard is a stream. A session is in the
+shard of its fork tree, on its own subject (subjects.py), with one message per commit. An append names the message that
+it must follow, and the server checks that. Everything that belongs to an append is in the same atomic batch
+(commit_messages.py): the opening, an id that the caller chose, a snapshot, parts that are too big. So nothing can be
+half done, except a removal, which is finished later (removal.py).
 
-Our seqs are our own: the stream's numbers have gaps. What is acknowledged is on the disks of a majority, because
-opening refuses servers that do not sync (streams.py)."""
+Our seqs are independent of the stream's, which have gaps. An acknowledged append is on the disks of a majority, because
+opening refuses servers that do not sync (streams.py).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
 from wakelog.engines.nats.errors import translate_error
-from wakelog.engines.nats.feed import NewsBells, ShardFeed
+from wakelog.engines.nats.feed import NewsWaiters, ShardFeed
 from wakelog.engines.nats.layout import Generation, LayoutKeeper, StreamLayout
 from wakelog.engines.nats.name_book import NameBook
 from wakelog.engines.nats.reader import SessionReader
@@ -55,7 +56,7 @@ class NatsEngine(LoopOwner):
     loop_name = "wakelog nats"
     durability = "synced"
     index_url = ""
-    """The PostgreSQL database that keeps the index of all who ask; empty: each machine keeps its own."""
+    """The PostgreSQL database with a shared index; empty if each machine has its own index."""
 
     def __init__(
         self,
@@ -71,8 +72,8 @@ class NatsEngine(LoopOwner):
         patience_s: float = PATIENCE_S,
         options: dict[str, Any] | None = None,
     ) -> None:
-        """`shards` is for a store that is made now. `vouched` says that every server syncs each message, which is
-        else asked of their `monitors`. `options` are those of the client, such as `user_credentials`."""
+        """`shards` applies to a new store. `vouched` says that every server syncs each message; otherwise their
+        `monitors` are asked. `options` are those of the client, such as `user_credentials`."""
         self.servers, self.store, self.ns = list(servers), store, ns
         self._replicas, self._shards = replicas, shards
         self._monitors, self._vouched = list(monitors), vouched
@@ -89,8 +90,8 @@ class NatsEngine(LoopOwner):
         subjects = Subjects(self.store, self.ns)
         self._connection = NatsConnection(self.servers, self._options, self._patience_s)
         self._subjects = subjects
-        self._bells = NewsBells(subjects)
-        self._connection.on_return = self._bells.ring_all
+        self._news = NewsWaiters(subjects)
+        self._connection.on_return = self._news.wake_all
         self._streams = StoreStreams(self._connection, subjects)
         self._layout = LayoutKeeper(self._connection, subjects)
         self._tails = SessionTails(self._connection, subjects, self._layout)
@@ -110,14 +111,14 @@ class NatsEngine(LoopOwner):
 
     async def _prepare(self, create: bool) -> None:
         await self._streams.check_version()
-        if not await self._streams.is_there():
+        if not await self._streams.exists():
             if not create:
                 raise NotFoundError(f"there is no store in {self._place}", kind="store-not-found")
             if not self._vouched:
                 await self._streams.check_sync(0, self._monitors)
             await self._create()
         elif not await self._layout.load():
-            await self._create()  # somebody began, and did not get to the end
+            await self._create()  # another process started to create it and did not finish
         layout = self._layout.layout
         await self._streams.check_streams(layout.shards, self._replicas)
         if not self._vouched:
@@ -126,10 +127,10 @@ class NatsEngine(LoopOwner):
             await self._removal.finish_all(shard)
 
     async def _create(self) -> None:
-        """Step by step, each harmless if another process came first."""
-        await self._streams.make_names(self._replicas)
+        """Creates streams and layout. Each step is harmless if another process was first."""
+        await self._streams.create_names(self._replicas)
         for shard in range(self._shards):
-            await self._streams.make_shard(shard, self._replicas)
+            await self._streams.create_shard(shard, self._replicas)
         await self._layout.create(StreamLayout(self._replicas, (Generation("", self._shards),)))
 
     @property
@@ -169,16 +170,16 @@ class NatsEngine(LoopOwner):
     ) -> Iterator[Commit]:
         async def begin() -> AsyncIterator[Commit]:
             before = self._tails.cached(session)
-            tail, rewritten = await asyncio.gather(self._settled(session), self._reader.rewritten_now(session))
+            tail, rewritten = await asyncio.gather(self._finished_tail(session), self._reader.rewritten_now(session))
             if before is None or before.seq != tail.seq:
-                # What says that something was erased must not be told together with what it erased.
+                # A record of an erasure must not be returned together with the erased content.
                 rewritten = await self._reader.rewritten(tail)
             return self._reader.commits(tail, after, upto, rewritten, payloads=payloads)
 
         return self._pages(self._run(begin))
 
-    async def _settled(self, session: SessionId) -> SessionTail:
-        """The tail of a session that has no removal to finish."""
+    async def _finished_tail(self, session: SessionId) -> SessionTail:
+        """The session's tail, after finishing a pending removal."""
         tail, _ = await asyncio.gather(self._tails.get(session, named=False), self._removal.finish(session))
         return tail
 
@@ -207,7 +208,7 @@ class NatsEngine(LoopOwner):
         return self._run(ask)
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        return self._run(lambda: self._layout.followed(lambda: self._list.page(after, limit)))
+        return self._run(lambda: self._layout.run_on_all_shards(lambda: self._list.page(after, limit)))
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         async def ask() -> list[Head]:
@@ -221,7 +222,7 @@ class NatsEngine(LoopOwner):
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
         async def ask() -> Snapshot | None:
-            return await self._reader.snapshot(await self._settled(session), upto)
+            return await self._reader.snapshot(await self._finished_tail(session), upto)
 
         return self._run(ask)
 
@@ -253,13 +254,13 @@ class NatsEngine(LoopOwner):
     # Removal
 
     def operate(self, surgery: Surgery) -> Head:
-        return self._alone(surgery.commits, lambda: self._removal.operate(surgery))
+        return self._run_alone(surgery.commits, lambda: self._removal.operate(surgery))
 
     def delete(self, commit: Commit) -> Head:
-        return self._alone((commit,), lambda: self._removal.delete(commit))
+        return self._run_alone((commit,), lambda: self._removal.delete(commit))
 
-    def _alone(self, commits: tuple[Commit, ...], work: Callable[[], Coroutine[Any, Any, Head]]) -> Head:
-        """Does something when the sessions have no append under way from here."""
+    def _run_alone(self, commits: tuple[Commit, ...], work: Callable[[], Coroutine[Any, Any, Head]]) -> Head:
+        """Runs `work` while this process has no other append of these sessions in flight."""
         self._check()
         pending = LanedAppend(commits, work)
         self._arrivals.put(pending)
@@ -268,14 +269,14 @@ class NatsEngine(LoopOwner):
     # News
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
-        feed.read_cursor(cursor)  # one that is none is told without asking anybody
-        return self._run(lambda: self._layout.followed(lambda: self._feed.changes(cursor, limit)))
+        feed.read_cursor(cursor)  # so that a wrong cursor is refused without a query
+        return self._run(lambda: self._layout.run_on_all_shards(lambda: self._feed.changes(cursor, limit)))
 
     def end_of_feed(self) -> str:
         return self.cursor_at(dict(enumerate(self.ends())))
 
     def ends(self) -> Sequence[int]:
-        return self._run(lambda: self._layout.followed(self._feed.ends))
+        return self._run(lambda: self._layout.run_on_all_shards(self._feed.ends))
 
     def shard_changes(self, shard: int, after: int, limit: int = 100) -> Sequence[ShardChange]:
         return self._run(lambda: self._feed.shard_changes(shard, after, limit))
@@ -288,15 +289,15 @@ class NatsEngine(LoopOwner):
         self._run(self._listen)
         if session is not None:
             known = session
-            return self._bells.wait(session, lambda: self.head(known).seq > after, timeout_s)
+            return self._news.wait(session, lambda: self.head(known).seq > after, timeout_s)
         cursor = self.end_of_feed()
-        return self._bells.wait(None, lambda: bool(self.changes(cursor, 1)), timeout_s)
+        return self._news.wait(None, lambda: bool(self.changes(cursor, 1)), timeout_s)
 
     async def _listen(self) -> None:
         if self._listening is None:
-            listening = self._connection.subscribe(self._subjects.news, self._bells.heard)
+            listening = self._connection.subscribe(self._subjects.news, self._news.wake)
             self._listening = asyncio.get_running_loop().create_task(listening)
-        with contextlib.suppress(Exception):  # then it is looked for every few seconds
+        with contextlib.suppress(Exception):  # polling is enough
             await asyncio.shield(self._listening)
 
     # Shards
@@ -311,9 +312,9 @@ class NatsEngine(LoopOwner):
     def add_shards(self, count: int) -> None:
         async def add() -> None:
             await self._layout.load()
-            await self._layout.finish()  # what somebody began
+            await self._layout.finish()  # an announced change that another process did not finish
             for shard in range(self._layout.layout.shards, count):
-                await self._streams.make_shard(shard, self._layout.layout.replicas)
+                await self._streams.create_shard(shard, self._layout.layout.replicas)
             await self._layout.announce(count)
             await self._layout.finish()
 
@@ -323,7 +324,7 @@ class NatsEngine(LoopOwner):
         placed = self.placement()
         return self._run(lambda: ReplicaCheck(self._connection, self._subjects).compare(placed))
 
-    # The cluster
+    # Closing
 
     def close(self) -> None:
         if self._closed:
@@ -336,7 +337,7 @@ class NatsEngine(LoopOwner):
 
         self._shut_down(drain, self._connection.close)
         self._arrivals.refuse_all()
-        self._bells.ring_all()
+        self._news.wake_all()
 
     def _inherited(self) -> tuple[Any, ...]:
         return (self._connection,)

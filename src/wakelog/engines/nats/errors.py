@@ -1,4 +1,4 @@
-"""What can go wrong with a cluster, told as errors a caller can act on."""
+"""Translates errors of the client and the cluster to ours."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import nats.errors
 from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 
 WRONG_HEAD = frozenset({10071, 10164, 10201})
-"""The expected message is not the last one; the same while another append is under way; the same batch once more."""
+"""The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059
 _FULL = frozenset({10047, 10077, 10023, 10120})
-_PASSING_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, 10005, NO_STREAM, *_FULL})
+_TEMPORARY_CODES = frozenset({10008, 10009, 10118, 10176, 10199, 10200, 10210, 10005, NO_STREAM, *_FULL})
 _LOST = (
     nats.errors.ConnectionClosedError,
     nats.errors.ConnectionReconnectingError,
@@ -34,7 +34,7 @@ _REFUSED_LOGIN = ("authorization violation", "user authentication", "permissions
 
 
 class JetStreamRefusal(Exception):
-    """What the server said no to, with its code."""
+    """A refusal by the server, with its code."""
 
     def __init__(self, code: int, err_code: int, description: str) -> None:
         super().__init__(f"{description} ({err_code})")
@@ -50,21 +50,21 @@ class JetStreamRefusal(Exception):
 
 
 def is_temporary(exc: BaseException) -> bool:
-    """Whether it may be over in a moment: a leader that is being elected, a server that restarts, too much at once."""
-    if is_login(exc) or isinstance(exc, ssl.SSLError):
+    """Whether a retry may help: a leader is being elected, a server restarts, or is overloaded."""
+    if is_login_refusal(exc) or isinstance(exc, ssl.SSLError):
         return False
     if isinstance(exc, JetStreamRefusal):
-        return exc.code in (429, 503) or exc.err_code in _PASSING_CODES
+        return exc.code in (429, 503) or exc.err_code in _TEMPORARY_CODES
     return isinstance(exc, _LOST)
 
 
-def is_login(exc: BaseException) -> bool:
+def is_login_refusal(exc: BaseException) -> bool:
     return isinstance(exc, nats.errors.AuthorizationError) or any(w in str(exc).lower() for w in _REFUSED_LOGIN)
 
 
 def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogError:
-    """Our error for the client's. `is_unknown` says that an append may have been stored: asking again with the same
-    commit settles it."""
+    """Our error for an error of the client. `is_unknown` says that an append may have been stored; repeating it with
+    the same commit finds out."""
     if isinstance(exc, WakelogError):
         return exc
     error: WakelogError
@@ -74,7 +74,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
             kind="answer-unknown",
             hint="ask again with the same commit id: it is stored once at most",
         )
-    elif is_login(exc):
+    elif is_login_refusal(exc):
         error = NotAllowedError(
             f"the server refused the login: {exc}",
             kind="login-refused",
@@ -89,11 +89,10 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
             hint="give the server a certificate that this machine knows",
         )
     elif isinstance(exc, JetStreamRefusal):
-        error = _refused(exc)
+        error = _translate_refusal(exc)
     elif isinstance(exc, _LOST):
-        told = str(exc) or type(exc).__name__
         error = UnavailableError(
-            f"the cluster could not be reached, or has no leader: {told}",
+            f"the cluster could not be reached, or has no leader: {str(exc) or type(exc).__name__}",
             kind="unreachable",
             hint="start its servers, or correct the hosts of the URL; a majority of them is needed",
         )
@@ -103,7 +102,7 @@ def translate_error(exc: BaseException, *, is_unknown: bool = False) -> WakelogE
     return error
 
 
-def _refused(exc: JetStreamRefusal) -> WakelogError:
+def _translate_refusal(exc: JetStreamRefusal) -> WakelogError:
     if exc.err_code in _FULL:
         return UnavailableError(
             f"the cluster is full: {exc}", kind="store-full", hint="free some space, or raise limits"

@@ -1,8 +1,9 @@
-"""The store-wide feed: the commits of every shard in the order of its stream, and the news that there are more.
+"""The feed of all sessions: the commits of every shard in the order of its stream, and notifications of new ones.
 
-A cursor holds the place reached in each shard. The server itself sends news of a stored commit to whoever listens, so
-waiting asks nothing. News can be lost with a connection or a server: whoever waits looks again when the connection is
-back, and every few seconds."""
+A cursor holds the position reached in each shard. The server sends a notification of each stored commit, so waiting
+needs no polling. A notification can be lost with a connection or a server, so waiters check again when the connection
+is back, and every few seconds.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ import msgspec
 
 from wakelog.engine import FeedChange
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
+from wakelog.engines.nats.connection import NatsConnection, StreamMessage
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import InvalidInputError
@@ -24,7 +25,7 @@ from wakelog.model.shards import ShardChange
 
 LOOK_AGAIN_S = 5.0
 Places = dict[str, int]
-"""Shard → the last message told."""
+"""Shard → the last message returned."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Places).decode
 
@@ -39,12 +40,12 @@ def read_cursor(cursor: str) -> Places:
 
 
 def cursor_at(places: dict[int, int]) -> str:
-    """The cursor for a place in each shard."""
+    """The cursor for a position in each shard."""
     return _encode({str(shard): place for shard, place in places.items()}).decode()
 
 
 class ShardFeed:
-    """Lives on the loop."""
+    """Reads the feed. Runs on the loop."""
 
     def __init__(self, connection: NatsConnection, subjects: Subjects, layout: LayoutKeeper) -> None:
         self._connection, self._subjects, self._layout = connection, subjects, layout
@@ -52,7 +53,7 @@ class ShardFeed:
     async def changes(self, cursor: str, limit: int) -> list[FeedChange]:
         places = read_cursor(cursor)
         shards = range(self._layout.layout.shards)
-        # Each shard may have all that is asked for; what does not fit is told by the next page.
+        # One shard may fill the whole page; the next page returns what does not fit.
         found = await asyncio.gather(*(self._after(s, places.get(str(s), 0), limit) for s in shards))
         changes: list[FeedChange] = []
         queues = [(str(shard), list(reversed(each))) for shard, each in enumerate(found)]
@@ -75,58 +76,55 @@ class ShardFeed:
     async def _after(self, shard: int, seq: int, limit: int) -> list[StreamMessage]:
         stream, subject = self._subjects.stream(shard), self._subjects.kind(shard, "c")
         found: list[StreamMessage] = []
-        while len(found) < limit:
-            at = (found[-1].seq if found else seq) + 1
-            one = await self._connection.next(stream, subject, at)  # told by the leader: whether there is more
-            if one is None:
-                break
-            found.append(one)
-            if len(found) < limit:
-                found += await self._connection.run(stream, subject, one.seq + 1, min(RUN_MAX, limit - len(found)))
+        while len(found) < limit and (
+            page := await self._connection.page(stream, subject, seq + 1, limit - len(found))
+        ):
+            found += page
+            seq = page[-1].seq
         return found
 
     async def ends(self) -> list[int]:
-        """The place of the newest message of each shard."""
+        """The seq of the newest message of each shard."""
         shards = range(self._layout.layout.shards)
         found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in shards))
         return [each["state"]["last_seq"] for each in found]
 
 
-class NewsBells:
-    """Wakes who waits, in any thread, when the server tells of a commit."""
+class NewsWaiters:
+    """Wakes waiting threads when the server reports a new commit."""
 
     def __init__(self, subjects: Subjects) -> None:
         self._subjects = subjects
-        self._bells: dict[threading.Event, SessionId | None] = {}
+        self._waiters: dict[threading.Event, SessionId | None] = {}
         self._lock = threading.Lock()
 
-    def heard(self, subject: str) -> None:
+    def wake(self, subject: str) -> None:
         parts = subject.split(".")
         session = SessionId(parts[4] if parts[5] == "0" else f"{parts[4]}.{parts[5]}")
         with self._lock:
-            for bell, wanted in self._bells.items():
+            for waiter, wanted in self._waiters.items():
                 if wanted is None or wanted == session:
-                    bell.set()
+                    waiter.set()
 
-    def ring_all(self) -> None:
+    def wake_all(self) -> None:
         with self._lock:
-            for bell in self._bells:
-                bell.set()
+            for waiter in self._waiters:
+                waiter.set()
 
-    def wait(self, session: SessionId | None, is_there: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until something is there, looking whenever there is news."""
+    def wait(self, session: SessionId | None, has_news: Callable[[], bool], timeout_s: float) -> bool:
+        """Waits until `has_news`, which is checked at every notification."""
         deadline = time.monotonic() + timeout_s
-        bell = threading.Event()
+        waiter = threading.Event()
         with self._lock:
-            self._bells[bell] = session
+            self._waiters[waiter] = session
         try:
-            while not is_there():
+            while not has_news():
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                bell.wait(min(left, LOOK_AGAIN_S))
-                bell.clear()
+                waiter.wait(min(left, LOOK_AGAIN_S))
+                waiter.clear()
             return True
         finally:
             with self._lock:
-                del self._bells[bell]
+                del self._waiters[waiter]

@@ -1,15 +1,16 @@
-"""Which shard a fork tree lives in, and how shards are added without moving a tree.
+"""Which shard a fork tree is in, and how shards are added without moving a tree.
 
-The layout is a list of generations: from which root id on it holds, and how many shards there were. A tree lives where
-the newest generation that covers its id puts it, by a hash of the root. Ids begin with the time, so what is old stays
-where it is. A writer whose clock is ahead, or that opened a tree while shards were being added, may have used an older
-generation: so a tree that is not where it should be is looked for there too.
+The layout is a list of generations. Each says from which root id on it applies, and how many shards it has. The newest
+generation that covers a tree's root id decides its shard, by a hash of the root. Ids begin with the time, so old trees
+stay where they are. A writer whose clock is ahead, or that opened a tree while shards were being added, may have used
+an older generation. So a tree that is not in its shard is looked up in the older ones too.
 
 Two writers with different layouts must never open the same session in two places. So each shard has a *fence*: a
-message that names the generation. Opening a root session expects the fence that its writer knows, and the server
-refuses it when there is a newer one. Shards are added in four steps, each of which anybody can repeat: the streams are
-made; the layout announces the next generation; every shard gets the new fence, and from then on nobody opens a session
-by the old layout; the layout makes the generation active. Whoever finds it announced, and was refused, finishes it."""
+message with the generation. Opening a root session expects the fence that its writer knows, and the server refuses it
+if there is a newer one. Shards are added in four steps, each of which any process can repeat: create the streams;
+announce the next generation in the layout; raise the fence of every shard, so that nobody opens a session by the old
+layout; make the generation active. A process that is refused and finds an announced generation finishes these steps.
+"""
 
 from __future__ import annotations
 
@@ -33,19 +34,19 @@ T = TypeVar("T")
 
 
 class Generation(msgspec.Struct, frozen=True):
-    """From which root id on how many shards are used."""
+    """How many shards are used from a root id on."""
 
     since: str
     shards: int
 
 
 class StreamLayout(msgspec.Struct, frozen=True):
-    """What the names stream keeps about a store's streams."""
+    """The layout, as stored in the names stream."""
 
     replicas: int
     generations: tuple[Generation, ...]
     active: int = 1
-    """How many of the generations are in use; one more may be announced."""
+    """How many generations are in use; one more may be announced."""
     version: int = 1
 
     @property
@@ -54,7 +55,7 @@ class StreamLayout(msgspec.Struct, frozen=True):
         return max(g.shards for g in self.generations[: self.active])
 
     def places(self, session: SessionId) -> list[int]:
-        """Where the session's tree lives, and then where it may have been put by mistake."""
+        """The shard of the session's tree, and then those where an outdated writer may have put it."""
         root = root_of(session)
         number = zlib.crc32(root.encode())
         covering = [g for g in self.generations[: self.active] if g.since <= root]
@@ -62,7 +63,7 @@ class StreamLayout(msgspec.Struct, frozen=True):
 
 
 class LayoutKeeper:
-    """The layout as this process knows it, and the fences. Lives on the loop."""
+    """The layout and fences that this process knows. Runs on the loop."""
 
     def __init__(self, connection: NatsConnection, subjects: Subjects) -> None:
         self._connection, self._subjects = connection, subjects
@@ -72,7 +73,7 @@ class LayoutKeeper:
         self.layout = StreamLayout(1, (Generation("", 1),))
 
     async def load(self) -> bool:
-        """Reads the layout anew; False when there is none."""
+        """Reads the layout; False if there is none."""
         message = await self._connection.last(self._subjects.names_stream, self._subjects.layout)
         if message is None:
             return False
@@ -80,8 +81,8 @@ class LayoutKeeper:
         self.layout = msgspec.json.decode(message.data, type=described(StreamLayout))
         return True
 
-    async def followed(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Does something about all shards, again if somebody has added some meanwhile."""
+    async def run_on_all_shards(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Runs `work`, which is about all shards, and repeats it if shards were added meanwhile."""
         while True:
             before = self.layout.active
             loading = asyncio.ensure_future(self.load())
@@ -97,27 +98,27 @@ class LayoutKeeper:
         return self.layout.active != before
 
     async def create(self, layout: StreamLayout) -> None:
-        """Keeps the first layout, unless somebody else was quicker; then theirs counts."""
+        """Stores the first layout, unless another process was first."""
         for shard in range(layout.shards):
             await self._raise_fence(shard, 1)
         await self._write(layout, 0)
 
     async def fence(self, shard: int) -> int:
-        """The place of the fence that an opening in this shard expects."""
+        """The seq of the fence that an opening in this shard expects."""
         if shard not in self._fences:
             for _ in range(50):
                 message = await self._connection.last(self._subjects.stream(shard), self._subjects.fence(shard))
                 if message is not None and int(message.data) <= self.layout.active:
                     self._fences[shard] = message.seq
                     return message.seq
-                # Somebody is adding shards, or has: their work is finished here if they do not.
+                # Another process is adding shards. Finish it here, in case that process died.
                 await self.load()
                 await self.finish()
             raise UnavailableError("the layout of the store does not settle", kind="too-busy", hint="try again")
         return self._fences[shard]
 
     async def note_namespace(self) -> None:
-        """Notes, before the first session of this namespace is opened here, that it is in use."""
+        """Records that this namespace is in use, before its first session is opened here."""
         if not self._is_noted:
             name = self._subjects.ns_name
             data = msgspec.msgpack.encode((name, b""))
@@ -126,14 +127,14 @@ class LayoutKeeper:
             async def attempt() -> None:
                 await self._connection.put(self._subjects.names_stream, [NewMessage(subject, data, 0)])
 
-            await self._unless_quicker(attempt)
+            await self._write_if_first(attempt)
             self._is_noted = True
 
     def forget_fences(self) -> None:
         self._fences.clear()
 
     async def announce(self, shards: int) -> None:
-        """Announces that from now on so many shards are used. Their streams are there."""
+        """Announces a new number of shards. Their streams must exist."""
         layout = self.layout
         if len(layout.generations) > layout.active:
             return
@@ -165,7 +166,7 @@ class LayoutKeeper:
                 expected = message.seq if message is not None else 0
                 await self._connection.put(stream, [NewMessage(subject, str(generation).encode(), expected)])
 
-        await self._unless_quicker(attempt)
+        await self._write_if_first(attempt)
         self._fences.pop(shard, None)
 
     async def _write(self, layout: StreamLayout, expected: int) -> None:
@@ -175,14 +176,14 @@ class LayoutKeeper:
             message = NewMessage(self._subjects.layout, data, expected)
             await self._connection.put(self._subjects.names_stream, [message])
 
-        await self._unless_quicker(attempt)
+        await self._write_if_first(attempt)
         self.forget_fences()
         await self.load()
 
-    async def _unless_quicker(self, attempt: Callable[[], Awaitable[None]]) -> None:
-        """Somebody who did the same first is welcome."""
+    async def _write_if_first(self, attempt: Callable[[], Awaitable[None]]) -> None:
+        """Runs a write. If another process has written the same first, that is fine."""
         try:
-            await self._connection.patiently(attempt)
+            await self._connection.retry(attempt)
         except JetStreamRefusal as exc:
             if not exc.is_wrong_head:
                 raise

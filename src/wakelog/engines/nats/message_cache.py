@@ -1,8 +1,9 @@
-"""Big messages that were read last, so that many reads inside one big commit fetch and unpack it once.
+"""A cache of big messages, so that many reads inside one big commit fetch and unpack it once.
 
-A stored message never changes; it can only be erased. Every read asks the leader where the session stands and which of
-its commits were rewritten (reader.py), and uses nothing from here in their place. So nothing that was removed is told.
-What is kept gets old after some seconds, so that damage on a disk is not hidden for longer."""
+A stored message never changes; it can only be erased. Every read asks the leader for the session's head and its
+rewritten commits (reader.py), and does not use the cache for those. So removed content is never returned. Entries
+expire after some seconds, so that the cache does not hide damage on a disk for long.
+"""
 
 from __future__ import annotations
 
@@ -21,18 +22,18 @@ KEPT_BYTES = 24 << 20
 KEPT_S = 10.0
 
 
-class KeptMessage:
-    """A message of commits, and what was made of it."""
+class CachedMessage:
+    """A message of commits, with the commits built from it."""
 
     def __init__(self, message: StreamMessage, commits: tuple[StoredCommit, ...]) -> None:
         self.message, self.commits = message, commits
         self.read_at = time.monotonic()
         self.whole: dict[Seq, StoredCommit] = {}
-        """Commits with what is kept in parts, by their first event."""
+        """Commits completed with their parts, by their first event."""
         self._built: dict[tuple[int, bool], tuple[StoredCommit, Commit]] = {}
 
     def build(self, session: SessionId, stored: StoredCommit, *, payloads: bool) -> Commit:
-        """The commit that a caller gets, unpacked once."""
+        """The commit for a caller, unpacked once."""
         known = self._built.get((stored.first, payloads))
         if known is None or known[0] is not stored:
             known = (stored, messages.to_commit(session, stored, payloads=payloads))
@@ -45,26 +46,26 @@ class KeptMessage:
 
 
 class MessageCache:
-    """Kept messages by session, the one used last at the end. Lives on the loop."""
+    """Messages by session, the most recently used last. Runs on the loop."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[SessionId, dict[int, KeptMessage]] = OrderedDict()
+        self._sessions: OrderedDict[SessionId, dict[int, CachedMessage]] = OrderedDict()
 
-    def keep(self, session: SessionId, message: StreamMessage, commits: tuple[StoredCommit, ...]) -> KeptMessage:
-        """Keeps a message if it is worth it."""
-        kept = KeptMessage(message, commits)
+    def keep(self, session: SessionId, message: StreamMessage, commits: tuple[StoredCommit, ...]) -> CachedMessage:
+        """Caches the message if it is big."""
+        kept = CachedMessage(message, commits)
         if len(message.data) >= BIG or any(c.apart for c in commits):
             self._sessions.setdefault(session, {})[message.seq] = kept
             self._sessions.move_to_end(session)
             self._shrink()
         return kept
 
-    def complete(self, kept: KeptMessage, whole: StoredCommit) -> None:
-        """Keeps a commit with what was fetched of its parts."""
+    def complete(self, kept: CachedMessage, whole: StoredCommit) -> None:
+        """Caches a commit that was completed with its parts."""
         kept.whole[whole.first] = whole
         self._shrink()
 
-    def find(self, session: SessionId, wanted: Seq) -> KeptMessage | None:
+    def find(self, session: SessionId, wanted: Seq) -> CachedMessage | None:
         """The message that holds an event."""
         kept = self._sessions.get(session)
         if not kept:
@@ -81,7 +82,7 @@ class MessageCache:
         self._sessions.pop(session, None)
 
     def _shrink(self) -> None:
-        """Drops what was used least, whole sessions first."""
+        """Drops the oldest messages of the least recently used sessions."""
         size = sum(m.size for kept in self._sessions.values() for m in kept.values())
         while size > KEPT_BYTES:
             session, kept = next(iter(self._sessions.items()))

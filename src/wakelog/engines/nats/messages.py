@@ -1,8 +1,9 @@
-"""Messages and what they stand for: MessagePack arrays, packed as in every engine (codec/pack.py).
+"""The format of messages: MessagePack arrays, packed as in every engine (codec/pack.py).
 
-The message of a commit is `[version, [commit, …]]`. Usually there is one commit in it. Those of one session that were
-submitted together share a message, as far as it holds them: a message is stored whole or not at all. A commit that is
-too big has its records and payloads, or only its payloads, in parts of their own (subject `p`)."""
+The message of a commit is `[version, [commit, …]]`. Usually it holds one commit. Commits of one session that were
+submitted together share a message if they fit, because a message is stored completely or not at all. A commit that is
+too big has its payloads, and its records if necessary, in separate parts (subject `p`).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class StoredCommit(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A commit as it is kept. What is added comes at the end, with a default."""
+    """A commit as stored. New fields are added at the end, with a default."""
 
     first: int
     last: int
@@ -38,17 +39,17 @@ class StoredCommit(msgspec.Struct, frozen=True, array_like=True, gc=False):
     commit_id: str
     fingerprint: bytes
     fork: tuple[str, int, bytes] | None
-    """Of the session, told by every commit: the newest one is all that a head needs."""
+    """The session's fork point, in every commit, so that the newest one is enough for a head."""
     has_lists: bool
-    """Whether some of the session's chosen ids are in lists (subject `j`), which an append has to look at first."""
+    """Whether some of the session's chosen ids are in lists (subject `j`), which an append must check."""
     records: bytes
     payloads: bytes
     apart: int = 0
-    """How many parts hold what is missing here."""
+    """How many parts hold the rest."""
 
 
 class ChosenId(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is known under an id that its caller chose: the answer once given."""
+    """A commit id that its caller chose, and the answer that was given."""
 
     commit_id: str
     fingerprint: bytes
@@ -67,7 +68,7 @@ class ChosenId(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class MessagePart(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A piece of something too big for one message."""
+    """A part of something too big for one message."""
 
     number: int
     count: int
@@ -75,7 +76,7 @@ class MessagePart(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class DueWork(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What is left to do after a removal was stored: messages to erase, and whether the session was deleted."""
+    """What to do after a removal was stored: messages to erase, and whether the session was deleted."""
 
     erase: tuple[int, ...] = ()
     is_deletion: bool = False
@@ -114,12 +115,12 @@ def to_stored(commit: Commit, fork: ForkPoint | None, *, has_lists: bool = False
 
 
 def size_of(stored: StoredCommit) -> int:
-    """About how much of a message it takes."""
+    """The approximate size in a message."""
     return len(stored.records) + len(stored.payloads) + 400 + sum(map(len, (*stored.kinds, *stored.paths)))
 
 
-def take_apart(stored: StoredCommit, limit: int) -> tuple[StoredCommit, list[bytes]]:
-    """A commit that fits into a message, and the parts that hold the rest."""
+def split_commit(stored: StoredCommit, limit: int) -> tuple[StoredCommit, list[bytes]]:
+    """Splits a commit into one that fits into a message, and the parts that hold the rest."""
     if size_of(stored) <= limit:
         return stored, []
     slim = msgspec.structs.replace(stored, payloads=b"")
@@ -127,24 +128,24 @@ def take_apart(stored: StoredCommit, limit: int) -> tuple[StoredCommit, list[byt
     if size_of(slim) > limit:
         slim = msgspec.structs.replace(slim, records=b"")
         left = (stored.records, stored.payloads)
-    parts = in_parts(_encode(left), limit)
+    parts = split_parts(_encode(left), limit)
     return msgspec.structs.replace(slim, apart=len(parts)), parts
 
 
-def put_together(slim: StoredCommit, parts: Sequence[bytes]) -> StoredCommit:
-    records, payloads = _pair(from_parts(parts))
+def join_commit(slim: StoredCommit, parts: Sequence[bytes]) -> StoredCommit:
+    records, payloads = _pair(join_parts(parts))
     return msgspec.structs.replace(slim, records=records or slim.records, payloads=payloads, apart=0)
 
 
-def in_parts(content: bytes, limit: int) -> list[bytes]:
+def split_parts(content: bytes, limit: int) -> list[bytes]:
     pieces = [content[i : i + limit] for i in range(0, len(content), limit)] or [b""]
     return [_encode(MessagePart(i, len(pieces), piece)) for i, piece in enumerate(pieces)]
 
 
-def from_parts(parts: Sequence[bytes]) -> bytes:
+def join_parts(parts: Sequence[bytes]) -> bytes:
     pieces = sorted((_read(_part, part) for part in parts), key=lambda p: p.number)
     if not pieces or [p.number for p in pieces] != list(range(pieces[0].count)):
-        raise CorruptLogError(f"{len(pieces)} parts are there of {pieces[0].count if pieces else 'some'}")
+        raise CorruptLogError(f"only {len(pieces)} of {pieces[0].count if pieces else 'its'} parts were found")
     return b"".join(p.content for p in pieces)
 
 

@@ -1,7 +1,8 @@
-"""What the servers on one cluster share besides sessions: small notes by kind and name, in no namespace.
+"""Small notes that all servers on one cluster share, by kind and name, outside any namespace.
 
-A note is added when there is none, and changed or dropped when it still is what one has seen: no locks, no lost
-changes."""
+A note is added only if there is none, and changed or dropped only if it still has the expected content. So there are no
+locks and no lost updates.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ class ClusterNotes:
         self._stream = engine._subjects.names_stream
 
     def of(self, kind: str) -> dict[str, bytes]:
-        """What is noted under a kind, by name."""
+        """The notes of a kind, by name."""
 
         async def ask() -> list[StreamMessage | None]:
             connection = self._engine._connection
@@ -36,15 +37,15 @@ class ClusterNotes:
         return dict(_decode(message.data) for message in self._engine._run(ask) if message is not None)
 
     def add(self, kind: str, name: str, content: bytes) -> bool:
-        """False when there is one of that name."""
+        """False if there is one of that name."""
         if self._put(kind, name, content, 0):
             return True
-        # Ours, if an answer was lost: what is added is never the same twice, but for what has no content.
+        # If an answer was lost, it is ours: two notes never have the same content, except empty ones.
         found = self._last(kind, name)
         return bool(content) and found is not None and _decode(found.data)[1] == content
 
     def change(self, kind: str, name: str, content: bytes, was: bytes) -> bool:
-        """False when it is no longer what it was."""
+        """False if its content is no longer `was`."""
         found = self._last(kind, name)
         if found is None or _decode(found.data)[1] != was:
             return False
@@ -75,7 +76,7 @@ class ClusterNotes:
 
         async def put() -> bool:
             try:
-                await self._engine._connection.put_surely(self._stream, message)
+                await self._engine._connection.put_with_retry(self._stream, message)
             except JetStreamRefusal as exc:
                 if not exc.is_wrong_head:
                     raise

@@ -1,9 +1,10 @@
-"""Reading one session: its commits in order, those that were rewritten, ids, snapshots.
+"""Reading one session: its commits in order, rewritten commits, ids, snapshots.
 
-The stream numbers messages, not events. So where an event is, is found by asking for the first message of the session
-behind a guess, and guessing better: a few questions in a stream of any length, and none where this process has read
-before. A read goes up to the head that the leader told when it began. What was erased or pruned has left the stream;
-it is kept rewritten in messages of its own (subject `r`), which a read puts in their places."""
+The stream numbers messages, not events. So an event is found by interpolation search: a few requests in a stream of any
+length, and none where this process has read before. A read goes up to the head that the leader reported when it began.
+Commits that were erased or pruned are no longer in the stream. Their rewritten form is in separate messages (subject
+`r`), and a read inserts them in their places.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from collections.abc import AsyncIterator
 from wakelog.engine import Known
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
-from wakelog.engines.nats.message_cache import KeptMessage, MessageCache
+from wakelog.engines.nats.message_cache import CachedMessage, MessageCache
 from wakelog.engines.nats.messages import StoredCommit
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.engines.nats.tails import SessionTail, SessionTails
@@ -22,12 +23,12 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Snapshot
 
 NEAR = 400
-"""Events that are read over rather than searched over."""
+"""How many events to skip by reading rather than by searching."""
 SEARCH_MAX = 48
 
 
 class SessionReader:
-    """Reads sessions of one engine. Lives on the loop."""
+    """Reads sessions of one engine. Runs on the loop."""
 
     def __init__(self, connection: NatsConnection, subjects: Subjects, tails: SessionTails) -> None:
         self._connection, self._subjects, self._tails = connection, subjects, tails
@@ -38,18 +39,18 @@ class SessionReader:
     async def messages(
         self, tail: SessionTail, after: Seq = 0, upto: Seq | None = None
     ) -> AsyncIterator[tuple[StreamMessage, tuple[StoredCommit, ...]]]:
-        """The messages of commits that touch a range, from the one that holds event `after` + 1 up to the tail."""
+        """The messages with commits in a range, from the one that holds event `after` + 1 up to the tail."""
         session = tail.head.session
         stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
         if after >= tail.head.seq:
             return
-        at, reached = await self._place(tail, after + 1)
+        at, reached = await self._locate(tail, after + 1)
         end = tail.head.seq if upto is None else min(upto, tail.head.seq)
         while at <= tail.seq:
-            count = min(RUN_MAX, max(1, end - reached + 1))  # what is read over counts too
+            count = min(RUN_MAX, max(1, end - reached + 1))  # including those to skip
             page = await self._connection.run(stream, subject, at, count)
             if not page:
-                # The replica has nothing more, and may be behind: the leader knows.
+                # The replica has nothing more but may be behind, so ask the leader.
                 one = await self._connection.next(stream, subject, at)
                 page = [one] if one is not None else []
             if not page:
@@ -67,9 +68,9 @@ class SessionReader:
             after = max(after, reached)
             at = message.seq + 1
 
-    async def _place(self, tail: SessionTail, wanted: Seq) -> tuple[int, Seq]:
-        """A place in the stream at or before the message that holds an event, not far from it; and the event that the
-        message before it ends with, or an earlier one."""
+    async def _locate(self, tail: SessionTail, wanted: Seq) -> tuple[int, Seq]:
+        """A seq in the stream at or shortly before the message that holds an event; and the event that the message
+        before it ends with, or an earlier one."""
         session = tail.head.session
         stream, subject = self._subjects.stream(tail.shard), self._subjects.of(tail.shard, "c", session)
         low_seq, low = self._tails.place_before(session, wanted)
@@ -81,7 +82,7 @@ class SessionReader:
         for step in range(SEARCH_MAX):
             if wanted - low_seq <= NEAR or high - low <= NEAR:
                 break
-            # By proportion, and every third time by halves: events may lie unevenly.
+            # Interpolate, and bisect every third time, because events may be spread unevenly.
             share = 0.5 if step % 3 == 2 else min(0.98, max(0.02, (wanted - low_seq - NEAR / 2) / (high_seq - low_seq)))
             middle = low + max(1, int((high - low) * share))
             found = await self._connection.run(stream, subject, middle, 1)
@@ -97,8 +98,8 @@ class SessionReader:
                 high_seq, high = commits[0].first, middle
         return (low + 1, low_seq) if low else (1, 0)
 
-    async def _kept_messages(self, tail: SessionTail, after: Seq, upto: Seq | None) -> AsyncIterator[KeptMessage]:
-        """The same, the big ones from the cache where it has them."""
+    async def _kept_messages(self, tail: SessionTail, after: Seq, upto: Seq | None) -> AsyncIterator[CachedMessage]:
+        """Like `messages`, with big messages from the cache if it has them."""
         session = tail.head.session
         end = tail.head.seq if upto is None else min(upto, tail.head.seq)
         if tail.head.status != "deleted":
@@ -117,16 +118,16 @@ class SessionReader:
     async def commits(
         self, tail: SessionTail, after: Seq, upto: Seq | None, rewritten: dict[Seq, StoredCommit], *, payloads: bool
     ) -> AsyncIterator[Commit]:
-        """The commits that touch a range, in order, whole. `rewritten` are those of the session that are, as of now."""
+        """The commits of a range, in order and complete. `rewritten` are the session's rewritten commits."""
         session = tail.head.session
         end = tail.head.seq if upto is None else min(upto, tail.head.seq)
         if rewritten:
             self.cache.forget(session)
 
-        async def built(commit: StoredCommit, kept: KeptMessage | None = None) -> Commit:
+        async def build(commit: StoredCommit, kept: CachedMessage | None = None) -> Commit:
             whole = kept.whole.get(commit.first) if kept is not None else None
             if whole is None:
-                whole = await self._whole(tail, commit, payloads)
+                whole = await self._complete(tail, commit, payloads)
                 if kept is not None and commit.apart and not whole.apart:
                     self.cache.complete(kept, whole)
             if kept is None:
@@ -141,17 +142,17 @@ class SessionReader:
                     continue
                 while waiting and waiting[0].first < commit.first:
                     before = waiting[0].last
-                    yield await built(waiting.pop(0))
+                    yield await build(waiting.pop(0))
                 if before and commit.first > before + 1:
                     for missing in await self._fetch_gap(tail, before, commit.first):
-                        yield await built(missing)
+                        yield await build(missing)
                 before = commit.last
-                yield await built(commit, kept)
+                yield await build(commit, kept)
         for commit in waiting:
-            yield await built(commit)
+            yield await build(commit)
 
     async def _fetch_gap(self, tail: SessionTail, before: Seq, first: Seq) -> list[StoredCommit]:
-        """What was there when the read began, and was removed or rewritten since."""
+        """The commits that were rewritten since the read began."""
         now = await self._tails.get(tail.head.session, named=False)
         if now.head.status == "deleted":
             raise NotFoundError(f"session {tail.head.session} was deleted while it was read", kind="session-deleted")
@@ -159,7 +160,7 @@ class SessionReader:
         return sorted((c for c in rewritten.values() if before < c.first < first), key=lambda c: c.first)
 
     async def commit_at(self, tail: SessionTail, seq: Seq) -> StoredCommit | None:
-        """The commit that holds an event, without what is kept in parts."""
+        """The commit that holds an event, without its parts."""
         rewritten = await self.rewritten(tail)
         for commit in rewritten.values():
             if commit.first <= seq <= commit.last:
@@ -171,36 +172,33 @@ class SessionReader:
         return None
 
     async def rewritten(self, tail: SessionTail) -> dict[Seq, StoredCommit]:
-        """The commits that are kept rewritten, by their last event."""
-        return _by_last(await self._rewritten_in(tail.shard, tail.head.session))
+        """The rewritten commits, by their last event."""
+        return _by_last(await self.rewritten_messages(tail.shard, tail.head.session))
 
     async def rewritten_now(self, session: SessionId) -> dict[Seq, StoredCommit]:
-        """The same, of a session whose tail is being asked for."""
-        return _by_last(await self._rewritten_in(await self._tails.shard_of(session), session))
+        """Like `rewritten`, without a tail."""
+        return _by_last(await self.rewritten_messages(await self._tails.shard_of(session), session))
 
-    async def rewritten_messages(self, tail: SessionTail) -> list[StreamMessage]:
-        """The newest wins, so that what an interrupted removal left behind does no harm."""
-        return await self._rewritten_in(tail.shard, tail.head.session)
-
-    async def _rewritten_in(self, shard: int, session: SessionId) -> list[StreamMessage]:
+    async def rewritten_messages(self, shard: int, session: SessionId) -> list[StreamMessage]:
+        """Oldest first. The newest wins, so leftovers of an interrupted removal do no harm."""
         return await self._connection.all(self._subjects.stream(shard), self._subjects.of(shard, "r", session))
 
-    async def _whole(self, tail: SessionTail, commit: StoredCommit, payloads: bool) -> StoredCommit:
+    async def _complete(self, tail: SessionTail, commit: StoredCommit, payloads: bool) -> StoredCommit:
         if not commit.apart or (not payloads and commit.records):
             return commit
         session = tail.head.session
         subject = self._subjects.of(tail.shard, "p", session, commit.first)
         parts = [m.data for m in await self._connection.all(self._subjects.stream(tail.shard), subject)]
         try:
-            return messages.put_together(commit, parts[-commit.apart :])
+            return messages.join_commit(commit, parts[-commit.apart :])
         except CorruptLogError as exc:
-            what = f"what event {commit.first} of session {session} brought is not whole: {exc.message}"
+            what = f"the content of event {commit.first} of session {session} is incomplete: {exc.message}"
             raise CorruptLogError(what, seq=commit.first, upto=commit.last, session=session) from exc
 
-    # What is kept beside
+    # Ids, snapshots, forks
 
     async def known(self, tail: SessionTail, commit_id: str) -> Known | None:
-        """The answer once given under an id that its caller chose."""
+        """The answer that was given to a commit id chosen by its caller."""
         session, stream = tail.head.session, self._subjects.stream(tail.shard)
         subject = self._subjects.of(tail.shard, "i", session, digest_token(commit_id))
         message = await self._connection.last(stream, subject)
@@ -218,16 +216,16 @@ class SessionReader:
         for seq in sorted((s for s in await self.snapshot_seqs(tail) if s <= upto), reverse=True):
             parts = await self._parts(stream, self._subjects.of(tail.shard, "s", session, seq))
             try:
-                found = Snapshot(seq, messages.from_parts([part.data for part in parts]))
+                found = Snapshot(seq, messages.join_parts([part.data for part in parts]))
             except CorruptLogError:
-                continue  # half dropped: an older one is as good
-            # It was stored right before the commit that it is behind: what comes after is read from here.
+                continue  # partly erased: use an older one
+            # It was stored together with its commit, so later events can be read from here.
             self._tails.note_place(session, seq, parts[-1].seq)
             return found
         return None
 
     async def _parts(self, stream: str, subject: str) -> list[StreamMessage]:
-        """All that a subject has, told by any replica."""
+        """All messages of a subject, from any replica."""
         found = page = await self._connection.run(stream, subject, 1)
         while len(page) > 1:
             page = await self._connection.run(stream, subject, page[-1].seq + 1)

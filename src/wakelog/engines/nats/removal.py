@@ -1,22 +1,23 @@
-"""Erasing, pruning, deleting: what takes stored bytes away, safe at every step.
+"""Erasing, pruning and deleting, safe at every step.
 
 A stored message cannot be changed, only erased: overwritten with noise on every replica. So a removal has two halves.
 
-First, one batch: the commits that say what is removed, the commits as they are from now on (subject `r`), and a note
-of the work that is due (subject `d`): the messages to erase. The batch is stored or not; from then on readers see the
-new bytes, because what is kept rewritten goes before what is in the stream.
+The first half is one atomic batch: the commits that record the removal, the rewritten commits (subject `r`), and a note
+of the messages to erase (subject `d`). From then on readers see the new bytes, because rewritten commits take
+precedence over those in the stream.
 
-Then the work: every message that the note names is erased, and at last the note itself. Each step may be done twice.
-If this process dies on the way, the note stays, and it is done by whoever reads or operates on the session next, or
-opens the store. The caller is answered when it is done.
+The second half erases every message in the note, and then the note itself. Each step is idempotent. If this process
+dies, the note stays, and the next process that reads or changes the session, or opens the store, finishes the work. The
+caller is answered when it is done.
 
-A deletion is the same: the tombstone, a mark that no fork may begin here any more (subject `x`, which the opening of a
-fork expects not to be there), and a note. The work frees the name, and drops the content unless a fork still reads
-through it; then it goes with the last of these forks, whose own work looks at its parents. The order makes it safe: a
-fork that was opened before the tombstone is seen by the work, and none is opened after it.
+A deletion is similar: the tombstone, a mark that forbids new forks (subject `x`; the opening of a fork expects that it
+does not exist), and a note. The second half frees the name, and drops the content unless a fork still reads through it.
+In that case the content is dropped with the last of these forks, whose own removal checks its parents. This order is
+safe: a fork that was opened before the tombstone is seen, and none can be opened after it.
 
-Of a session's rewritten commits there is one generation at a time: a removal writes all of them anew and erases the
-messages of the one before."""
+There is one generation of a session's rewritten commits at a time: a removal writes all of them again, and erases the
+messages of the previous generation.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ import msgspec
 from wakelog.engine import Surgery
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_lanes import AppendLanes
-from wakelog.engines.nats.commit_messages import limit_of, packs
+from wakelog.engines.nats.commit_messages import group_by_size, limit_of
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
 from wakelog.engines.nats.errors import translate_error
 from wakelog.engines.nats.messages import DueWork, StoredCommit
@@ -44,7 +45,7 @@ AT_ONCE = 32
 
 
 class SessionRemoval:
-    """What removes. Lives on the loop."""
+    """Runs on the loop."""
 
     def __init__(
         self,
@@ -67,35 +68,35 @@ class SessionRemoval:
         for session in touched:
             await self.finish(session)
 
-        async def belongs(tails: dict[SessionId, SessionTail | None]) -> list[NewMessage]:
+        async def make_extra(tails: dict[SessionId, SessionTail | None]) -> list[NewMessage]:
             found: list[NewMessage] = []
             for session in touched:
                 tail = tails[session]
                 if tail is None:
                     raise NotFoundError(f"there is no session {session}", kind="session-not-found")
                 rewritten = [c for c in surgery.rewritten if c.session == session]
-                says_so = any(c.session == session for c in surgery.commits)
-                found += await self._rewrite(tail, rewritten, surgery, says_so)
+                has_record = any(c.session == session for c in surgery.commits)
+                found += await self._rewrite(tail, rewritten, surgery, has_record)
             return found
 
-        head = await self._lanes.store(surgery.commits, belongs, also=touched)
+        head = await self._lanes.store(surgery.commits, make_extra, also=touched)
         for session in touched:
-            await self._finish_or_tell(session)
+            await self._finish_now(session)
         return head
 
     async def _rewrite(
-        self, tail: SessionTail, rewritten: Sequence[Commit], surgery: Surgery, says_so: bool
+        self, tail: SessionTail, rewritten: Sequence[Commit], surgery: Surgery, has_record: bool
     ) -> list[NewMessage]:
-        """Messages with the session's rewritten commits, and the note of what is to be erased."""
+        """Messages with the session's rewritten commits, and the note of messages to erase."""
         session, shard = tail.head.session, tail.shard
         limit = limit_of(self._connection.max_bytes)
         erase = await self._stale_snapshots(tail, surgery)
         found: list[NewMessage] = []
         if rewritten:
-            old = await self._reader.rewritten_messages(tail)
+            old = await self._reader.rewritten_messages(shard, session)
             kept = {c.last: c for m in old for c in messages.decode_commits(m.data)}
             originals = await self._originals(tail, {c.last for c in rewritten} - set(kept))
-            if tail.seq in originals and not says_so:
+            if tail.seq in originals and not has_record:
                 raise InvalidInputError(f"the head of {session} cannot be rewritten by itself", kind="bad-surgery")
             erase += [m.seq for m in old] + list(originals)
             kept |= {c.last: c for commits in originals.values() for c in commits}
@@ -105,29 +106,31 @@ class SessionRemoval:
                     raise NotFoundError(f"{session} has no commit that ends at {commit.last}", kind="event-not-found")
                 erase += await self._parts(tail, before)
                 stored = messages.to_stored(commit, tail.head.fork, has_lists=before.has_lists)
-                slim, parts = messages.take_apart(stored, limit)
+                slim, parts = messages.split_commit(stored, limit)
                 found += [NewMessage(self._subjects.of(shard, "p", session, commit.first), p) for p in parts]
                 kept[commit.last] = slim
             ids, gone = await self._chosen_ids(tail, rewritten)
             found += ids
             erase += gone
-            found += self._kept(tail, kept.values(), old[-1].seq if old else 0, limit)
+            found += self._rewritten_messages(tail, kept.values(), old[-1].seq if old else 0, limit)
         if erase:
             due = messages.encode(DueWork(erase=tuple(sorted(set(erase)))))
             found.append(NewMessage(self._subjects.of(shard, "d", session), due, 0))
         return found
 
-    def _kept(self, tail: SessionTail, kept: Iterable[StoredCommit], last: int, limit: int) -> list[NewMessage]:
+    def _rewritten_messages(
+        self, tail: SessionTail, kept: Iterable[StoredCommit], last: int, limit: int
+    ) -> list[NewMessage]:
         subject = self._subjects.of(tail.shard, "r", tail.head.session)
         found: list[NewMessage] = []
         expected: int | None = last
-        for pack in packs(sorted(kept, key=lambda c: c.first), limit):
+        for pack in group_by_size(sorted(kept, key=lambda c: c.first), limit):
             found.append(NewMessage(subject, messages.encode_commits(pack), expected))
             expected = None
         return found
 
     async def _originals(self, tail: SessionTail, lasts: set[Seq]) -> dict[int, tuple[StoredCommit, ...]]:
-        """The messages that hold commits which end at these events."""
+        """The messages with commits that end at these events."""
         found: dict[int, tuple[StoredCommit, ...]] = {}
         if lasts:
             async for message, commits in self._reader.messages(tail, min(lasts) - 1, max(lasts)):
@@ -142,8 +145,7 @@ class SessionRemoval:
         return [m.seq for m in await self._connection.all(self._subjects.stream(tail.shard), subject)]
 
     async def _chosen_ids(self, tail: SessionTail, rewritten: Sequence[Commit]) -> tuple[list[NewMessage], list[int]]:
-        """What is known under the ids of rewritten commits, with the fingerprints that are left; and the messages that
-        hold the old ones."""
+        """New messages for the chosen ids of rewritten commits, with their new fingerprints; and the old messages."""
         stream, session = self._subjects.stream(tail.shard), tail.head.session
         new: list[NewMessage] = []
         old: list[int] = []
@@ -188,9 +190,9 @@ class SessionRemoval:
     async def delete(self, commit: Commit) -> Head:
         session = commit.session
 
-        async def belongs(tails: dict[SessionId, SessionTail | None]) -> list[NewMessage]:
+        async def make_extra(tails: dict[SessionId, SessionTail | None]) -> list[NewMessage]:
             tail = tails[session]
-            assert tail is not None, "a commit for a session that is not there was judged"
+            assert tail is not None, "a commit for a missing session passed"
             due = messages.encode(DueWork(is_deletion=True))
             return [
                 NewMessage(self._subjects.of(tail.shard, "x", session), b"", 0),
@@ -198,8 +200,8 @@ class SessionRemoval:
             ]
 
         await self.finish(session)
-        head = await self._lanes.store((commit,), belongs)
-        await self._finish_or_tell(session)
+        head = await self._lanes.store((commit,), make_extra)
+        await self._finish_now(session)
         return msgspec.structs.replace(head, name="")
 
     async def drop_snapshots(self, session: SessionId) -> None:
@@ -211,7 +213,7 @@ class SessionRemoval:
     # The second half
 
     async def finish(self, session: SessionId) -> None:
-        """Does what an earlier removal of this session left to do, if anything."""
+        """Finishes an earlier removal of this session, if there is one."""
         shard = await self._tails.shard_of(session)
         stream = self._subjects.stream(shard)
         note = await self._connection.last(stream, self._subjects.of(shard, "d", session))
@@ -225,7 +227,7 @@ class SessionRemoval:
         self._tails.forget_places(session)
         await self._connection.erase(stream, note.seq)
 
-    async def _finish_or_tell(self, session: SessionId) -> None:
+    async def _finish_now(self, session: SessionId) -> None:
         try:
             await self.finish(session)
         except Exception as exc:
@@ -237,18 +239,17 @@ class SessionRemoval:
                 hint="it is finished when the session is read or the store is opened; or run wakelog store scrub",
             ) from exc
 
-    async def finish_all(self, shard: int) -> int:
-        """Does what is left to do in a shard; for how many sessions that was."""
+    async def finish_all(self, shard: int) -> None:
+        """Finishes all removals in a shard."""
         found = await self._connection.subjects(self._subjects.stream(shard), self._subjects.kind(shard, "d"))
         for subject in found:
             await self.finish(self._subjects.session_of(subject))
-        return len(found)
 
     async def _erase(self, shard: int, seqs: Iterable[int]) -> None:
-        stream, gate = self._subjects.stream(shard), asyncio.Semaphore(AT_ONCE)
+        stream, limit = self._subjects.stream(shard), asyncio.Semaphore(AT_ONCE)
 
         async def one(seq: int) -> None:
-            async with gate:
+            async with limit:
                 await self._connection.erase(stream, seq)
 
         await asyncio.gather(*map(one, seqs))
@@ -259,11 +260,10 @@ class SessionRemoval:
         for title in titles:
             await self._names.free(title.data.decode("utf-8", "surrogatepass"), session)
         await self._erase(shard, [t.seq for t in titles])
-        self._tails.named(session, "")
+        self._tails.set_name(session, "")
 
     async def _drop_if_unread(self, session: SessionId) -> None:
-        """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so
-        on."""
+        """Drops a deleted session's content if no fork reads through it, and then does the same for its parents."""
         at: SessionId | None = session
         while at is not None:
             tail = await self._tails.get(at, named=False)
@@ -282,7 +282,7 @@ class SessionRemoval:
         return False
 
     async def _drop(self, tail: SessionTail) -> None:
-        """Everything of a session but its opening, its tombstone and the mark of its deletion."""
+        """Erases everything of a session except its opening, its tombstone and the mark of its deletion."""
         session, shard = tail.head.session, tail.shard
         stream = self._subjects.stream(shard)
         gone = [m.seq async for m, _ in self._reader.messages(tail) if m.seq < tail.seq]

@@ -1,14 +1,15 @@
-"""Compares what each server has of a shard, message by message.
+"""Compares each server's copy of a shard, message by message.
 
-Readers see one copy: the leader's, or that of any replica. A server whose disk is damaged may answer with less or
-nothing, and nobody notices while the others are well; but it can become the leader. So here every message is asked of
-every replica.
+Readers see one copy: the leader's, or that of any replica. A server with a damaged disk may return less or nothing, and
+nobody notices while the others are intact; but it can become the leader. So here every message is read from every
+replica.
 
-A server cannot be asked by name: a direct read goes to any replica. But each server can trace a request, and then tells
-where it went. So a page is asked again until every replica has answered it, and each answer is known by its trace.
+A server cannot be addressed by name: a direct read goes to any replica. But servers can trace a request and report
+where it went. So a page is requested until every replica has answered it, and the trace identifies each answer.
 
-What this cannot see: a server that is away; the servers' replication logs; and damage under what a server still has in
-memory, which shows when it reads the file again."""
+What this cannot detect: damage on an unavailable server; in the servers' replication logs; and in files whose content a
+server still has in memory, until it reads the file again.
+"""
 
 from __future__ import annotations
 
@@ -31,20 +32,20 @@ from wakelog.model.shards import ShardPlacement
 PAGE = 128
 PAGE_BYTES = 4 << 20
 TRIES = 40
-"""How often a page is asked for until every replica has answered. Three of them answer one after the other in six."""
+"""How often, per replica, a page is requested until every replica has answered. Three replicas need about six."""
 _TRACE_S = 2.0
 _FIX = "stop the server, empty its store_dir and start it again: it copies everything from the others"
 
 
 class _Copy(msgspec.Struct, frozen=True):
-    """A page of one server: digests by place, and up to where it is complete."""
+    """A page of one server: digests by seq, and up to which seq it is complete."""
 
     digests: dict[int, bytes]
     upto: int
 
 
 class ReplicaCheck:
-    """Lives on the loop."""
+    """Runs on the loop."""
 
     def __init__(self, connection: NatsConnection, subjects: Subjects) -> None:
         self._connection, self._subjects = connection, subjects
@@ -56,17 +57,17 @@ class ReplicaCheck:
         for each in placed:
             here = [name for name in each.replicas if name not in each.away]
             if len(each.replicas) < 2:
-                findings.append(_unread(each.shard, "it has one replica, and nothing to compare it with"))
+                findings.append(_not_compared(each.shard, "it has one replica, so there is nothing to compare"))
                 continue
             if each.away:
-                findings.append(_unread(each.shard, f"{', '.join(each.away)} did not answer, and was not read"))
-            found, read = await self._shard(each.shard, here)
+                findings.append(_not_compared(each.shard, f"{', '.join(each.away)} did not answer, and was not read"))
+            found, read = await self._compare_shard(each.shard, here)
             findings += found
             copies += len(here)
             count += read
         return ReplicaComparison(copies, count, tuple(findings))
 
-    async def _shard(self, shard: int, servers: Sequence[str]) -> tuple[list[StoreFinding], int]:
+    async def _compare_shard(self, shard: int, servers: Sequence[str]) -> tuple[list[StoreFinding], int]:
         info = await self._connection.api(f"STREAM.INFO.{self._subjects.stream(shard)}")
         end, at, count = info["state"]["last_seq"], 1, 0
         suspects: list[int] = []
@@ -76,10 +77,10 @@ class ReplicaCheck:
             suspects += [p for p in sorted(every) if len({copy.digests.get(p) for copy in copies.values()}) > 1]
             count += len(every)
             at = upto + 1
-        return await self._judged(shard, servers, suspects), count
+        return await self._confirm(shard, servers, suspects), count
 
-    async def _judged(self, shard: int, servers: Sequence[str], suspects: Sequence[int]) -> list[StoreFinding]:
-        """What is still different: a message may have been erased, or was on its way, when it was read."""
+    async def _confirm(self, shard: int, servers: Sequence[str], suspects: Sequence[int]) -> list[StoreFinding]:
+        """The suspects that still differ. The others were being erased or replicated when they were first read."""
         lacking: dict[str, list[int]] = {}
         altered: dict[str, list[int]] = {}
         left = list(suspects)
@@ -101,7 +102,7 @@ class ReplicaCheck:
         ]
 
     def _finding(self, shard: int, server: str, places: Sequence[int], what: str) -> StoreFinding:
-        session, seq = self._meant(places[0])
+        session, seq = self._event_of(places[0])
         how_many = "one message" if len(places) == 1 else f"{len(places):,} messages"
         first = f"number {places[0]}" if len(places) == 1 else f"from number {places[0]} on"
         return StoreFinding(
@@ -111,8 +112,8 @@ class ReplicaCheck:
             fix=_FIX,
         )
 
-    def _meant(self, place: int) -> tuple[SessionId, Seq]:
-        """The session and event that a message is about, as far as that can be told."""
+    def _event_of(self, place: int) -> tuple[SessionId, Seq]:
+        """The session and event of a message, if it holds a commit of this namespace."""
         message = self._seen.get(place)
         if message is None or message.subject.split(".")[3:4] != ["c"]:
             return SessionId(""), 0
@@ -128,7 +129,7 @@ class ReplicaCheck:
     async def _page(
         self, shard: int, servers: Sequence[str], at: int, end: int, *, noted: bool = False
     ) -> tuple[dict[str, _Copy], int]:
-        """The copy of each server from a place on, and up to where all of them are complete."""
+        """The copy of each server from a seq on, and up to which seq all of them are complete."""
         copies: dict[str, _Copy] = {}
         for _ in range(TRIES * max(1, len(servers))):
             if copies.keys() >= set(servers):
@@ -149,27 +150,27 @@ class ReplicaCheck:
         missing = set(servers) - copies.keys()
         if missing:
             raise UnsupportedError(
-                f"{', '.join(sorted(missing))} did not answer reads of shard {shard}, though it follows",
+                f"{', '.join(sorted(missing))} did not answer reads of shard {shard}, although it is up to date",
                 kind="replica-unread",
-                hint="try again; or start the server anew, and look at its log",
+                hint="try again, or restart the server and check its log",
             )
         return copies, min(copy.upto for copy in copies.values())
 
     async def _ask(self, shard: int, at: int, count: int) -> tuple[str, list[StreamMessage]]:
-        """A page, and the server that gave it."""
+        """The server that answered, and its page."""
         body = {"batch": count, "max_bytes": PAGE_BYTES, "seq": at, "next_by_subj": self._subjects.all_of(shard)}
         found, traces = await self._connection.run_traced(self._subjects.stream(shard), body, _TRACE_S)
         if not traces:
             raise UnsupportedError(
-                "the servers do not tell which of them answered",
+                "the servers do not report which of them answered",
                 kind="replica-unread",
                 hint="message tracing is needed: servers from 2.12 on, and a user who may publish to _INBOX.>",
             )
-        return _answering(traces), found
+        return _answering_server(traces), found
 
 
-def _answering(traces: Sequence[dict[str, Any]]) -> str:
-    """The server at the end of the way: the one that sent the request to no other."""
+def _answering_server(traces: Sequence[dict[str, Any]]) -> str:
+    """The last server on the request's route: the one that forwarded it to no other."""
     sent = {each["server"]["name"]: [e["name"] for e in each["events"] if e["type"] == "eg"] for each in traces}
     at = next(iter(sent))
     seen = {at}
@@ -183,5 +184,5 @@ def _digest(message: StreamMessage) -> bytes:
     return hashlib.sha256(message.subject.encode() + b"\0" + message.data).digest()
 
 
-def _unread(shard: int, why: str) -> StoreFinding:
+def _not_compared(shard: int, why: str) -> StoreFinding:
     return StoreFinding(f"shard {shard}: {why}", is_damage=False)

@@ -1,10 +1,12 @@
-"""All sessions in the order of their ids. Sessions are never forgotten, so this process reads each opening once and
-keeps the ids; every question reads only what was opened since."""
+"""All sessions in the order of their ids. An opening is never removed, so this process reads each one once and keeps
+the ids. Each call reads only what was opened since.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import bisect
+import itertools
 
 from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.layout import LayoutKeeper
@@ -17,7 +19,7 @@ AT_ONCE = 64
 
 
 class SessionList:
-    """Lives on the loop."""
+    """Runs on the loop."""
 
     def __init__(
         self, connection: NatsConnection, subjects: Subjects, layout: LayoutKeeper, tails: SessionTails
@@ -28,7 +30,7 @@ class SessionList:
         self._lock = asyncio.Lock()
 
     async def page(self, after: str, limit: int) -> list[Head]:
-        """Heads after an id, without those that are deleted."""
+        """Heads after an id, without deleted sessions."""
         await self._catch_up()
         found: list[Head] = []
         at = bisect.bisect_right(self._ids, after)
@@ -39,25 +41,16 @@ class SessionList:
             at += len(ids)
         return found[:limit]
 
-    async def ids(self) -> list[SessionId]:
-        await self._catch_up()
-        return list(self._ids)
-
     async def _catch_up(self) -> None:
         async with self._lock:
-            new = await asyncio.gather(*map(self._opened_in, range(self._layout.layout.shards)))
-            fresh = [session for each in new for session in each]
-            if fresh:
-                self._ids = sorted({*self._ids, *fresh})
+            opened = await asyncio.gather(*map(self._opened_in, range(self._layout.layout.shards)))
+            if any(opened):
+                self._ids = sorted({*self._ids, *itertools.chain(*opened)})
 
     async def _opened_in(self, shard: int) -> list[SessionId]:
         stream, subject = self._subjects.stream(shard), self._subjects.kind(shard, "o")
         found: list[SessionId] = []
-        while True:
-            at = self._seen.get(shard, 0) + 1
-            one = await self._connection.next(stream, subject, at)  # told by the leader: whether there is more
-            if one is None:
-                return found
-            page = [one, *await self._connection.run(stream, subject, one.seq + 1)]
+        while page := await self._connection.page(stream, subject, self._seen.get(shard, 0) + 1):
             found += [self._subjects.session_of(m.subject) for m in page]
             self._seen[shard] = page[-1].seq
+        return found

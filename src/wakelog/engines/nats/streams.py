@@ -1,9 +1,10 @@
-"""The streams of a store: made as they must be, and refused when they are not.
+"""The streams of a store: creates them, and checks that servers and streams meet the requirements.
 
-What is asked of the servers is said here, and a store that does not have it is not opened: better no store than one
-that loses what it acknowledged. Versions and streams are seen through the connection. How often a server syncs its
-files is not: only the monitoring port tells it (`http: …` in the server's configuration, /varz). So it is asked there,
-of every server that keeps a replica; or the URL says `sync=always`, and whoever wrote it answers for it."""
+A store that does not meet them is not opened, because it could lose acknowledged appends. Versions and streams are
+visible through the connection. How often a server syncs its files is not: only its monitoring port reports it (`http:
+…` in the server's configuration, /varz). So every server with a replica is asked there; or the URL says `sync=always`,
+and its author is responsible.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ from wakelog.model.shards import ShardPlacement
 
 OLDEST = (2, 12)
 API_LEVEL = 2
-"""Of JetStream's API, told by the server that leads the cluster: 2 came with 2.12."""
+"""The level of JetStream's API, reported by the cluster's leader. Level 2 came with 2.12."""
 MONITOR_PORT = "8222"
 _MONITOR_S = 3.0
 _SILENT_S = 3.0
-"""A replica that was not heard of for so long is down, or as good as that: they speak every second."""
+"""A replica that was silent for this long counts as down. They send something every second."""
 _NOTICED_S = 6.0
-"""How long it takes until a lost server is noticed."""
+"""How long the cluster takes to notice that a server is lost."""
 
 
 class StoreStreams:
@@ -38,11 +39,11 @@ class StoreStreams:
     def __init__(self, connection: NatsConnection, subjects: Subjects) -> None:
         self._connection, self._subjects = connection, subjects
 
-    # Made
+    # Creating
 
-    async def make_shard(self, shard: int, replicas: int) -> None:
+    async def create_shard(self, shard: int, replicas: int) -> None:
         source, target = self._subjects.republish(shard)
-        await self._make(
+        await self._create(
             self._subjects.stream(shard),
             shard,
             replicas,
@@ -50,14 +51,14 @@ class StoreStreams:
             republish={"src": source, "dest": target, "headers_only": True},
         )
 
-    async def make_names(self, replicas: int) -> None:
-        await self._make(self._subjects.names_stream, "names", replicas, max_msgs_per_subject=1, discard="old")
-        await self._make(
+    async def create_names(self, replicas: int) -> None:
+        await self._create(self._subjects.names_stream, "names", replicas, max_msgs_per_subject=1, discard="old")
+        await self._create(
             self._subjects.beats_stream, "beats", replicas, max_msgs_per_subject=1, discard="old", storage="memory"
         )
 
-    async def _make(self, stream: str, place: int | str, replicas: int, **more: Any) -> None:
-        """Made again with the same configuration, a stream stays as it is."""
+    async def _create(self, stream: str, place: int | str, replicas: int, **more: Any) -> None:
+        """Creates a stream. Repeating it with the same configuration changes nothing."""
         config = {
             "name": stream,
             "subjects": [self._subjects.all_of(place)],
@@ -71,7 +72,7 @@ class StoreStreams:
         try:
             await self._connection.api(f"STREAM.CREATE.{stream}", config)
         except JetStreamRefusal as exc:
-            if exc.err_code == 10058:  # it is there, and not the same: the checks say what is wrong with it
+            if exc.err_code == 10058:  # it exists with another configuration: the checks report what is wrong
                 return
             if exc.err_code in (10005, 10074, 10023):
                 raise UnsupportedError(
@@ -81,21 +82,19 @@ class StoreStreams:
                 ) from exc
             raise
 
-    # Demanded
+    # Checking
 
-    async def is_there(self) -> bool:
+    async def exists(self) -> bool:
         try:
             await self._connection.api(f"STREAM.INFO.{self._subjects.names_stream}", patience_s=0.0)
         except JetStreamRefusal as exc:
-            if exc.err_code == NO_STREAM:
-                return False
-            return await self._is_there_surely()
+            return exc.err_code != NO_STREAM and await self._exists_with_retry()
         except Exception:
-            return await self._is_there_surely()
+            return await self._exists_with_retry()
         return True
 
-    async def _is_there_surely(self) -> bool:
-        """The same with patience: a cluster that just started has no leader yet."""
+    async def _exists_with_retry(self) -> bool:
+        """Like `exists`, with retries, because a cluster that just started has no leader yet."""
         found = await self._connection.api("STREAM.NAMES", {"subject": self._subjects.layout})
         return bool(found.get("streams"))
 
@@ -122,8 +121,8 @@ class StoreStreams:
                 _check_shard(name, info["config"])
 
     async def check_sync(self, shards: int, monitors: Sequence[str]) -> None:
-        """Every server that keeps a replica must say that it syncs each message. One that is down is not asked, if a
-        majority says so: the store is there for when a server is lost. With no shards, the connected server."""
+        """Checks that every server with a replica syncs each message. A server that is down is skipped if a majority of
+        all does: the store must work when a server is lost. Without shards, only the connected server is asked."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + _NOTICED_S
         while True:
@@ -137,7 +136,7 @@ class StoreStreams:
                 return
             if clock() >= deadline or not (shards and wanted & seen):
                 raise _unseen(missing, places)
-            await asyncio.sleep(0.3)  # the others have not noticed yet whether it is down
+            await asyncio.sleep(0.3)  # the cluster may not have noticed yet that it is down
 
     @property
     def _own_name(self) -> str:
@@ -149,9 +148,9 @@ class StoreStreams:
         return dict(zip(names, found, strict=True))
 
     async def _synced(self, places: Sequence[str]) -> set[str]:
-        """The names of the servers that sync each message; UnsupportedError when one says that it does not."""
-        told = await asyncio.gather(*(asyncio.to_thread(_ask_monitor, place) for place in places))
-        seen = {each["server_name"]: each for each in told if each is not None}
+        """The names of the servers that sync each message; UnsupportedError if one reports that it does not."""
+        answers = await asyncio.gather(*(asyncio.to_thread(_ask_monitor, place) for place in places))
+        seen = {each["server_name"]: each for each in answers if each is not None}
         for name, each in seen.items():
             if not ((each.get("jetstream") or {}).get("config") or {}).get("sync_always"):
                 raise UnsupportedError(
@@ -162,7 +161,7 @@ class StoreStreams:
         return set(seen)
 
     async def placement(self, shards: int) -> list[ShardPlacement]:
-        """Where each shard is, and how far its replicas have got."""
+        """Where each shard is, and how far its replicas are."""
         found = await asyncio.gather(
             *(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in range(shards))
         )
@@ -189,7 +188,7 @@ def _servers_of(info: dict[str, Any]) -> set[str]:
 
 
 def _silent(info: dict[str, Any]) -> set[str]:
-    """The replicas that do not follow, or were not heard of for some seconds."""
+    """The replicas that do not follow, or were silent for some seconds."""
     replicas = (info.get("cluster") or {}).get("replicas") or []
     return {
         r["name"]
@@ -220,7 +219,7 @@ def _check_shard(name: str, config: dict[str, Any]) -> None:
         )
         if config.get(key, unlimited) != unlimited and not (key.startswith("max_msgs") and config[key] == 0)
     ]
-    # A full stream that refuses what is new keeps everything that it has.
+    # A size limit is fine if a full stream refuses new messages, because then it drops nothing.
     if [d for d in drops if not d.startswith(("max_msgs=", "max_bytes="))] or (drops and config["discard"] != "new"):
         raise UnsupportedError(
             f"the stream {name} would drop messages: {', '.join(drops)}",
@@ -231,9 +230,9 @@ def _check_shard(name: str, config: dict[str, Any]) -> None:
     wrong += [key for key in ("deny_delete", "sealed") if config.get(key)]
     if wrong or config.get("storage") != "file":
         raise UnsupportedError(
-            f"the stream {name} is not as this store needs it: {', '.join(wrong) or 'it is kept in memory'}",
+            f"the stream {name} is not as this store needs it: {', '.join(wrong) or 'it is stored in memory'}",
             kind="stream-drops",
-            hint="let wakelog store create make the streams",
+            hint="create the streams with wakelog store create",
         )
 
 
@@ -252,7 +251,7 @@ def _too_old(what: str) -> UnsupportedError:
 
 
 def _places(monitors: Sequence[str], servers: Sequence[str]) -> list[str]:
-    """Where monitoring is asked: each is a port on every server, or a host and a port."""
+    """The monitoring addresses. Each monitor is a port on every server, or a host and a port."""
     hosts = dict.fromkeys(server.rpartition(":")[0] for server in servers)
     found = [f"{host}:{m}" for m in monitors for host in hosts if m.isdigit()]
     return [*found, *(m for m in monitors if not m.isdigit())]

@@ -1,25 +1,25 @@
 """Names of streams and subjects.
 
-A store has one stream for each shard, one for names and one for signs of life. Every subject tells its shard, what
-kind of message it holds, the namespace, the root of the fork tree, and the session in that tree (the *leaf*, `0` for
-the root itself):
+A store has one stream for each shard, one for names and one for heartbeats. Every subject contains its shard, the kind
+of message, the namespace, the root of the fork tree, and the session in that tree (the *leaf*, `0` for the root
+itself):
 
     wl.STORE.SHARD.c.NS.ROOT.LEAF          commits, in order; the newest is the head
-    wl.STORE.SHARD.p.NS.ROOT.LEAF.FIRST    what is too big for the message of a commit, in parts
-    wl.STORE.SHARD.o.NS.ROOT.LEAF.PARENT   the session was opened, as a fork of PARENT (`-`: of none)
+    wl.STORE.SHARD.p.NS.ROOT.LEAF.FIRST    parts of a commit that is too big for one message
+    wl.STORE.SHARD.o.NS.ROOT.LEAF.PARENT   the session was opened, as a fork of PARENT (`-`: no fork)
     wl.STORE.SHARD.i.NS.ROOT.LEAF.ID       the commit with an id that its caller chose (a hash of it)
-    wl.STORE.SHARD.j.NS.ROOT.LEAF          the same for many that came at once
+    wl.STORE.SHARD.j.NS.ROOT.LEAF          lists of such ids, if many were stored at once
     wl.STORE.SHARD.s.NS.ROOT.LEAF.SEQ      a snapshot, in parts
     wl.STORE.SHARD.t.NS.ROOT.LEAF          the session's name
-    wl.STORE.SHARD.r.NS.ROOT.LEAF          commits whose message was erased, as they are now
+    wl.STORE.SHARD.r.NS.ROOT.LEAF          rewritten commits, whose original message was erased
     wl.STORE.SHARD.d.NS.ROOT.LEAF          what a removal still has to do
     wl.STORE.SHARD.x.NS.ROOT.LEAF          the session was deleted
-    wl.STORE.SHARD.layout                  which generation of the layout this shard has seen (layout.py)
+    wl.STORE.SHARD.layout                  the shard's generation of the layout (layout.py)
     wl.STORE.names.n.NS.NAME               the session bound to a name; marks are under `m`
-    wl.STORE.names.k.KIND.NAME             what servers share: API keys, and which namespaces there are
+    wl.STORE.names.k.KIND.NAME             what servers share: API keys and names of namespaces
     wl.STORE.names.layout                  the layout: how many shards there are
-    wl.STORE.beats.NS.ROOT.LEAF            the last sign of life
-    wlnews.STORE.SHARD.NS.ROOT.LEAF        sent by the server when a commit was stored; not kept
+    wl.STORE.beats.NS.ROOT.LEAF            the last heartbeat
+    wlnews.STORE.SHARD.NS.ROOT.LEAF        sent by the server when a commit was stored; not stored
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _UNSAFE = re.compile(rb"[^A-Za-z0-9_-]")
 
 
 def token(text: str) -> str:
-    """`text` as one part of a subject; other text, another part."""
+    """`text` escaped as one part of a subject. Different texts give different parts."""
     if _PLAIN.fullmatch(text):
         return text
     return _UNSAFE.sub(lambda m: b"=%02X" % m[0][0], text.encode("utf-8", "surrogatepass")).decode() or "="
 
 
 def digest_token(text: str) -> str:
-    """The same for text of any length; the text itself is kept in the message."""
+    """A part of a subject for text of any length. The text itself is in the message."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -64,11 +64,11 @@ class Subjects:
         return f"wl-{self.store}-{shard}"
 
     def all_of(self, place: int | str) -> str:
-        """Everything that a stream holds."""
+        """The pattern of all subjects of a stream."""
         return f"wl.{self.store}.{place}.>"
 
     def republish(self, shard: int) -> tuple[str, str]:
-        """What is told when it was stored, and where to."""
+        """Which stored messages the server announces, and on which subject."""
         return f"wl.{self.store}.{shard}.c.>", f"wlnews.{self.store}.{shard}.>"
 
     def fence(self, shard: int) -> str:

@@ -1,7 +1,8 @@
-"""Where sessions stand, as this process knows it: the newest commit, its place in the stream, and places on the way.
+"""A cache of session tails: the head, its message in the stream, and known positions of earlier messages.
 
-What is kept here is a guess that the server checks: an append names the message that it comes behind. A head that is
-told to a caller is read from the stream's leader, and never goes back."""
+A cached tail is a guess that the server checks, because an append names the message that it must follow. A head that is
+returned to a caller is read from the stream's leader, and never goes back.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Head
 
-KEPT = 20_000
+CACHE_MAX = 20_000
 PLACES_MAX = 128
 V = TypeVar("V")
 
@@ -30,13 +31,13 @@ class SessionTail(msgspec.Struct, frozen=True):
 
     shard: int
     seq: int
-    """Of the message in its stream."""
+    """The message's seq in its stream."""
     head: Head
     has_lists: bool = False
 
 
 class SessionTails:
-    """The tails of the sessions that were used last. Lives on the loop."""
+    """The tails of the most recently used sessions. Runs on the loop."""
 
     def __init__(self, connection: NatsConnection, subjects: Subjects, layout: LayoutKeeper) -> None:
         self._connection, self._subjects, self._layout = connection, subjects, layout
@@ -53,42 +54,44 @@ class SessionTails:
         return self._tails.get(session)
 
     def is_missing(self, session: SessionId) -> bool:
-        """Whether there was no such session when it was last looked for."""
+        """Whether there was no such session at the last lookup."""
         return session in self._missing
 
     def keep(self, tail: SessionTail) -> None:
         session = tail.head.session
         self._missing.pop(session, None)
-        _put(self._tails, session, tail)
-        _put(self._newest, session, max(tail.seq, self._newest.get(session, 0)))
-        _put(self._shards, root_of(session), tail.shard)
+        _cache(self._tails, session, tail)
+        _cache(self._newest, session, max(tail.seq, self._newest.get(session, 0)))
+        _cache(self._shards, root_of(session), tail.shard)
         if tail.head.name:
-            _put(self._names, session, tail.head.name)
+            _cache(self._names, session, tail.head.name)
 
     def advance(self, before: SessionTail, head: Head, seq: int) -> None:
-        """A commit was stored behind a tail that is kept here: what else is known of the session stays."""
+        """Updates a cached tail after a commit was stored behind it. Everything else known of the session stays."""
         session = head.session
-        _put(self._tails, session, SessionTail(before.shard, seq, head, before.has_lists))
-        _put(self._newest, session, max(seq, self._newest.get(session, 0)))
+        _cache(self._tails, session, SessionTail(before.shard, seq, head, before.has_lists))
+        _cache(self._newest, session, max(seq, self._newest.get(session, 0)))
         self.note_place(session, head.seq, seq)
 
     def forget(self, session: SessionId) -> None:
         self._tails.pop(session, None)
 
     async def find(self, session: SessionId, *, named: bool = True) -> SessionTail | None:
-        """The tail as the leader tells it, or None. Without its name when that is not asked for and not known."""
+        """The tail from the leader, or None. With `named` false, the name is filled in only if it is cached."""
         for _ in range(200):
             tail = await self._find(session, named)
             if tail is None and await self._layout.has_moved():
-                continue  # it may be in a shard that is new
+                continue  # it may be in a new shard
             if (tail.seq if tail is not None else 0) >= self._newest.get(session, 0):
                 if tail is not None:
                     self.keep(tail)
                 else:
-                    _put(self._missing, session, True)
+                    _cache(self._missing, session, True)
                 return tail
-            await asyncio.sleep(0.05)  # a leader that was replaced and does not know it yet
-        raise UnavailableError(f"the cluster tells an old head of {session}", kind="unreachable", hint="try again")
+            await asyncio.sleep(0.05)  # the answer came from a replaced leader that does not know it yet
+        raise UnavailableError(
+            f"the cluster returns an outdated head of {session}", kind="unreachable", hint="try again"
+        )
 
     async def get(self, session: SessionId, *, named: bool = True) -> SessionTail:
         tail = await self.find(session, named=named)
@@ -112,7 +115,7 @@ class SessionTails:
         return None
 
     async def shard_of(self, session: SessionId) -> int:
-        """Where the session's tree lives, or will when it is opened."""
+        """The shard of the session's tree, or where it will be opened."""
         root = root_of(session)
         if (known := self._shards.get(root)) is not None:
             return known
@@ -121,14 +124,14 @@ class SessionTails:
             for shard in places:
                 subject = self._subjects.of(shard, "c", root)
                 if await self._connection.last(self._subjects.stream(shard), subject) is not None:
-                    _put(self._shards, root, shard)
+                    _cache(self._shards, root, shard)
                     return shard
         return places[0]
 
     # Names
 
     async def name_of(self, session: SessionId, shard: int) -> str:
-        """The session's name. One that it has stays until it is deleted, so that is not asked twice."""
+        """The session's name. It stays until the session is deleted, so it is cached."""
         if name := self._names.get(session):
             return name
         stream, subject = self._subjects.stream(shard), self._subjects.of(shard, "t", session)
@@ -139,10 +142,10 @@ class SessionTails:
         tail = self._tails.get(session)
         return self._names.get(session) or (tail.head.name if tail is not None else "")
 
-    def named(self, session: SessionId, name: str) -> None:
-        """Notes a name, or with an empty one that it was given free."""
+    def set_name(self, session: SessionId, name: str) -> None:
+        """Caches a name; an empty one means that it was freed."""
         if name:
-            _put(self._names, session, name)
+            _cache(self._names, session, name)
         else:
             self._names.pop(session, None)
         self.forget(session)
@@ -154,7 +157,7 @@ class SessionTails:
         places = self._places.get(session)
         if places is None:
             places = []
-            _put(self._places, session, places)
+            _cache(self._places, session, places)
         at = bisect.bisect_left(places, (last, 0))
         if at == len(places) or places[at][0] != last:
             places.insert(at, (last, seq))
@@ -162,7 +165,7 @@ class SessionTails:
                 del places[1:-1:2]
 
     def place_before(self, session: SessionId, wanted: Seq) -> tuple[Seq, int]:
-        """The nearest known message that ends before an event; (0, 0) when there is none."""
+        """The nearest known message that ends before an event; (0, 0) if there is none."""
         places = self._places.get(session, [])
         at = bisect.bisect_left(places, (wanted, 0))
         return places[at - 1] if at else (0, 0)
@@ -171,8 +174,8 @@ class SessionTails:
         self._places.pop(session, None)
 
 
-def _put(cache: OrderedDict[SessionId, V], session: SessionId, value: V) -> None:
+def _cache(cache: OrderedDict[SessionId, V], session: SessionId, value: V) -> None:
     cache[session] = value
     cache.move_to_end(session)
-    if len(cache) > KEPT:
+    if len(cache) > CACHE_MAX:
         cache.popitem(last=False)
