@@ -16,4 +16,5 @@ session. The source files are only read, and a second import adds only what is n
 
     source/                 reads files and databases of other programs
     common/                 code that several formats share
-    writer/                 turns steps into events"""
+    writer/                 turns steps into events
+"""

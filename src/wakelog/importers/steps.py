@@ -5,7 +5,8 @@ order. The record's `steps` say what happened. Most records have one step; a rec
 that the steps do not cover stay unchanged in `rest`, so nothing in the file is lost.
 
 Readers are pure: they know nothing about stores, and return the same steps for the same file every time. writer/ turns
-the steps into events."""
+the steps into events.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 is. `see` looks at the arguments and says whether there is something to record; `take` looks at the result.
 
 What a request brings is written while the provider works, so only the outcome is waited for. A call of a model has no
-effect that its intent would have to come before."""
+effect that its intent would have to come before.
+"""
 
 from __future__ import annotations
 

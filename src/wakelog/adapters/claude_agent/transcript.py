@@ -86,7 +86,7 @@ class KeyedTranscript(SessionWriter):
             for item in self.kept.every:
                 record = self._read(entry_of(item.value))
                 self.known.seqs[item.id] = item.last
-                self._pass_all(record.steps, is_named=False)
+                self._skip_steps(record.steps, is_named=False)
 
     def _name_of(self, origin: str) -> str:
         if origin == self.key.session:
@@ -118,7 +118,7 @@ class KeyedTranscript(SessionWriter):
             if place == len(entries) - 1 and self._is_new_summary(summary):
                 patch = StateDeltaStep([{"op": "add", "path": f"/{SUMMARY}", "value": summary}])
                 record = msgspec.structs.replace(record, steps=(*record.steps, patch))
-            self._take_new(record, 0)
+            self._import_record(record, 0)
             self.known.seqs.setdefault(record.id, 0)
         self._pause()
 
@@ -142,7 +142,7 @@ class KeyedTranscript(SessionWriter):
         self._put_reply()
         if self._turn and self._signs.is_done:
             self._end_turn("completed")
-        elif self._commit.ids:
+        elif self._commit.records:
             self._wait_for_answers()
             self._calls.asked.update(asked)
         self.flush()

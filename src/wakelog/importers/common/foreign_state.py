@@ -1,7 +1,8 @@
 """The state that a program reports: a snapshot, and changes to it as JSON Patch.
 
 Each change is applied here first, so the log only gets deltas that fit its state. A change that does not fit is
-dropped; its record still keeps it."""
+dropped; its record still keeps it.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Reads one message of a model API: its role, the calls it requests, the results it carries.
 
 Messages may be in the format of OpenAI's chat completions, OpenAI's responses, or Anthropic's messages, also mixed in
-one list. Adapters read the items of frameworks with this; importers read what the frameworks stored."""
+one list. Adapters read the items of frameworks with this; importers read what the frameworks stored.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Finds the files that a shell command writes, as far as its text shows.
 
 Agents that only have a shell write files with here-documents and edit them with `sed -i`. A here-document shows the new
-content; `sed -i` only shows that the file changed. Any other command is ignored."""
+content; `sed -i` only shows that the file changed. Any other command is ignored.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Effects of coding agents' tools, by tool name.
 
 Every agent names its tools differently, so this is a table. An unknown tool counts as external: the effect class that
-is never repeated without asking."""
+is never repeated without asking.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Reads transcript files, plain or compressed, whole or line by line.
 
 Nothing here writes, locks or changes an access time: the files belong to other programs, which may be writing to them.
-A last line without a line break may be incomplete. It is kept as it is, and read again once it is complete."""
+A last line without a line break may be incomplete. It is kept as it is, and read again once it is complete.
+"""
 
 from __future__ import annotations
 

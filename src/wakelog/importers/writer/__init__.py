@@ -1,1 +1,1 @@
-"""Steps written into the log: one transcript into its session, each record once, however often it is read."""
+"""Writes steps into the log: one transcript into its session, each record once, however often the file is read."""

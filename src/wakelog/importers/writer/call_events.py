@@ -1,4 +1,4 @@
-"""The events of a call in a transcript: with its answer, without one, or the answer alone when it came later."""
+"""The events of a call: with its result, without one, or the result alone if it came later."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNVERIFIED = ("read", "external")
 
 
 def recorded_call(ask: CallStep, answer: ResultStep, output: Value) -> ev.ActionRecorded:
-    """A call and its answer."""
+    """A call and its result."""
     return ev.ActionRecorded(
         action=ask.id,
         tool=ask.tool,
@@ -33,7 +33,7 @@ def recorded_call(ask: CallStep, answer: ResultStep, output: Value) -> ev.Action
 
 
 def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at: int) -> ev.ActionRecorded:
-    """An answer of a model, or a part of it: the second and later ones have numbers."""
+    """A reply of a model, or one part of it. The second and later parts are numbered."""
     answer: dict[str, Value] = {"type": "message", "role": "assistant", "content": content}
     if step.model:
         answer["model"] = step.model
@@ -51,13 +51,13 @@ def recorded_reply(step: ReplyStep, content: Value, cost: ev.Cost, part: int, at
 
 
 def task_of(ask: CallStep) -> str:
-    """What a sub-agent was asked to do."""
+    """The task of a sub-agent."""
     given = as_dict(ask.input)
     return str(given.get("description") or given.get("prompt") or "")[:500]
 
 
 def requested_call(ask: CallStep) -> ev.ActionRequested:
-    """A call that has no answer yet."""
+    """A call without a result yet."""
     return ev.ActionRequested(
         action=ask.id,
         tool=ask.tool,
@@ -70,7 +70,7 @@ def requested_call(ask: CallStep) -> ev.ActionRequested:
 
 
 def settled_call(answer: ResultStep, output: Value) -> ev.Event:
-    """The answer of a call that was pending when it was last looked at."""
+    """The result of a call that was pending until now."""
     if answer.outcome == "succeeded":
         return ev.ActionSucceeded(action=answer.id, output=output, cost=answer.cost)
     if answer.outcome == "timed_out":
@@ -80,12 +80,12 @@ def settled_call(answer: ResultStep, output: Value) -> ev.Event:
 
 
 def late_answer(answer: ResultStep, output: Value) -> ev.ActionEvidence:
-    """The answer of a call that the log says was interrupted: it changes nothing, and is not lost."""
+    """The result of a call that the log records as interrupted. It does not change the call's outcome."""
     return ev.ActionEvidence(action=answer.id, outcome=answer.outcome, output=output)
 
 
 def trust_of(ask: CallStep) -> Literal["trusted", "unverified"]:
-    """What a tool brought from outside is not to be trusted."""
+    """Content that a tool fetched from outside is not trusted."""
     return "unverified" if ask.effect in UNVERIFIED else "trusted"
 
 

@@ -1,8 +1,8 @@
-"""A session that was made from hooks alone, whose transcript is found later.
+"""Replaces what hooks recorded of a session once its transcript is found.
 
-Hooks tell prompts, calls and last words; the transcript tells the same and more. So what hooks told is set aside by a
-rewind to before its first turn, and the transcript is written in its place. Nothing is twice in the view, and nothing
-is gone from the log. Calls are matched by their ids: those that the transcript does not have are named in a note.
+Hooks record prompts, calls and last words. The transcript has the same and more. So the view is rewound to before the
+first turn that came from hooks, and the transcript is written in its place. Nothing is in the view twice, and nothing
+is lost from the log. Calls are matched by id; a note names those that the transcript does not have.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 
 CAPTURE = "capture"
-"""The label of a session that has no transcript: it is made from `hooks` alone, or from `notify`."""
+"""The label of a session without a transcript: it comes from `hooks` alone, or from `notify`."""
 NAMED_MAX = 20
 
 
 class HookedCalls(msgspec.Struct):
-    """Calls that hooks told of, by id: the event and the tool."""
+    """Calls that hooks recorded, by id, each with its event and tool."""
 
     calls: dict[str, tuple[Seq, str]] = {}
 
-    def seen(self, id: str) -> None:
-        """The transcript has this call too."""
+    def drop(self, id: str) -> None:
+        """Drops a call that the transcript has too."""
         self.calls.pop(id, None)
 
     def note(self) -> str:
-        """What only hooks told of; empty when there is nothing."""
+        """Names the calls that only hooks recorded. Empty if there are none."""
         if not self.calls:
             return ""
         named = ", ".join(f"e{seq} {tool}" for seq, tool in [*self.calls.values()][:NAMED_MAX])
         more = f" and {len(self.calls) - NAMED_MAX} more" if len(self.calls) > NAMED_MAX else ""
-        return f"Only the hooks told of {named}{more}: the transcript does not have them."
+        return f"Only hooks recorded {named}{more}: the transcript does not have them."
 
 
-def set_aside(log: Log, expect: Seq, agent: str) -> HookedCalls:
-    """Moves the view of a session to before what hooks told of it."""
-    told, first = HookedCalls(), 0
+def rewind_hook_events(log: Log, expect: Seq, agent: str) -> HookedCalls:
+    """Rewinds the view to before what hooks recorded, and returns their calls."""
+    hooked, first = HookedCalls(), 0
     for entry in log.entries():
         if entry.kind == "turn.started":
             first = first or entry.seq
         elif entry.kind in ASKS and first:
-            told.calls[str(entry.body.get("action", ""))] = (entry.seq, str(entry.body.get("tool", "")))
-    why = f"the transcript of {agent} tells it in full"
+            hooked.calls[str(entry.body.get("action", ""))] = (entry.seq, str(entry.body.get("tool", "")))
+    why = f"the transcript of {agent} has it in full"
     ends: list[ev.Event] = [ev.ActionAbandoned(action=each, why=why) for each in log.part("pending_actions")]
     if log.part("turn")["status"] == "open":
         ends.append(ev.TurnEnded(outcome="interrupted", why=why))
@@ -59,4 +59,4 @@ def set_aside(log: Log, expect: Seq, agent: str) -> HookedCalls:
         log.rewind(first - 1, why=why, expect=expect, then=[unlabelled])
     else:
         log.append(unlabelled, expect=expect)
-    return told
+    return hooked

@@ -1,7 +1,7 @@
-"""Pictures in messages: kept once each, by hash, and mentioned where they stood.
+"""Moves images in messages into artefacts, one for each hash, and leaves a reference in their place.
 
-Transcripts hold pictures as base64 inside the message. Stored so, a picture would be text in every place that repeats
-it, and its tokens would be counted by its letters.
+Transcripts hold images as base64 inside the message. Stored like that, an image would be repeated as text wherever the
+message is, and its tokens would be counted by its characters.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from wakelog.model.events import ArtefactRecorded
 from wakelog.model.values import Value
 
 
-def take_images(content: Value) -> tuple[Value, list[ArtefactRecorded]]:
-    """Content with its pictures replaced by mentions, and the pictures. The same content when it has none."""
+def extract_images(content: Value) -> tuple[Value, list[ArtefactRecorded]]:
+    """The content with references in place of images, and the images. Unchanged content if it has none."""
     if not isinstance(content, list):
         return content, []
     images: list[ArtefactRecorded] = []
-    blocks = [_without(block, images) if isinstance(block, dict) else block for block in content]
+    blocks = [_extract(block, images) if isinstance(block, dict) else block for block in content]
     return (blocks, images) if images else (content, [])
 
 
-def _without(block: dict[str, Any], images: list[ArtefactRecorded]) -> dict[str, Any]:
+def _extract(block: dict[str, Any], images: list[ArtefactRecorded]) -> dict[str, Any]:
     if block.get("type") == "tool_result" and isinstance(block.get("content"), list):
-        return block | {"content": [_without(b, images) if isinstance(b, dict) else b for b in block["content"]]}
+        return block | {"content": [_extract(b, images) if isinstance(b, dict) else b for b in block["content"]]}
     source = block.get("source")
     if block.get("type") != "image" or not isinstance(source, dict) or source.get("type") != "base64":
         return block

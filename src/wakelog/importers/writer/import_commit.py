@@ -1,12 +1,14 @@
-"""The commit at hand: events, and the records that they were made from.
+"""One commit of an import: events, and the records that they were made from.
 
-It is appended as a whole. Transcripts hold what the log refuses: numbers beyond 2^53, half a surrogate pair, calls that
-end twice. Then the values are made storable and it is tried again; if that is refused too, its records are appended one
-by one, and one whose events are refused is kept without them. So no record is lost, and none stops the others.
+The log takes a commit as a whole. But transcripts contain what the log refuses: numbers beyond 2^53, half a surrogate
+pair, calls that end twice. So a refused commit is made storable and tried again. If the log still refuses it, its
+records are appended one by one, and a record whose events are refused is kept without them. No record is lost, and none
+blocks the others.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -22,91 +24,92 @@ from wakelog.model.records import EventDraft
 from wakelog.model.values import INT_MAX, Value
 
 EVENTS_MAX = 400
-"""A commit has about so many events at most,"""
+"""About how many events a commit has at most,"""
 WEIGHT_MAX = 1 << 20
-"""and so many bytes of source."""
-_CURABLE = frozenset({"action-machine", "turn-machine", "input-machine", "not-settled"})
+"""and how many bytes of source."""
+_REFUSALS = frozenset({"action-machine", "turn-machine", "input-machine", "not-settled"})
+
+
+class CommitRecord(msgspec.Struct):
+    """A record of a commit, and how many of the commit's events it produced."""
+
+    id: str
+    count: int
+    rest: Value | msgspec.Raw
 
 
 class ImportCommit:
-    """What is gathered for the next append."""
+    """Collects events and records for the next append."""
 
     def __init__(self) -> None:
         self.drafts: list[EventDraft] = []
-        self.ids: list[str] = []
+        self.records: list[CommitRecord] = []
         self.step_names: list[str] = []
-        self.counts: list[int] = []
-        self.rests: list[Value | msgspec.Raw] = []
-        self.weight = 0
         self.closing: ev.SessionClosed | None = None
         """How the session ended, if it ends here."""
+        self._weight = 0
 
     def add(self, record: SourceRecord, count: int, weight: int, step_names: list[str]) -> None:
-        """A record whose events, as many as `count`, are the last ones here."""
-        self.ids.append(record.id)
+        """Adds a record that produced the last `count` events."""
+        self.records.append(CommitRecord(record.id, count, record.rest))
         self.step_names += step_names
-        self.counts.append(count)
-        self.rests.append(record.rest)
-        self.weight += weight
+        self._weight += weight
 
     @property
     def is_full(self) -> bool:
-        return len(self.drafts) >= EVENTS_MAX or self.weight >= WEIGHT_MAX
+        return len(self.drafts) >= EVENTS_MAX or self._weight >= WEIGHT_MAX
 
     def append(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
-        """Writes it; the seq of each event. `about` says where the records are from. ConflictError when the session has
-        moved on from `seen`: somebody else may have imported the same records."""
+        """Appends the commit and returns the seq of each event. `about` says where the records come from. Raises
+        ConflictError if the session has moved on from `seen`: another process may have imported the same records."""
         try:
-            return self._store(log, self.drafts, seen, *self._own(about))
+            return self._append_all(log, seen, about)
         except (InvalidInputError, NotAllowedError) as exc:
-            if not _is_curable(exc):
-                raise
+            _raise_unless_refusal(exc)
         self.drafts = [_storable_draft(draft) for draft in self.drafts]
         try:
-            return self._store(log, self.drafts, seen, *self._own(about))
+            return self._append_all(log, seen, about)
         except (InvalidInputError, NotAllowedError) as exc:
-            if not _is_curable(exc):
-                raise
+            _raise_unless_refusal(exc)
         return self._append_each(log, seen, about)
 
-    def _own(self, about: ev.RecordsImported) -> list[ev.Event]:
-        """What the import itself says, after the records."""
-        mark = self._mark(about, self.ids, self.counts, self.rests, self.drafts, tuple(self.step_names))
-        return [mark, self.closing] if self.closing is not None else [mark]
+    def _append_all(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
+        mark = self._mark(about, self.records, self.drafts, tuple(self.step_names))
+        closing = [self.closing] if self.closing is not None else []
+        return self._store(log, self.drafts, seen, mark, *closing)
 
     def _mark(
         self,
         about: ev.RecordsImported,
-        ids: list[str],
-        counts: list[int],
-        rests: list[Value | msgspec.Raw],
-        drafts: list[EventDraft],
-        steps: tuple[str, ...] = (),
+        records: Sequence[CommitRecord],
+        drafts: Sequence[EventDraft],
+        step_names: tuple[str, ...] = (),
     ) -> ev.Event:
-        """What says which records these events were made from."""
-        return msgspec.structs.replace(about, ids=tuple(ids), counts=tuple(counts), rest=rest_text(rests), steps=steps)
+        """The event that names the records which these events were made from."""
+        ids, counts = tuple(r.id for r in records), tuple(r.count for r in records)
+        rest = rest_text([r.rest for r in records])
+        return msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest, steps=step_names)
 
-    def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
-        """Writes events right after `before`; ConflictError when somebody else did meanwhile."""
+    def _store(self, log: Log, drafts: Sequence[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
+        """Appends events right after `before`, followed by the import's own events."""
         last = log.append(*drafts, *(EventDraft(event, actor="runtime") for event in own), expect=before).seq
         if last - before == len(drafts) + len(own):
             return list(range(before + 1, before + 1 + len(drafts)))
-        # The log has put events of its own between them, where it masked a secret.
+        # The log inserted its own events where it masked a secret.
         seqs = [e.seq for e in log.entries(after=before, upto=last) if e.kind not in LOG_OWN]
         return seqs[len(seqs) - len(drafts) :]
 
     def _append_each(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
         seqs: list[Seq] = []
-        for id, count, rest in zip(self.ids, self.counts, self.rests, strict=True):
-            drafts = self.drafts[len(seqs) : len(seqs) + count]
+        for record in self.records:
+            drafts = self.drafts[len(seqs) : len(seqs) + record.count]
             try:
-                seqs += self._store(log, drafts, seen, self._mark(about, [id], [count], [rest], drafts))
+                seqs += self._store(log, drafts, seen, self._mark(about, [record], drafts))
             except (InvalidInputError, NotAllowedError) as exc:
-                if not _is_curable(exc):
-                    raise
-                kept = {"refused": str(exc), "record": rest, "events": [_as_value(d.event) for d in drafts]}
-                self._store(log, [], seen, self._mark(about, [id], [0], [kept], []))
-                seqs += [log.head().seq] * count
+                _raise_unless_refusal(exc)
+                kept = {"refused": str(exc), "record": record.rest, "events": [_as_value(d.event) for d in drafts]}
+                self._store(log, [], seen, self._mark(about, [CommitRecord(record.id, 0, kept)], []))
+                seqs += [log.head().seq] * record.count
             seen = log.head().seq
         if self.step_names:
             self._store(log, [], seen, msgspec.structs.replace(about, steps=tuple(self.step_names)))
@@ -114,34 +117,34 @@ class ImportCommit:
             try:
                 seqs.append(log.append(draft).seq)
             except WakelogError as exc:
-                if not _is_curable(exc):
-                    raise
+                _raise_unless_refusal(exc)
                 seqs.append(log.head().seq)
         if self.closing is not None:
             self._store(log, [], log.head().seq, self.closing)
         return seqs
 
 
-def _is_curable(exc: WakelogError) -> bool:
-    """Whether it is about what the events say, and not about the session."""
-    return isinstance(exc, InvalidInputError) or exc.kind in _CURABLE
+def _raise_unless_refusal(exc: WakelogError) -> None:
+    """A refusal is about what the events say, and not about the session."""
+    if not isinstance(exc, InvalidInputError) and exc.kind not in _REFUSALS:
+        raise exc
 
 
 def _storable_draft(draft: EventDraft) -> EventDraft:
     return msgspec.structs.replace(draft, event=_storable_struct(draft.event), source=storable(draft.source))
 
 
-def _storable_struct(given: Any) -> Any:
+def _storable_struct(struct: Any) -> Any:
     changes: dict[str, Any] = {}
-    for name in given.__struct_fields__:
-        value = getattr(given, name)
+    for name in struct.__struct_fields__:
+        value = getattr(struct, name)
         if isinstance(value, msgspec.Struct):
             changes[name] = _storable_struct(value)
         elif isinstance(value, int) and not isinstance(value, bool):
             changes[name] = max(-INT_MAX, min(INT_MAX, value))
         elif not isinstance(value, bytes):
             changes[name] = storable(value)
-    return msgspec.structs.replace(given, **changes)
+    return msgspec.structs.replace(struct, **changes)
 
 
 def _as_value(event: ev.Event) -> Value:

@@ -1,9 +1,9 @@
-"""Which records of a transcript a session has: read back from its `records.imported` events."""
+"""Which records of a transcript a session already has, read from its `records.imported` events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -20,63 +20,63 @@ _decode = msgspec.json.Decoder().decode
 LOG_OWN = frozenset(
     ("payload.redacted", "records.imported", "session.opened", "session.closed", "session.reopened", "history.rewound")
 )
-"""Events that no record gave: the log's own and the import's, between those of records."""
+"""Events that do not come from a record: those of the log and of the import itself."""
 SAID = ("turn.started", "message.added", "history.compacted", "history.rewound", "action.recorded", "action.requested")
-"""Events by which a conversation goes on."""
+"""Events that continue a conversation."""
 COMMON = "common"
-"""Fields that a program repeats in every record stand under this key,"""
+"""Fields that a program repeats in every record are stored under this key,"""
 SAME = "same"
-"""or this, when they are as in the last record that has the key."""
+"""with this value if they are the same as in the last record that has the key."""
 
 
 class ImportedRecords:
-    """The records that a session was made from, and where they led."""
+    """The records that a session was made from, and the events that they led to."""
 
     def __init__(self) -> None:
         self.seqs: dict[str, Seq] = {}
-        """By id, the last event that a record gave; for one that gave none, the last one before it."""
+        """By id, the last event of a record. For a record without events, the last event before it."""
         self.steps: set[str] = set()
-        """Steps of records that the tool writes again, by their names: those of earlier imports."""
+        """Names of steps that earlier imports wrote, of records that the tool rewrites."""
         self._taken: set[str] = set()
         self.turn_ids: set[str] = {""}
         self.compacted: Seq = 0
-        """The last event that a summary stands for."""
+        """The last event that a summary replaces."""
         self.stat: tuple[str, int, int] = ("", 0, 0)
-        """File, size and time of change when it was last read."""
+        """File, size and modification time at the last import."""
         self.last_at = 0
-        """When the newest record of the last import happened; 0 when the tool does not say."""
+        """When the newest record of the last import happened. 0 if the tool does not say."""
         self._last: Seq = 0
         self.given_up: set[str] = set()
-        """Calls that the log says were interrupted, because their turn ended without an answer."""
+        """Calls that the log records as interrupted, because their turn ended without a result."""
         self.pruned_at = 0
-        """When the newest event whose content was pruned or erased was written. Which records it was made from is no
-        longer known, so nothing that happened until then is taken in again."""
+        """When the newest event whose content was pruned or erased was written. Its records are unknown now, so nothing
+        that happened before it is imported again."""
 
     def __contains__(self, id: str) -> bool:
         return id in self.seqs
 
     def has(self, id: str, at: int) -> bool:
-        """Whether a record is here, or may have been. `at` is when it happened."""
+        """Whether the session has a record, or may have had it. `at` is when it happened."""
         return id in self.seqs or (self.pruned_at > 0 and at <= self.pruned_at)
 
     def turn_id(self, id: str) -> str:
-        """The id of a new turn. It is given once: a prompt that is sent again after going back is another turn."""
+        """The id for a new turn. Each id is used once: a prompt that is sent again after a rewind is another turn."""
         if id in self.turn_ids:
             return ""
         self.turn_ids.add(id)
         return id
 
-    def add(self, ids: Sequence[str], counts: Sequence[int], seqs: Sequence[Seq]) -> None:
-        """Records of one commit, in order, how many events each gave, and the seqs of those events."""
+    def add(self, records: Iterable[tuple[str, int]], seqs: Sequence[Seq]) -> None:
+        """Adds the records of one commit, each with its number of events, and the seqs of all those events."""
         place = 0
-        for id, count in zip(ids, counts, strict=True):
+        for id, count in records:
             place += count
             self.seqs[id] = seqs[place - 1] if 0 < place <= len(seqs) else self._last
         self._last = seqs[-1] if seqs else self._last
 
     def place(self, log: Log, to: str) -> Seq | None:
-        """Where the view goes back to for the record `to`: its last event, or the end of its turn where nothing was
-        said in between; before the first turn when there is no record. None when that is not known."""
+        """Where a rewind to the record `to` leads: its last event, or the end of its turn if nothing was said in
+        between. Without a record, before the first turn. None if unknown."""
         if not to:
             return next((e.seq - 1 for e in log.entries() if e.kind == "turn.started"), None)
         seq = self.seqs.get(to)
@@ -88,8 +88,8 @@ class ImportedRecords:
         return seq or None
 
     def split(self, record: SourceRecord) -> tuple[list[Step], list[Step], list[str]]:
-        """The steps of a record that an earlier import took from a version of it, those that are new, and the names of
-        the new. What this import took already is neither."""
+        """Splits the steps of a record: those that an earlier import wrote, the new ones, and the names of the new
+        ones. Steps that this import already wrote are in neither list."""
         if not record.step_ids:
             return [], list(record.steps), []
         named = list(zip(record.step_ids, record.steps, strict=True))
@@ -100,7 +100,7 @@ class ImportedRecords:
 
 
 def read_imported(log: Log) -> ImportedRecords:
-    """What was imported into a session so far."""
+    """Reads what was imported into a session so far."""
     known = ImportedRecords()
     seqs: list[Seq] = []
     commit = ""
@@ -111,21 +111,21 @@ def read_imported(log: Log) -> ImportedRecords:
             _add_kept(known, kept, seqs)
             kept = None
         if entry.commit_id != commit:
-            # Hooks and people write into these sessions too: what they wrote stands in commits of its own.
+            # Hooks and people write to these sessions too, in commits of their own.
             commit, seqs = entry.commit_id, []
         if kind == "turn.started":
             known.turn_ids.add(str(entry.body.get("id", "")))
         elif kind == "history.compacted":
             known.compacted = max(known.compacted, int(entry.body.get("last") or 0))
-        elif kind == "action.abandoned" or (kind == "action.recorded" and _is_cut_off(entry)):
+        elif kind == "action.abandoned" or (kind == "action.recorded" and _is_interrupted(entry)):
             known.given_up.add(str(entry.body.get("action", "")))
         if kind == "items.kept":
-            kept = entry  # it stands before its events
+            kept = entry  # it comes before its events
         elif kind == "records.imported":
             body = entry.body
             if "ids" not in body and not entry.is_intact:
                 known.pruned_at = max(known.pruned_at, entry.header.at)
-            known.add(body.get("ids") or (), body.get("counts") or (), seqs)
+            known.add(zip(body.get("ids") or (), body.get("counts") or (), strict=True), seqs)
             known.steps.update(body.get("steps") or ())
             known.stat = (str(body.get("source", "")), int(body.get("size") or 0), int(body.get("changed") or 0))
             known.last_at = int(body.get("occurred_at") or 0)
@@ -137,19 +137,19 @@ def read_imported(log: Log) -> ImportedRecords:
     return known
 
 
-def _is_cut_off(entry: Entry) -> bool:
-    # Most bodies are not decoded for this.
+def _is_interrupted(entry: Entry) -> bool:
+    # The byte search avoids decoding most bodies.
     return b'"interrupted"' in entry.record.body and entry.body.get("outcome") == "interrupted"
 
 
 def _add_kept(known: ImportedRecords, mark: Entry, seqs: list[Seq]) -> None:
-    """Records that are kept as the items of an adapter. What the adapter added itself has no ids."""
+    """Adds records that are stored as items of an adapter. Items that the adapter added itself have no ids."""
     ids = mark.body.get("ids") or ()
-    known.add(ids, (mark.body.get("counts") or ())[: len(ids)], seqs)
+    known.add(zip(ids, mark.body.get("counts") or (), strict=False), seqs)
 
 
 def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
-    """What records hold beyond their events, as the text that is stored: a line of JSON each."""
+    """Encodes what records hold beyond their events, one line of JSON each."""
     lines: list[bytes] = []
     before: Any = None
     for rest in rests:
@@ -166,7 +166,7 @@ def rest_text(rests: Sequence[Value | msgspec.Raw]) -> str:
 
 
 def rests_of(text: Value) -> list[Value]:
-    """The same, read back."""
+    """Decodes what `rest_text` encoded."""
     found: list[Value] = []
     before: Any = None
     for line in text.split("\n") if isinstance(text, str) and text else ():

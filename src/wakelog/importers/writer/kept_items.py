@@ -1,9 +1,9 @@
-"""An item of a framework's history, stored once: what its events hold stands in the events, the rest beside them.
+"""Stores an item of a framework's history once: what its events hold is only in the events, the rest beside them.
 
-A framework wants its items back as it gave them. Keeping a copy of each beside its events would store everything twice,
-and would bring back what was erased from an event. So the item that is kept is hollow: where one of its events holds
-the same value, `{"$in": [n, field, …]}` stands in its place. A text that is the JSON of a value, as the arguments of a
-call are, is told by how it was written. docs/reference/format.md describes `items.kept`.
+A framework wants its items back unchanged. A full copy beside the events would store everything twice, and would bring
+back what was erased from an event. So the stored item is hollow: where one of its events holds the same value, the item
+has `{"$in": [n, field, …]}`. For a string that is the JSON of a value, such as the arguments of a call, it also says
+how the JSON was written. docs/reference/format.md describes `items.kept`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,26 @@ from wakelog.model.values import Value
 
 IN, AS, IS = "$in", "as", "is"
 _STRUCTURE = frozenset({"role", "type", "id", "call_id", "tool_call_id", "tool_use_id", "name", "status", "uuid"})
-"""Fields that say what an item is: they stay, also when what it says is erased."""
+"""Fields that identify an item. They stay, also if its content is erased."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 Field = Callable[[int, str], Value]
-"""What the event of a number holds in a field."""
+"""Returns the value of a field of the event with a number."""
 
 
 def hollow(item: Value, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0) -> bytes:
-    """An item without what events hold, as JSON. Its own events are given with their numbers, counted from its first
-    one. What none of them holds may be among `others`, the events of the whole commit, in which its first is number
-    `at`."""
-    rest = _hollow(item, EventPlaces(events, others, at), "")
+    """Encodes an item as JSON without the values that events hold. Its own events are given with their numbers, counted
+    from its first one. `others` are the events of the whole commit, in which its first one has the number `at`."""
+    rest = _hollow_value(item, EventPlaces(events, others, at), "")
     try:
         return _encode(rest)
-    except (ValueError, OverflowError):  # numbers and texts that few can read
+    except (ValueError, OverflowError):  # numbers and strings that few parsers can read
         return json.dumps(rest).encode()
 
 
 class EventPlaces:
-    """Where values are in some events: texts by what they say, containers by being the same."""
+    """Finds where values are in events: strings by equality, containers by identity."""
 
     def __init__(self, events: Iterable[tuple[int, Event]], others: EventPlaces | None = None, at: int = 0) -> None:
         self._others, self._at = others, at
@@ -67,23 +66,23 @@ class EventPlaces:
                 self._add(held, [*path, place])
 
     def text(self, text: str) -> Value:
-        """Where a text is; the text itself where it is nowhere."""
+        """A reference to a string, or the string itself if no event holds it."""
         found = self._texts.get(text)
         if found is None and text[:1] in ("{", "["):
             found = self._as_json().get(text)
         if found is None and self._others is not None:
-            found = self._moved(self._others.text(text))
+            found = self._shift(self._others.text(text))
         return text if found is None else found
 
     def container(self, value: Value) -> Value:
-        """Where a list or an object is; None where it is nowhere."""
+        """A reference to a list or an object, or None if no event holds it."""
         found = self._containers.get(id(value))
         if found is None and self._others is not None:
-            found = self._moved(self._others.container(value))
+            found = self._shift(self._others.container(value))
         return found
 
-    def _moved(self, found: Value) -> dict[str, Any] | None:
-        """A place among the others, counted from the first event of this one's."""
+    def _shift(self, found: Value) -> dict[str, Any] | None:
+        """A reference among the others, counted from this item's first event."""
         if not isinstance(found, dict):
             return None
         number, *path = found[IN]
@@ -102,33 +101,33 @@ class EventPlaces:
 _WRITTEN: dict[str, Callable[[Value], str]] = {"json": lambda value: _encode(value).decode(), "json-spaced": json.dumps}
 
 
-def _hollow(value: Value, places: EventPlaces, key: str) -> Value:
+def _hollow_value(value: Value, places: EventPlaces, key: str) -> Value:
     if isinstance(value, str):
         return value if key in _STRUCTURE else places.text(value)
     if isinstance(value, dict):
         if (found := places.container(value)) is not None:
             return found
-        inner = {name: _hollow(held, places, name) for name, held in value.items()}
+        inner = {name: _hollow_value(held, places, name) for name, held in value.items()}
         return {IN: {IS: inner}} if IN in inner else inner
     if isinstance(value, list):
         if (found := places.container(value)) is not None:
             return found
-        return [_hollow(held, places, "") for held in value]
+        return [_hollow_value(held, places, "") for held in value]
     return value
 
 
 def filled(rest: bytes | str, field: Field) -> Value:
-    """An item as it was. `field` gives what its events hold."""
+    """Restores an item. `field` returns what its events hold."""
     try:
         value = _decode(rest)
     except msgspec.DecodeError:
         value = json.loads(rest)
-    return _filled(value, field)
+    return _fill_value(value, field)
 
 
-def _filled(value: Value, field: Field) -> Value:
+def _fill_value(value: Value, field: Field) -> Value:
     if isinstance(value, list):
-        return [_filled(held, field) for held in value]
+        return [_fill_value(held, field) for held in value]
     if not isinstance(value, dict):
         return value
     path = value.get(IN)
@@ -137,19 +136,19 @@ def _filled(value: Value, field: Field) -> Value:
         return _WRITTEN[value[AS]](found) if AS in value else found
     if isinstance(path, dict):
         value = path[IS]
-    return {name: _filled(held, field) for name, held in value.items()}
+    return {name: _fill_value(held, field) for name, held in value.items()}
 
 
 def _at(value: Value, path: list[int | str]) -> Value:
     for step in path:
         if isinstance(value, dict):
-            value = value.get(step) if step in value else _gone(value)
+            value = value.get(step) if step in value else _erased(value)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
             value = value[step]
         else:
-            return value  # the whole was erased, and says so
+            return value  # the whole value was erased, and says so
     return value
 
 
-def _gone(value: dict[str, Value]) -> Value:
+def _erased(value: dict[str, Value]) -> Value:
     return f"(erased, e{value['$erased']})" if "$erased" in value else None

@@ -1,27 +1,26 @@
-"""Records that come back as they were: an import into what an adapter goes on with.
+"""Imports records for an adapter that continues the session and must get them back unchanged.
 
-Other imports keep what their events do not hold, so that nothing is lost. Here each record must be given back to its
-framework, so it is kept as an item of `items.kept`, as the adapter itself keeps it.
+Other imports store what their events do not cover, so that nothing is lost. Here each record must be given back to its
+framework, so it is stored as an item of `items.kept`, as the adapter itself does.
 """
 
 from __future__ import annotations
 
-import msgspec
+from collections.abc import Sequence
 
 from wakelog.importers.steps import CallStep, Step
 from wakelog.importers.writer.call_events import requested_call
-from wakelog.importers.writer.import_commit import ImportCommit
+from wakelog.importers.writer.import_commit import CommitRecord, ImportCommit
 from wakelog.importers.writer.kept_items import EventPlaces, hollow
 from wakelog.importers.writer.session_writer import SessionWriter
 from wakelog.log import Log
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
-from wakelog.model.values import Value
 
 
 class KeptCommit(ImportCommit):
-    """A commit whose mark comes first, and holds what the events do not hold of the records."""
+    """A commit that starts with `items.kept`, which holds what the events do not cover of the records."""
 
     def __init__(self, format: str) -> None:
         super().__init__()
@@ -30,28 +29,26 @@ class KeptCommit(ImportCommit):
     def _mark(
         self,
         about: ev.RecordsImported,
-        ids: list[str],
-        counts: list[int],
-        rests: list[Value | msgspec.Raw],
-        drafts: list[EventDraft],
-        steps: tuple[str, ...] = (),
+        records: Sequence[CommitRecord],
+        drafts: Sequence[EventDraft],
+        step_names: tuple[str, ...] = (),
     ) -> ev.Event:
         events = [draft.event for draft in drafts]
         lines, place, everywhere = [], 0, EventPlaces(enumerate(events))
-        for count, rest in zip(counts, rests, strict=True):
-            # What an answer said may stand in an event of a later entry.
-            own = enumerate(events[place : place + count])
-            lines.append(hollow(rest, own, everywhere, place))
-            place += count
+        for record in records:
+            # The content of a reply may be in an event of a later record.
+            own = enumerate(events[place : place + record.count])
+            lines.append(hollow(record.rest, own, everywhere, place))
+            place += record.count
         return ev.ItemsKept(
             format=self._format,
-            ids=tuple(ids),
-            counts=tuple(counts),
+            ids=tuple(r.id for r in records),
+            counts=tuple(r.count for r in records),
             rest=b"\n".join(lines).decode(),
             occurred_at=about.occurred_at,
         )
 
-    def _store(self, log: Log, drafts: list[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
+    def _store(self, log: Log, drafts: Sequence[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
         first, *others = (EventDraft(event, actor="runtime") for event in own)
         last = log.append(first, *drafts, *others, expect=before).seq
         if last - before == len(drafts) + len(own):
@@ -62,15 +59,15 @@ class KeptCommit(ImportCommit):
 
 
 class ItemWriter(SessionWriter):
-    """Writes records of which each gives at least one event, so that the last one can be taken back alone: a call is
-    asked for by its own record, and not told with its result."""
+    """Writes at least one event for each record, so that the last record can be taken back alone. So a call is written
+    with its own record, and not together with its result."""
 
     def _write(self, step: Step) -> None:
-        if isinstance(step, CallStep):
-            self._put_reply()
-            self._calls.ask(step)
-            if step.id not in self._calls.pending:
-                self._put(requested_call(step))
-                self._calls.pending.add(step.id)
+        if not isinstance(step, CallStep):
+            super()._write(step)
             return
-        super()._write(step)
+        self._put_reply()
+        self._calls.add(step)
+        if step.id not in self._calls.pending:
+            self._put(requested_call(step))
+            self._calls.pending.add(step.id)

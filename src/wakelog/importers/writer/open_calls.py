@@ -1,19 +1,19 @@
-"""Calls of a transcript that have no answer so far, and those that were given up.
+"""Calls of a transcript that have no result yet, and those that were cut off.
 
-A call is *asked* until its answer comes. At the file's end it is *pending* in the log. When its turn ends without an
-answer it is *cut off*: the log says that it was interrupted. An answer that comes after all, in the same import or in a
-later one, is told as evidence, so that the call stands there once.
+A call is *asked* until its result comes. At the end of the file it is *pending* in the log. If its turn ends without a
+result it is *cut off*: the log says that it was interrupted. A result that comes later, in the same import or in the
+next one, is recorded as evidence, so the call is not recorded twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
-from wakelog.importers.steps import CallStep, ResultStep
+from wakelog.importers.steps import CallStep
 
 
 class OpenCalls:
-    """Which calls wait for an answer. Begins with what the log says: what is pending, and what was cut off."""
+    """Tracks which calls wait for a result. `pending` and `given_up` are those of the log when the import starts."""
 
     def __init__(self, pending: Iterable[str], given_up: Set[str]) -> None:
         self.asked: dict[str, CallStep] = {}
@@ -22,41 +22,41 @@ class OpenCalls:
         self._cut_off: dict[str, CallStep] = {}
         self._settled: set[str] = set()
 
-    # Of records that the session has
+    # Records that the session already has
 
-    def skip_ask(self, ask: CallStep) -> None:
-        if ask.id in self._given_up and ask.id not in self.pending:
-            self._cut_off[ask.id] = ask
+    def skip_call(self, call: CallStep) -> None:
+        if call.id in self._given_up and call.id not in self.pending:
+            self._cut_off[call.id] = call
         else:
-            self.asked[ask.id] = ask
+            self.asked[call.id] = call
 
-    def skip_answer(self, id: str) -> None:
+    def skip_result(self, id: str) -> None:
         self.asked.pop(id, None)
         self._cut_off.pop(id, None)
         self._settled.add(id)
 
     def is_settled(self, id: str) -> bool:
-        """Whether a record that the session has answered it."""
+        """Whether a record that the session already has holds its result."""
         return id in self._settled
 
-    # Of new ones
+    # New records
 
-    def ask(self, ask: CallStep) -> None:
-        self._cut_off.pop(ask.id, None)  # an id that is given a second time
-        self.asked[ask.id] = ask
+    def add(self, call: CallStep) -> None:
+        self._cut_off.pop(call.id, None)  # the id is used a second time
+        self.asked[call.id] = call
 
-    def unasked(self) -> list[CallStep]:
-        """Calls without an answer that the log does not have yet."""
-        return [ask for ask in self.asked.values() if ask.id not in self.pending]
+    def unrecorded(self) -> list[CallStep]:
+        """Calls without a result that the log does not have yet."""
+        return [call for call in self.asked.values() if call.id not in self.pending]
 
-    def cut(self) -> None:
-        """The turn is over: what was asked and is pending was cut off."""
+    def cut_off(self) -> None:
+        """Marks all open calls as cut off: the turn is over."""
         self._cut_off.update(self.asked)
         self.asked.clear()
         self.pending.clear()
 
-    def late(self, answer: ResultStep) -> CallStep | None:
-        """The call that an answer is for, if it was cut off before."""
-        if answer.id in self.asked or answer.id in self.pending:
+    def pop_cut_off(self, id: str) -> CallStep | None:
+        """The call that a late result belongs to, if the call was cut off before."""
+        if id in self.asked or id in self.pending:
             return None
-        return self._cut_off.pop(answer.id, None)
+        return self._cut_off.pop(id, None)

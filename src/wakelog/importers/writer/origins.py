@@ -1,4 +1,4 @@
-"""How an imported session is named and opened: after its tool, and the beginning of the tool's own id.
+"""Names and opens imported sessions: the tool's name and the start of the tool's own id.
 
 `claude-5c0375b4` is short enough to type, and can be found from the tool's side. The whole id is in the label `origin`.
 """
@@ -24,14 +24,14 @@ SHORT = {
 }
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
-MAX = 72
+NAME_MAX = 72
 
 
 def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
-    """The name of the session that a transcript is in, or will be in. Another session that has the short name already
-    makes it longer."""
+    """The session name of a transcript. If another session has the short name, the name is made from the whole
+    origin."""
     prefix = SHORT.get(agent, agent)
-    short = f"{prefix}-{_slug(name or _UUID.sub(_head, origin))}"
+    short = f"{prefix}-{_slug(name or _UUID.sub(_short_uuid, origin))}"
     if _is_free_for(store, short, origin):
         return short
     return f"{prefix}-{_slug(origin)}"
@@ -40,8 +40,8 @@ def session_name(store: Store, agent: str, origin: str, name: str = "") -> str:
 def open_session(
     store: Store, head: TranscriptHead, name: str, parent: str, labels: dict[str, str], at: int
 ) -> Session[Any]:
-    """Opens the session of a transcript that began at some time. A sub-agent's is linked to its parent, by name:
-    `session@seq` of the event that spawned it, with seq 0 because that is not known here."""
+    """Opens the session of a transcript that started at `at`. A sub-agent's session links to its parent by name:
+    `session@seq` of the event that spawned it, with seq 0 because that is unknown here."""
     labels = {"agent": head.agent, "origin": head.origin, **head.labels, **labels}
     return store.session(
         name,
@@ -56,23 +56,22 @@ def open_session(
 
 
 def is_deleted(store: Store, head: TranscriptHead) -> bool:
-    """Whether a transcript's session was deleted, or for a sub-agent that is not here the session it belongs to."""
+    """Whether a transcript's session was deleted, or for a sub-agent without a session, its parent's."""
     if store.is_open(session_name(store, head.agent, head.origin, head.name)):
         return False
     if was_deleted(store.engine, head.agent, head.origin):
         return True
-    parent = head.parent
-    return bool(parent) and is_deleted(store, TranscriptHead(parent, head.agent))
+    return bool(head.parent) and is_deleted(store, TranscriptHead(head.parent, head.agent))
 
 
-def _head(found: re.Match[str]) -> str:
-    # The ids of some tools begin with the time, so that those of one day begin alike: their end differs.
+def _short_uuid(found: re.Match[str]) -> str:
+    # UUIDs of version 7 start with the time, so those of one day look alike. Their ends differ.
     uuid = found[0]
     return uuid[-8:] if uuid[14] == "7" else uuid[:8]
 
 
 def _slug(text: str) -> str:
-    return _ODD.sub("-", text).strip("-.")[-MAX:].lstrip("-.")
+    return _ODD.sub("-", text).strip("-.")[-NAME_MAX:].lstrip("-.")
 
 
 def _is_free_for(store: Store, name: str, origin: str) -> bool:

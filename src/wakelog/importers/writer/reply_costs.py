@@ -1,13 +1,13 @@
-"""What the answers of models used and cost, each counted once.
+"""Counts what replies of models used and cost, each once.
 
-A tool may tell of one answer in several records, each with what was used so far. Only what is new since the last one is
-counted.
+A tool may report one reply in several records, each with the total so far. Only what is new since the last one counts.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from wakelog.importers.common.amounts import usage_growth
 from wakelog.importers.steps import ReplyStep
 from wakelog.model.events import Cost
 from wakelog.model.usage import Usage
@@ -19,7 +19,7 @@ DAY_US = 86_400_000_000
 
 
 class ReplyCosts:
-    """The costs of one transcript's answers."""
+    """The costs of one transcript's replies."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -29,22 +29,22 @@ class ReplyCosts:
         self._prices: dict[tuple[str, int], Price | None] = {}
 
     def take(self, reply: ReplyStep, at: int) -> Cost:
-        """What a reply adds to what was told of it before. `at` is when it came, because prices change."""
-        usage, paid = self._new(reply)
+        """What a reply adds to what was counted before. `at` is its time, because prices change."""
+        usage, paid = self._count_new(reply)
         return self.cost(reply.model, usage, paid, at)
 
     def skip(self, reply: ReplyStep) -> None:
-        """A reply that was counted before."""
-        self._new(reply)
+        """Skips a reply that was counted by an earlier import."""
+        self._count_new(reply)
         if reply.content:
             self.part(reply.id)
 
     def part(self, id: str) -> int:
-        """The number of a reply's next part, from 1."""
+        """The number of the reply's next part, from 1."""
         self._parts[id] = self._parts.get(id, 0) + 1
         return self._parts[id]
 
-    def _new(self, reply: ReplyStep) -> tuple[Usage, int]:
+    def _count_new(self, reply: ReplyStep) -> tuple[Usage, int]:
         usage, cost = reply.usage, reply.cost_micros
         if not usage.is_known and not cost:
             return usage, 0
@@ -52,8 +52,7 @@ class ReplyCosts:
         self._used[reply.id], self._paid[reply.id] = usage, cost
         if before is None or not before.is_known:
             return usage, max(0, cost - paid)
-        new = {f: max(0, getattr(usage, f) - getattr(before, f)) for f in Usage.__struct_fields__}
-        return Usage(**new), max(0, cost - paid)
+        return usage_growth(usage, before), max(0, cost - paid)
 
     def cost(self, model: str, usage: Usage, cost_micros: int, at: int) -> Cost:
         cost = token_cost(usage)

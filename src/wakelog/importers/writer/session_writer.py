@@ -1,11 +1,11 @@
-"""Steps into events: one transcript written into its session.
+"""Turns steps into events: writes one transcript into its session.
 
-A transcript is read from its beginning each time. Records that the session has already are passed over, so a second
-import adds what is new: also when the file grew, was cut, or was written again. Which records those are is in the log
-itself: every commit ends with a `records.imported` that names them. So a commit is taken in as a whole, or not at all.
+A transcript is read from its start each time. Records that the session already has are skipped, so a second import adds
+only what is new, also if the file grew, was truncated or was rewritten. The log itself says which records it has: every
+commit ends with a `records.imported` event that names them, and a commit is written as a whole or not at all.
 
-A call and its answer become one event, where the answer is there when they are written. A call without an answer is
-asked for, and stays pending until the answer comes or the turn ends.
+A call and its result become one event if the result is known when they are written. A call without a result is written
+as requested, and stays pending until the result comes or the turn ends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from wakelog.importers.writer.call_events import (
     task_of,
     trust_of,
 )
-from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, set_aside
-from wakelog.importers.writer.image_artefacts import take_images
+from wakelog.importers.writer.hook_capture import CAPTURE, HookedCalls, rewind_hook_events
+from wakelog.importers.writer.image_artefacts import extract_images
 from wakelog.importers.writer.import_commit import ImportCommit
 from wakelog.importers.writer.imported_records import ImportedRecords, read_imported
 from wakelog.importers.writer.open_calls import OpenCalls
@@ -47,11 +47,11 @@ from wakelog.store import Store
 ACTS = frozenset({st.PromptStep, st.ReplyStep, st.CallStep, st.ResultStep})
 ACTORS = {"user": "user", "assistant": "agent"}
 FileChanges = dict[str, list[ev.FileChanged]]
-"""By action: files that a call changed, as somebody else than its transcript tells."""
+"""By action: file changes that somebody else than the transcript reports."""
 
 
 class SessionWriter:
-    """Writes the records of one transcript, and those of sub-agents inside it, into their sessions."""
+    """Writes the records of one transcript, and of the sub-agents inside it, into their sessions."""
 
     def __init__(
         self,
@@ -65,7 +65,8 @@ class SessionWriter:
         named: Callable[[str], str] | None = None,
         commits: Callable[[], ImportCommit] = ImportCommit,
     ) -> None:
-        """`named` gives the session's name for an origin, by default after the tool; `commits` makes a commit."""
+        """`named` returns the session name for an origin; by default it is made from the tool's name. `commits` makes a
+        commit."""
         self._store = store
         self._dry_run = dry_run
         self._named, self._new_commit = named or partial(session_name, store, head.agent), commits
@@ -77,7 +78,7 @@ class SessionWriter:
         self.session: Session[Any] | None = None
         self.known = ImportedRecords()
         self._seen: Seq = 1
-        """The session as it was read or written here last: it ends with this event. A new one has only its first."""
+        """The session's last event when it was last read or written here. A new session has only its first event."""
         if store.is_open(self.name):
             self.session = store.resume(self.name)
             self._seen = self.session.head.seq
@@ -85,8 +86,8 @@ class SessionWriter:
         self.changes: FileChanges = {}
         self.again = False
         self.deleted: list[str] = []
-        """Sub-agents inside it whose sessions were deleted; they come back only with `again`."""
-        self._hooks: HookedCalls | None = None
+        """Sub-agents whose sessions were deleted. They are imported only with `again`."""
+        self._hooked_calls: HookedCalls | None = None
         self.broken: list[str] = []
         """Why new records could not be read."""
         self.new_records = 0
@@ -99,7 +100,7 @@ class SessionWriter:
         self._signs = TurnSigns()
         self._at = self._first_at = self._acted_at = 0
         self._closing: ev.SessionClosed | None = None
-        self._opening: dict[str, str] = {}
+        self._opening_labels: dict[str, str] = {}
         self._all_lanes: dict[str, SessionWriter | None] = {}
         self._costs = ReplyCosts(store)
         self._images: set[str] = set()
@@ -111,7 +112,7 @@ class SessionWriter:
         return self.session.log.part(part) if self.session is not None else default
 
     def is_unchanged(self, *, is_idle: bool = False) -> bool:
-        """Whether the file is as it was when it was last taken in, and nothing is open that time alone may end."""
+        """Whether the file is unchanged since the last import, and nothing is open that time alone may end."""
         is_over = not self._turn and not (is_idle and self._is_living())
         return self.known.stat == (self._source, *self._stat) and is_over
 
@@ -119,9 +120,9 @@ class SessionWriter:
         return self.session is None or self.session.status in ("open", "active")
 
     def take(self, record: st.SourceRecord, weight: int = 0) -> None:
-        """One record more, in the file's order. `weight` is its size in the file."""
+        """Imports the next record in the file's order. `weight` is its size in the file."""
         if record.lane:
-            if (lane := self._lane(record.lane)) is not None:
+            if (lane := self._lane_writer(record.lane)) is not None:
                 lane.take(msgspec.structs.replace(record, lane=""), weight)
             return
         if record.is_partial:
@@ -131,18 +132,18 @@ class SessionWriter:
             self._at = record.at
             self._first_at = self._first_at or record.at
         if self.known.has(record.id, self._at):
-            self._pass_all(record.steps, is_named=bool(record.step_ids))
+            self._skip_steps(record.steps, is_named=bool(record.step_ids))
         else:
-            self._take_new(record, weight)
+            self._import_record(record, weight)
         if any(type(step) in ACTS for step in record.steps):
             self._acted_at = self._at
 
-    def _take_new(self, record: st.SourceRecord, weight: int) -> None:
+    def _import_record(self, record: st.SourceRecord, weight: int) -> None:
         if CAPTURE in self._labels and not self._dry_run:
-            self._set_aside()
+            self._replace_hook_events()
         old, steps, names = self.known.split(record)
-        self._pass_all(old, is_named=True)
-        if steps and not self._goes_on(steps[0]):
+        self._skip_steps(old, is_named=True)
+        if steps and not self._continues_reply(steps[0]):
             self._put_reply()
         before = len(self._commit.drafts)
         for step in steps:
@@ -154,28 +155,28 @@ class SessionWriter:
         if self._commit.is_full:
             self.flush()
 
-    def _set_aside(self) -> None:
-        """Hooks told of this session before its transcript was found."""
+    def _replace_hook_events(self) -> None:
+        """Hooks recorded this session before its transcript was found."""
         assert self.session is not None
-        self._hooks = set_aside(self.session.log, self._seen, self._head.agent)
+        self._hooked_calls = rewind_hook_events(self.session.log, self._seen, self._head.agent)
         self._seen = self.session.head.seq
         self._turn, self._calls = False, OpenCalls((), self.known.given_up)
         self._labels = dict(self._state("labels", {}))
         self.known.turn_ids = {""}
 
     def close(self, *, is_cold: bool = False, is_quiet: bool = False, is_idle: bool = False) -> None:
-        """After the last record. A turn that the agent said it ended is over. One that only looks so is over when the
-        file is quiet, and one that was left when it is cold: nobody has written to it for a day. The session is closed
-        when it is idle; a record that comes after all reopens it."""
+        """Call after the last record. A turn is over if the agent said so. If it only looks finished, it ends when the
+        file is quiet; if it was abandoned, when the file is cold: not written for a day. An idle session is closed, and
+        a later record reopens it."""
         self._put_reply()
         if self._partial is not None:
-            self._take_partial(is_quiet or is_cold)
-        if self._hooks is not None and (note := self._hooks.note()):
+            self._import_partial(is_quiet or is_cold)
+        if self._hooked_calls is not None and (note := self._hooked_calls.note()):
             self._put(ev.NoteAdded(text=note), actor="runtime")
         is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
-        elif self._commit.ids:
+        elif self._commit.records:
             self._wait_for_answers()
         if is_idle and self._closing is None and self._is_living() and not self._calls.pending:
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
@@ -183,49 +184,49 @@ class SessionWriter:
         for lane in self.lanes:
             lane.close(is_cold=is_cold, is_quiet=is_quiet, is_idle=is_idle)
 
-    def _take_partial(self, is_over: bool) -> None:
-        """The file ends in the middle of a record. It is left for the next time, unless nobody writes there any more;
-        so the file does not count as read."""
+    def _import_partial(self, is_over: bool) -> None:
+        """The file ends in the middle of a record. It is left for the next import, and the file does not count as read,
+        unless nobody writes to it any more."""
         assert self._partial is not None
         record, weight = self._partial
         if not is_over:
             self._stat = (0, 0)
         elif not self.known.has(record.id, self._at):
-            self._take_new(record, weight)
+            self._import_record(record, weight)
 
     @property
     def last_at(self) -> int:
-        """When the newest record happened; 0 when the tool does not say."""
+        """When the newest record happened. 0 if the tool does not say."""
         return self._at
 
     @property
     def lanes(self) -> tuple[SessionWriter, ...]:
         return tuple(lane for lane in self._all_lanes.values() if lane is not None)
 
-    # Records that the session has: only what later ones need to know
+    # Records that the session already has: only keep what later records need
 
-    def _pass_all(self, steps: Iterable[st.Step], *, is_named: bool) -> None:
+    def _skip_steps(self, steps: Iterable[st.Step], *, is_named: bool) -> None:
         for step in steps:
             if is_named and isinstance(step, st.ReplyStep) and step.content:
-                # Its usage may not have been known when these words were taken: it is told by another step.
+                # Its usage may not have been known when this content was written. Another step reports it.
                 step = msgspec.structs.replace(step, usage=Usage(), cost_micros=0)
             if not is_named or not isinstance(step, st.CallStep) or not self._calls.is_settled(step.id):
-                self._pass(step)
+                self._skip_step(step)
 
-    def _pass(self, step: st.Step) -> None:
+    def _skip_step(self, step: st.Step) -> None:
         match step:
             case st.ReplyStep():
                 self._costs.skip(step)
                 self._signs.look(step)
             case st.CallStep():
-                self._calls.skip_ask(step)
+                self._calls.skip_call(step)
             case st.ResultStep():
-                self._calls.skip_answer(step.id)
+                self._calls.skip_result(step.id)
             case st.PromptStep() | st.TurnEndStep() | st.FinishStep():
                 self._calls.asked.clear()
                 self._signs.clear()
 
-    # New ones
+    # New records
 
     def _write(self, step: st.Step) -> None:
         if not isinstance(step, st.ReplyStep | st.CallStep):
@@ -235,14 +236,14 @@ class SessionWriter:
                 self._begin_turn(step)
             case st.MessageStep():
                 actor = ACTORS.get(step.role, "runtime")
-                event = ev.MessageAdded(role=step.role, content=self._plain(step.content), name=step.name)
+                event = ev.MessageAdded(role=step.role, content=self._store_images(step.content), name=step.name)
                 self._put(event, actor=actor, trust=step.trust, source=step.name if step.trust != "trusted" else "")
             case st.ReplyStep():
                 self._take_reply(step)
             case st.CallStep():
-                self._calls.ask(step)
+                self._calls.add(step)
             case st.ResultStep():
-                self._answer(step)
+                self._write_result(step)
             case st.TurnEndStep():
                 if self._turn:
                     self._end_turn(step.outcome, step.error)
@@ -269,9 +270,9 @@ class SessionWriter:
             event = msgspec.structs.replace(event, occurred_at=self._at)
         self._commit.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
 
-    def _plain(self, content: Value) -> Value:
-        """Content without its pictures, which are kept once each, by hash."""
-        content, images = take_images(content)
+    def _store_images(self, content: Value) -> Value:
+        """Replaces images in the content by references. Each image is stored once, by hash."""
+        content, images = extract_images(content)
         for image in images:
             if image.name not in self._images:
                 self._images.add(image.name)
@@ -281,28 +282,28 @@ class SessionWriter:
     # Turns
 
     def _begin_turn(self, prompt: st.PromptStep) -> None:
-        self._leave_turn()
+        self._end_open_turn()
         self._calls.asked.clear()
-        event = ev.TurnStarted(input=self._plain(prompt.content), id=self.known.turn_id(prompt.id))
+        event = ev.TurnStarted(input=self._store_images(prompt.content), id=self.known.turn_id(prompt.id))
         self._put(event, actor="user")
         self._turn = True
         self._signs.clear()
         self.turns += 1
 
-    def _leave_turn(self) -> None:
+    def _end_open_turn(self) -> None:
         if self._turn:
             is_over = self._signs.is_done or self._signs.seems_done
             self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
 
     def _end_turn(self, outcome: Any, error: str = "", *, at: int = 0) -> None:
-        """Where nobody told the end, the turn was over `at` its last act, not when the person came back."""
+        """`at` is when the turn ended, if nothing says so: at its last act, not when the user came back."""
         self._put_reply()
         now, self._at = self._at, at or self._at
-        for ask in self._calls.unasked():
-            self._record(ask, st.ResultStep(ask.id, None, "interrupted"))
+        for call in self._calls.unrecorded():
+            self._write_call(call, st.ResultStep(call.id, None, "interrupted"))
         for action in self._calls.pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
-        self._calls.cut()
+        self._calls.cut_off()
         failure = ev.Failure("failed", error) if error else None
         self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
         self._turn, self._at = False, now
@@ -315,97 +316,90 @@ class SessionWriter:
 
     # Replies and calls
 
-    def _goes_on(self, step: st.Step) -> bool:
-        """Whether a step is more of the reply that is at hand."""
+    def _continues_reply(self, step: st.Step) -> bool:
+        """Whether a step continues the reply that is not written yet."""
         return isinstance(step, st.ReplyStep) and self._reply is not None and self._reply.id == step.id
 
     def _take_reply(self, step: st.ReplyStep) -> None:
-        if self._goes_on(step):
+        if self._continues_reply(step):
             assert self._reply is not None
             step = msgspec.structs.replace(step, content=[*self._reply.content, *step.content])
         else:
             self._put_reply()
             self._reply_at = self._at
-        self._reply, self._reply_in = step, len(self._commit.ids)
+        self._reply, self._reply_in = step, len(self._commit.records)
 
     def _put_reply(self) -> None:
-        """Writes the reply at hand. It counts for the last record that it was made from."""
+        """Writes the reply that was collected. Its events count for the last record that it came from."""
         step, self._reply = self._reply, None
         if step is None:
             return
         before = len(self._commit.drafts)
-        self._put_answer(step)
-        if self._reply_in < len(self._commit.ids):
-            self._commit.counts[self._reply_in] += len(self._commit.drafts) - before
+        self._write_reply(step)
+        if self._reply_in < len(self._commit.records):
+            self._commit.records[self._reply_in].count += len(self._commit.drafts) - before
 
-    def _put_answer(self, step: st.ReplyStep) -> None:
+    def _write_reply(self, step: st.ReplyStep) -> None:
         cost = self._costs.take(step, self._at)
         if not step.content:
-            # Only what it used is told here; what it said stands in other records.
+            # This record only reports the usage. The content is in other records.
             if cost != Cost():
                 self._put(ev.BudgetSpent(cost=cost), actor="runtime")
             return
-        content = self._plain(step.content)
+        content = self._store_images(step.content)
         part = self._costs.part(step.id)
         self._put(recorded_reply(step, content, cost, part, self._reply_at))
         self._signs.look(step)
         if step.model and step.model != self._labels.get("model"):
             self._label({"model": step.model})
 
-    def _answer(self, step: st.ResultStep) -> None:
-        if self._hooks is not None:
-            self._hooks.seen(step.id)
-        late = self._calls.late(step)
-        ask = self._calls.asked.pop(step.id, None)
+    def _write_result(self, step: st.ResultStep) -> None:
+        if self._hooked_calls is not None:
+            self._hooked_calls.drop(step.id)
+        late = self._calls.pop_cut_off(step.id)
+        call = self._calls.asked.pop(step.id, None)
         if late is not None:
-            self._put_call(late_answer(step, self._plain(step.output)), late)
+            self._put_call(late_answer(step, self._store_images(step.output)), late)
         elif step.id in self._calls.pending:
             self._calls.pending.discard(step.id)
-            self._record(ask or st.CallStep(step.id, self._head.agent, None), step, was_pending=True)
-        elif ask is not None:
-            self._record(ask, step)
+            self._write_call(call or st.CallStep(step.id, self._head.agent, None), step, was_pending=True)
+        elif call is not None:
+            self._write_call(call, step)
         else:
-            # Its call stands in no record that is here.
-            self._record(st.CallStep(step.id, "unknown", None), step)
+            # Its call is in no record of this transcript.
+            self._write_call(st.CallStep(step.id, "unknown", None), step)
         for file in (*step.files, *self.changes.pop(step.id, ())):
             self._put(file if file.action else msgspec.structs.replace(file, action=step.id))
 
-    def _put_call(self, event: ev.Event, ask: st.CallStep) -> None:
-        self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
+    def _put_call(self, event: ev.Event, call: st.CallStep) -> None:
+        self._put(event, actor="tool", trust=trust_of(call), source=source_of(call))
 
-    def _record(self, ask: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
-        """A call with its answer; the answer alone, if the call was pending when it was last looked at."""
+    def _write_call(self, call: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
+        """Writes a call with its result, or the result alone if the call was pending in the log."""
+        child = self._child_session(step.child) if step.child else ""
         if step.child:
-            self._spawn(ask, step)
-        output = self._plain(step.output)
-        self._put_call(settled_call(step, output) if was_pending else recorded_call(ask, step, output), ask)
+            self._put(ev.SubagentSpawned(session=child, task=task_of(call)))
+        output = self._store_images(step.output)
+        self._put_call(settled_call(step, output) if was_pending else recorded_call(call, step, output), call)
         if step.child:
-            self._returned(step)
+            self._put(ev.SubagentReturned(session=child, outcome=step.outcome), actor="runtime")
 
     def _wait_for_answers(self) -> None:
-        """At the file's end: a call without an answer is pending, not lost."""
-        for ask in self._calls.unasked():
-            self._put(requested_call(ask))
-            self._put(ev.ActionStarted(action=ask.id), actor="runtime")
-            self._calls.pending.add(ask.id)
+        """At the end of the file: a call without a result is pending, not lost."""
+        for call in self._calls.unrecorded():
+            self._put(requested_call(call))
+            self._put(ev.ActionStarted(action=call.id), actor="runtime")
+            self._calls.pending.add(call.id)
         self._calls.asked.clear()
 
     # Sub-agents
 
-    def _child(self, origin: str) -> str:
-        """The id of a sub-agent's session, which need not have been opened yet."""
-        if self._dry_run:
-            return ""
-        return self._store.reserve(self._named(origin))
+    def _child_session(self, origin: str) -> str:
+        """The id of a sub-agent's session, which may not exist yet."""
+        return "" if self._dry_run else self._store.reserve(self._named(origin))
 
-    def _spawn(self, ask: st.CallStep, step: st.ResultStep) -> None:
-        self._put(ev.SubagentSpawned(session=self._child(step.child), task=task_of(ask)))
-
-    def _returned(self, step: st.ResultStep) -> None:
-        self._put(ev.SubagentReturned(session=self._child(step.child), outcome=step.outcome), actor="runtime")
-
-    def _lane(self, lane: str) -> SessionWriter | None:
-        """The writer of a sub-agent inside this transcript; None when its session was deleted."""
+    def _lane_writer(self, lane: str) -> SessionWriter | None:
+        """The writer of a sub-agent inside this transcript. None if its session was deleted."""
         if lane not in self._all_lanes:
             head = msgspec.structs.replace(self._head, origin=lane, parent=self._head.origin, goal="", name="")
             if not self.again and is_deleted(self._store, msgspec.structs.replace(head, parent="")):
@@ -417,10 +411,10 @@ class SessionWriter:
                 )
         return self._all_lanes[lane]
 
-    # What moves or sums up history
+    # Rewinds, summaries, labels
 
     def _rewind(self, to: str) -> None:
-        self._leave_turn()
+        self._end_open_turn()
         self.flush()
         place = self.known.place(self.session.log, to) if self.session is not None else None
         if self.session is None or place is None or place >= self.session.head.seq:
@@ -444,22 +438,24 @@ class SessionWriter:
         if self.session is not None or self._commit.drafts:
             self._put(ev.LabelsSet(labels=new), actor="runtime")
         else:
-            self._opening.update(labels)
+            self._opening_labels.update(labels)
 
-    # To the store
+    # The store
 
     def _open(self) -> Session[Any]:
         if self.session is None:
             parent = self._named(self._head.parent) if self._head.parent else ""
-            self.session = open_session(self._store, self._head, self.name, parent, self._opening, self._first_at)
+            self.session = open_session(
+                self._store, self._head, self.name, parent, self._opening_labels, self._first_at
+            )
             self._labels = dict(self._state("labels", {}))
         return self.session
 
     def flush(self) -> None:
-        """Writes what was taken in since the last time, as one commit."""
+        """Writes what was collected since the last time, as one commit."""
         self._put_reply()
         commit = self._commit
-        if not commit.drafts and not commit.ids and (self._closing is None or self.session is None):
+        if not commit.drafts and not commit.records and (self._closing is None or self.session is None):
             return
         self._commit = self._new_commit()
         if self._dry_run:
@@ -476,4 +472,4 @@ class SessionWriter:
         seqs = commit.append(session.log, self._seen, about)
         before, self._seen = self._seen, session.head.seq
         self.new_events += self._seen - before
-        self.known.add(commit.ids, commit.counts, seqs)
+        self.known.add([(record.id, record.count) for record in commit.records], seqs)

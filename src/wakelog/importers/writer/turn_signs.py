@@ -1,4 +1,4 @@
-"""Whether an agent seems to have stopped, by its last answer."""
+"""Whether an agent seems to have stopped, judged by its last reply."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from wakelog.importers.steps import ReplyStep
 
 
 class TurnSigns:
-    """What the answers of a turn say of its end. An answer may come in parts, which are looked at together."""
+    """What the replies of a turn say about its end. A reply may come in parts, which are looked at together."""
 
     def __init__(self) -> None:
         self.is_done = False
         """The agent said that it stopped."""
         self.seems_done = False
-        """Its last answer asked for nothing."""
+        """Its last reply requested no call."""
         self._last = ""
 
     def look(self, reply: ReplyStep) -> None:
@@ -23,5 +23,4 @@ class TurnSigns:
             self._last = reply.id
 
     def clear(self) -> None:
-        """The turn is over, or another begins."""
         self.is_done = self.seems_done = False
