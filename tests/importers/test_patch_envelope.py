@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles, patch_sections, patched
+from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles, apply_hunks, patch_sections
 
 TEXT = "def a():\n    return 1\n\n\ndef b():\n    return 1\n"
 
@@ -25,7 +25,7 @@ TEXT = "def a():\n    return 1\n\n\ndef b():\n    return 1\n"
     ],
 )
 def test_hunks_change_the_lines_that_they_name(lines: list[str], after: str | None) -> None:
-    assert patched(TEXT, lines) == after
+    assert apply_hunks(TEXT, lines) == after
 
 
 def test_a_patch_is_found_inside_a_command() -> None:

@@ -1,1 +1,1 @@
-"""Transcripts of the agents that people work with at a terminal or in an editor."""
+"""Transcripts of agents that people use at a terminal or in an editor."""

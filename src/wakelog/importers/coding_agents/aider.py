@@ -1,10 +1,10 @@
 """Aider: `.aider.chat.history.md` in the folder that it works in.
 
-One Markdown file holds all sessions of a folder; each begins with `# aider chat started at …`. What the person typed
-stands in lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is what the model
-said. A block of one of these is a record. Times are of the machine that it ran on, and only a session's beginning has
-one. The file does not say who wrote a line that looks like one of these inside an answer; such a line counts as what it
-looks like, unless it is in a fenced block of code.
+One Markdown file holds all sessions of a folder. Each starts with `# aider chat started at …`. The user's input is in
+lines with `####`, what Aider itself says in quoted lines with `>`, and everything else is from the model. A block of
+one of these kinds is a record. Only the start of a session has a time, in the local time of the machine. The file does
+not say who wrote a line inside a reply that looks like one of the other kinds. Such a line counts as what it looks
+like, unless it is in a fenced code block.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wakelog.model.usage import Usage
 NAME = "aider"
 TITLE = "Aider"
 FILE: Final = ".aider.chat.history.md"
-# It has no place of its own: the file is in the folder of a project. One in the home folder is found.
+# There is no fixed location: the file is in a project's folder. One in the home folder is found.
 find_in_home = home_files(FILE)
 _START = re.compile(rb"(?m)^# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[ \t]*\r?$")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -39,11 +39,11 @@ _TOKENS = re.compile(
     r", ([\d.,]+[km]?) received\.?(?: Cost: \$([\d.]+) message)?"
 )
 _ASKING = ("/ask ", "/code ", "/architect ")
-"""Commands whose rest is for the model."""
+"""Commands whose arguments go to the model."""
 
 
 class HistoryBlock(msgspec.Struct):
-    """Lines of one kind that stand together."""
+    """Consecutive lines of one kind."""
 
     kind: str
     lines: list[str] = []
@@ -73,8 +73,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
         text = content[start.end() : after.start() if after else len(content)]
         head = st.TranscriptHead(origin, NAME, labels={"project": folder})
         # Only the last session of a file can grow.
-        stat = (len(text), changed if after is None else _moment(when))
-        yield st.Transcript(head, partial(_records, text, _moment(when), is_last=after is None), stat)
+        stat = (len(text), changed if after is None else _local_time(when))
+        yield st.Transcript(head, partial(_records, text, _local_time(when), is_last=after is None), stat)
 
 
 def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[st.SourceRecord, int]]:
@@ -82,7 +82,7 @@ def _records(raw: bytes, at: int, *, is_last: bool) -> Iterator[tuple[st.SourceR
     yield st.SourceRecord("start", (), at, {"started": at}), 0
     for number, block in enumerate(blocks):
         text = block.text
-        # A block at the file's end may go on: two answers that follow each other are one block.
+        # A block at the end of the file may continue: two replies in a row are one block.
         is_partial = is_last and number == len(blocks) - 1 and block.kind == "model"
         id = f"{number}.{digest(text.encode(), 8)}"
         rest = text if block.kind == "aider" else None
@@ -105,7 +105,7 @@ def _blocks(text: str) -> Iterator[HistoryBlock]:
             kind, line = "aider", line[1:].removeprefix(" ").removesuffix("  ")
         elif mark:
             fence = mark[1]
-        # What was typed in one go has no empty line: after one, somebody typed again.
+        # Input that was typed at once has no empty line: after one, the user typed again.
         if kind != block.kind and (kind != "model" or line.strip() or block.kind == "person"):
             if block.text:
                 yield block
@@ -127,10 +127,10 @@ def _steps(block: HistoryBlock, id: str) -> Iterator[st.Step]:
         elif text != "<blank>":
             yield st.PromptStep(text)
     else:
-        yield from _said_by_aider(text, id)
+        yield from _aider_steps(text, id)
 
 
-def _said_by_aider(text: str, id: str) -> Iterator[st.Step]:
+def _aider_steps(text: str, id: str) -> Iterator[st.Step]:
     labels: dict[str, str] = {}
     for number, line in enumerate(text.splitlines()):
         if found := _MODEL.match(line):
@@ -151,7 +151,7 @@ def _said_by_aider(text: str, id: str) -> Iterator[st.Step]:
 
 
 def _count(text: str | None) -> int:
-    """A number of tokens as people read it: `4.2k`."""
+    """Reads a rounded number of tokens, such as `4.2k`."""
     if not text:
         return 0
     unit = {"k": 1_000, "m": 1_000_000}.get(text[-1], 1)
@@ -161,7 +161,7 @@ def _count(text: str | None) -> int:
         return 0
 
 
-def _moment(when: str) -> int:
+def _local_time(when: str) -> int:
     try:
         return int(datetime.datetime.fromisoformat(when).astimezone().timestamp() * 1_000_000)
     except (ValueError, OverflowError, OSError):

@@ -1,11 +1,11 @@
-"""Cursor: `state.vscdb`, a SQLite database with JSON under keys, in the table `cursorDiskKV`.
+"""Cursor: `state.vscdb`, a SQLite database with JSON values by key, in the table `cursorDiskKV`.
 
 `composerData:<id>` is a session: its name, model and the order of its bubbles. `bubbleId:<id>:<bubble>` is a bubble: a
-message of the person (type 1), or what the agent said, thought or did (type 2), with a call of a tool and its result in
-`toolFormerData`. Older sessions hold their bubbles inside. A bubble is a record; it is written again as there is more
-of it, so its steps have names.
+message of the user (type 1), or what the agent said, thought or did (type 2), with a tool call and its result in
+`toolFormerData`. Older sessions hold their bubbles inside. A bubble is a record. Cursor rewrites it as it grows, so its
+steps have names.
 
-The other table, `ItemTable`, holds keys to accounts. It is never read, and neither is a value that is named a key.
+The other table, `ItemTable`, holds account keys. It is never read, and neither is a value whose name says it is a key.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    """The sessions, one after the other: a store may have gigabytes, so one at a time is in memory."""
+    """Yields the sessions one at a time: a database may have gigabytes."""
     with open_database(path) as db:
         ids = [str(key).partition(":")[2] for (key,) in db.execute(_KEYS, _range("composerData:"))]
         for id in ids:
@@ -67,7 +67,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 def _transcript(db: sqlite3.Connection, id: str) -> st.Transcript | None:
     row = db.execute("SELECT value FROM cursorDiskKV WHERE key = ?", (f"composerData:{id}",)).fetchone()
-    composer, size = _decoded(row[0]) if row else None, _size(db, id)
+    composer, size = _decode_value(row[0]) if row else None, _size(db, id)
     if not isinstance(composer, dict) or not (size or as_list(composer.get("conversation"))):
         return None  # a session that was opened and never used
     changed = microseconds(composer.get("lastUpdatedAt") or composer.get("createdAt"))
@@ -95,7 +95,7 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
     bubbles = list(_in_order(composer, stored))
     is_busy = composer.get("status") in ("generating", "running", "streaming")
     for number, (name, raw) in enumerate(bubbles):
-        bubble = _decoded(raw)
+        bubble = _decode_value(raw)
         size = len(raw) if isinstance(raw, str | bytes) else 0
         if not isinstance(bubble, dict):
             rest = raw if isinstance(raw, str) else None
@@ -106,7 +106,7 @@ def _records(db: sqlite3.Connection, id: str, composer: dict[str, Any]) -> Itera
 
 
 def _in_order(composer: dict[str, Any], stored: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The bubbles as the session has them. One that no list names was taken out of the conversation."""
+    """The bubbles in the session's order. A bubble that no list names was removed from the conversation."""
     for header in as_list(composer.get("fullConversationHeadersOnly")):
         name = text_in(as_dict(header), "bubbleId")
         raw = stored.get(name, as_dict(composer.get("conversationMap")).get(name))
@@ -157,15 +157,15 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[st.NamedSt
         yield f"{name}/ask", st.CallStep(call, called, given, effect_of(called.removesuffix("_v2"), given), group=name)
         outcome = _OUTCOMES.get(text_in(tool, "status"))
         if outcome is not None:
-            yield f"{name}/answer", _answer(call, called, given, tool, outcome)
+            yield f"{name}/answer", _result(call, called, given, tool, outcome)
 
 
-def _answer(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
+def _result(call: str, tool: str, given: Value, about: dict[str, Any], outcome: st.Outcome) -> st.ResultStep:
     result = json_or_text(about.get("result") if about.get("result") is not None else about.get("error"))
-    told = as_dict(result)
-    if outcome == "succeeded" and told.get("rejected") is True:
+    details = as_dict(result)
+    if outcome == "succeeded" and details.get("rejected") is True:
         outcome = "denied"
-    error = "" if outcome == "succeeded" else (as_text(result) or text_in(told, "error"))[: st.ERROR_MAX]
+    error = "" if outcome == "succeeded" else (as_text(result) or text_in(details, "error"))[: st.ERROR_MAX]
     files = _files(call, tool, as_dict(given)) if outcome == "succeeded" else ()
     return st.ResultStep(call, result, outcome, error, files)
 
@@ -177,8 +177,8 @@ def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ..
     return (file_change(path, change="deleted" if tool.startswith("delete") else "modified", action=call),)
 
 
-def _usage(told: Any) -> Usage:
-    count = as_dict(told)
+def _usage(given: Any) -> Usage:
+    count = as_dict(given)
     return Usage(input=count_in(count, "inputTokens"), output=count_in(count, "outputTokens"))
 
 
@@ -192,12 +192,12 @@ def _size(db: sqlite3.Connection, id: str) -> int:
 
 
 def _range(prefix: str) -> tuple[str, str]:
-    """All keys that begin so: the index finds them without reading the others."""
+    """The range of all keys with a prefix. The index finds them without reading the others."""
     return prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1)
 
 
-def _decoded(raw: Any) -> Any:
-    """A value as it is stored: text or bytes of JSON, which older versions wrapped once more."""
+def _decode_value(raw: Any) -> Any:
+    """Decodes a stored value: JSON as text or bytes, which older versions encoded twice."""
     for _ in range(2):
         if not isinstance(raw, str | bytes):
             break

@@ -1,8 +1,8 @@
-"""pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`, a header and then one entry a line.
+"""pi: `~/.pi/agent/sessions/<folder>/<time>_<id>.jsonl`, a header and then one entry per line.
 
-Entries name their parents. The file grows in the order of time, so it is read as it stands; an entry whose parent is
-not the one before it means that the person went back in the tree. A fork begins with a copy of the entries that it goes
-on from, with their old times: they are kept as records and make no events.
+Entries name their parents. The file grows in order of time, so it is read from top to bottom. An entry whose parent is
+not the entry before it means that the user went back in the tree. A fork starts with a copy of the entries that it
+continues, with their old times: they are kept as records without events.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 class _Reader:
-    def __init__(self, forked: str, born: int) -> None:
-        self._forked, self._born = forked, born if forked else 0
+    def __init__(self, forked: str, forked_at: int) -> None:
+        self._forked, self._forked_at = forked, forked_at if forked else 0
         self._copied = 0
         self._ids = RecordIds()
         self._leaf: str | None = None
@@ -67,11 +67,11 @@ class _Reader:
         own = text_in(value, "id") if value.get("type") != "session" else ""
         id = self._ids.unique(own or digest(line.raw))
         at = microseconds(value.get("timestamp"))
-        if value.get("type") != "session" and 0 < at < self._born:
+        if value.get("type") != "session" and 0 < at < self._forked_at:
             self._copied += 1
             self._go_to(own)
             return st.SourceRecord(id, (), at, line.whole)
-        steps = [*self._moves(value, own), *self._steps(id, value)]
+        steps = [*self._fork_and_rewind_steps(value, own), *self._steps(id, value)]
         self._go_to(own)
         message = value.get("message")
         if steps and isinstance(message, dict):
@@ -83,10 +83,10 @@ class _Reader:
             self._leaf = own
             self._entries.add(own)
 
-    def _moves(self, value: dict[str, Any], own: str) -> Iterator[st.Step]:
+    def _fork_and_rewind_steps(self, value: dict[str, Any], own: str) -> Iterator[st.Step]:
         if self._copied and value.get("type") != "session":
             text = f"This session goes on from {self._forked}: {self._copied} entries of that one come first."
-            self._copied, self._born = 0, 0
+            self._copied, self._forked_at = 0, 0
             yield st.MessageStep("system", text, name="fork")
         parent = value.get("parentId")
         if not own or "parentId" not in value or self._leaf is None or parent == self._leaf:
@@ -204,7 +204,7 @@ def _failure(text: str) -> st.Outcome:
 
 
 def _content(content: Any) -> Value:
-    """Content as text where it is nothing else, pictures as blocks that can be kept apart."""
+    """Content as a string if it is only text. Images become blocks that can be stored separately."""
     if not isinstance(content, list):
         return content
     return join_texts([_block(b) if isinstance(b, dict) else b for b in content])
@@ -216,9 +216,9 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _usage(told: Any) -> tuple[Usage, int]:
-    if not isinstance(told, dict):
+def _usage(given: Any) -> tuple[Usage, int]:
+    if not isinstance(given, dict):
         return Usage(), 0
-    heard, said, read, written = (tokens(told.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
-    paid = micros(as_dict(told.get("cost")).get("total"))
+    heard, said, read, written = (tokens(given.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
+    paid = micros(as_dict(given.get("cost")).get("total"))
     return Usage(input=heard, output=said, cache_read=read, cache_write=written), paid

@@ -1,4 +1,4 @@
-"""What a tool of Claude Code answered: the result block, and the structured result that stands beside it."""
+"""Results of Claude Code's tools: the result block, and the structured result beside it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _ID_MAX = 128
 
 
 def is_id(given: Any) -> bool:
-    """Whether something can name a thing: it has to be the same wherever it is stored."""
+    """Whether a value is usable as an id: it must be stored the same everywhere."""
     return isinstance(given, str) and given.isascii() and 0 < len(given) <= _ID_MAX
 
 
-def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> ResultStep:
-    """A tool_result with its `toolUseResult`."""
+def result_of(block: dict[str, Any], structured: Any, folder: str, origin: str) -> ResultStep:
+    """Reads a tool_result block with its `toolUseResult`."""
     output = join_texts(block.get("content"))
-    output = "" if output is None else output  # so that it is told from a call without an answer
+    output = "" if output is None else output  # so that it differs from a call without a result
     text = as_text(output)
     outcome = _outcome(block, structured, text)
     details = as_dict(structured)
@@ -45,47 +45,47 @@ def answer_of(block: dict[str, Any], structured: Any, folder: str, origin: str) 
         output,
         outcome,
         error="" if outcome == "succeeded" else text[:ERROR_MAX],
-        files=_files(details, folder) if outcome == "succeeded" else (),
+        files=_changed_files(details, folder) if outcome == "succeeded" else (),
         cost=Cost(duration_us=int(duration * 1000)) if isinstance(duration, int | float) else Cost(),
         child=f"{origin}/agent-{agent}" if is_id(agent) else "",
     )
 
 
-def beyond_answer(result: Any, answer: ResultStep | None) -> Value:
-    """A structured result without what the call's answer and its file changes hold word for word."""
-    if answer is None:
-        return result
-    text = as_text(answer.output)
-    if isinstance(result, str):
-        return None if result in (text, f"Error: {text}") else result
-    if not isinstance(result, dict):
-        return result
-    kept = {k: v for k, v in result.items() if not _is_told(k, v, text, answer)}
+def beyond_result(details: Any, result: ResultStep | None) -> Value:
+    """The structured result without what the call's result and file changes hold word for word."""
+    if result is None:
+        return details
+    text = as_text(result.output)
+    if isinstance(details, str):
+        return None if details in (text, f"Error: {text}") else details
+    if not isinstance(details, dict):
+        return details
+    kept = {k: v for k, v in details.items() if not _is_in_result(k, v, text, result)}
     file = kept.get("file")
-    if isinstance(file, dict) and _is_shown(file, text, answer.output):
+    if isinstance(file, dict) and _is_shown(file, text, result.output):
         kept["file"] = without(file, ("content", "base64"))
     return kept
 
 
-def _is_told(field: str, value: Any, text: str, answer: ResultStep) -> bool:
-    change = answer.files[0] if answer.files else None
+def _is_in_result(field: str, value: Any, text: str, result: ResultStep) -> bool:
+    change = result.files[0] if result.files else None
     match field:
         case "originalFile" | "originalFileContents":
             return change is not None and value == change.before
         case "oldString" | "newString" | "edits":
-            # The call's own input has them, and the two contents show what they did.
+            # The call's input has them, and the two contents show their effect.
             return change is not None and change.after is not None
         case "content" if change is not None and value == change.after:
             return True
         case "content" if isinstance(value, list):
-            return bool(value == answer.output) or join_texts(value) == text
+            return bool(value == result.output) or join_texts(value) == text
         case "content" | "stdout" | "stderr":
             return isinstance(value, str) and value.strip("\n") in text
     return False
 
 
 def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
-    """Whether what was read of a file is what the tool showed, which numbers the lines."""
+    """Whether the tool's output shows the file content, with numbered lines."""
     content, first = file.get("content"), file.get("startLine", 1)
     if isinstance(content, str) and isinstance(first, int):
         lines = content.split("\n")
@@ -100,7 +100,7 @@ def _is_shown(file: dict[str, Any], text: str, output: Value) -> bool:
 
 
 def _numbers(mark: str, first: int, count: int) -> Sequence[str]:
-    """What stands before each of so many lines. Most reading begins with line 1."""
+    """The prefix of each of `count` lines. Most reads start at line 1, so those are cached."""
     if first == 1 and count <= NUMBERED_MAX:
         return _first_numbers(mark)[:count]
     return [f"{n:>6}{mark}" for n in range(first, first + count)]
@@ -123,7 +123,7 @@ def _outcome(block: dict[str, Any], structured: Any, text: str) -> Outcome:
     return "denied" if _DENIED.search(text[:400]) else "failed"
 
 
-def _files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+def _changed_files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
     path = details.get("filePath") or details.get("notebook_path")
     if not isinstance(path, str) or not path or details.get("type") in ("text", "image", "notebook", "pdf", "parts"):
         return ()
@@ -161,14 +161,14 @@ def _files(details: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
             path,
             folder=folder,
             before=before,
-            after=edits[0][1] if is_new else _edited(before, edits),
+            after=edits[0][1] if is_new else _apply_edits(before, edits),
             change="created" if is_new else "modified",
             lines=lines if lines and lines != (0, 0) else edited_lines((old, new) for old, new, _ in edits),
         ),
     )
 
 
-def _edited(before: str | None, edits: list[tuple[str, str, bool]]) -> str | None:
+def _apply_edits(before: str | None, edits: list[tuple[str, str, bool]]) -> str | None:
     text = before
     for old, new, every in edits:
         if text is None:

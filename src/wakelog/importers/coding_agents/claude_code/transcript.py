@@ -1,11 +1,11 @@
-"""Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, one JSON object a line.
+"""Claude Code: `~/.claude/projects/<folder>/<session>.jsonl`, one JSON object per line.
 
-The file is a tree: each line names its parent. It grows in the order of time, so it is read as it stands, and a prompt
-whose parent lies before an earlier prompt means that the person went back. One answer of the model is written as
-several lines with the same message id, each repeating the usage so far. Sub-agents have files of their own
-(`<session>/subagents/agent-<id>.jsonl`), or stand in the same file as side chains.
+The file is a tree: each line names its parent. It grows in order of time, so it is read from top to bottom. A prompt
+whose parent lies before an earlier prompt means that the user went back. One reply of the model is written as several
+lines with the same message id, each repeating the usage so far. Sub-agents have their own files
+(`<session>/subagents/agent-<id>.jsonl`), or are side chains in the same file.
 
-Lines of other types (progress, snapshots, attachments …) say nothing that the rest does not; they are kept as they are.
+Lines of other types (progress, snapshots, attachments …) add nothing; they are kept unchanged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.claude_code.results import answer_of, beyond_answer, is_id
+from wakelog.importers.coding_agents.claude_code.results import beyond_result, is_id, result_of
 from wakelog.importers.common.chat import blocks_text, text_block
 from wakelog.importers.common.file_changes import is_inside
 from wakelog.importers.common.tools import effect_of
@@ -36,8 +36,8 @@ _TYPES = frozenset({"user", "assistant", "system", "summary", "progress", "file-
 _AGENT_FILE = re.compile(r"agent-([0-9A-Za-z_-]+)$")
 _COMMON = ("sessionId", "cwd", "version", "gitBranch", "userType", "isSidechain", "entrypoint", "slug", "agentId")
 _HELD = frozenset({"uuid", "message", *_COMMON})
-_SAID = frozenset({"role", "model", "type", "content"})
-_SAYING = frozenset({st.PromptStep, st.ReplyStep, st.ResultStep})
+_MESSAGE_HELD = frozenset({"role", "model", "type", "content"})
+_CONVERSATION = frozenset({st.PromptStep, st.ReplyStep, st.ResultStep})
 _LABELS = {"cwd": "project", "gitBranch": "branch", "version": "agent_version"}
 _ASIDE = re.compile(
     r"\s*<(local-command-stdout|local-command-stderr|local-command-caveat|bash-input|bash-stdout|bash-stderr"
@@ -45,7 +45,7 @@ _ASIDE = re.compile(
 )
 _COMMAND = re.compile(r"\s*<command-(name|message)>")
 _NAME = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_GIVEN = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
+_ARGS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _BUILT_IN = re.compile(
     r"<command-name>/?(clear|compact|model|config|cost|login|logout|mcp|resume|status|help|exit|doctor|memory|hooks"
     r"|permissions|agents|vim|theme|terminal-setup|context|usage|plugin|ide|add-dir|export|rename|fast)\s*</command-name>"
@@ -85,7 +85,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     if agent and (first.get("isSidechain") or first.get("agentId")):
         head = st.TranscriptHead(f"{session}/agent-{agent[1]}", NAME, labels=labels, parent=session)
     else:
-        # A session that goes on in a new file repeats the old one's ids there: the file's own name tells them apart.
+        # A session that continues in a new file repeats the old ids there. The file name tells them apart.
         own = path.stem if re.fullmatch(r"[0-9a-f-]{36}", path.stem) else session
         head = st.TranscriptHead(own, NAME, labels=labels)
     yield st.Transcript(head, lambda: EntryReader(head).records(path))
@@ -100,32 +100,32 @@ class EntryReader:
         self._ids = RecordIds()
         self._parents: dict[str, str] = {}
         self._path: dict[str, int] = {}
-        """The lines of the conversation, numbered,"""
-        self._said = 0
-        """and the number of the last one in which something was said."""
+        """The lines of the conversation, by uuid, numbered,"""
+        self._last_said = 0
+        """and the number of the last one that says something."""
         self._has_parents = False
         self._last: dict[str, Any] = {}
-        """Of the fields that become labels, their last values."""
-        self._labels_told: list[Any] = []
-        self._told: Any = None
-        self._usage = Usage()
+        """The last values of the fields that become labels."""
+        self._seen_label_fields: list[Any] = []
+        self._cached_usage_fields: Any = None
+        self._cached_usage = Usage()
         self._lanes: dict[str, str] = {}
         self._tasks: dict[str, str] = {}
-        """Calls that start a sub-agent, by the words that they give it,"""
+        """Calls that start a sub-agent, by their prompt,"""
         self._children: dict[str, str] = {}
-        """and the side chains that began with those words, by call."""
+        """and the side chains that started with such a prompt, by call."""
 
     def records(self, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
         return line_records(json_lines(path), self._ids, self.record)
 
     def record(self, line: JsonLine) -> st.SourceRecord:
-        """One line more."""
+        """Reads the next line."""
         value: dict[str, Any] = line.value
         uuid = value.get("uuid")
         is_named = is_id(uuid)
         id = self._ids.unique(str(uuid) if is_named else digest(line.raw))
         lane = self._lane(value)
-        # A line that says the same uuid again is kept as it is, and says nothing.
+        # A line that repeats a uuid is kept, but produces no steps.
         steps = [] if is_named and id != uuid else self._steps(value, lane)
         self._remember(value, steps)
         rest: Any = msgspec.Raw(line.raw)
@@ -136,7 +136,7 @@ class EntryReader:
         return st.SourceRecord(id, tuple(steps), microseconds(value.get("timestamp")), rest, lane)
 
     def _lane(self, value: dict[str, Any]) -> str:
-        """The side chain that a line is in, told by its first line."""
+        """The side chain that a line belongs to, named after the chain's first line."""
         if self._is_agent or value.get("isSidechain") is not True:
             return ""
         uuid, parent = str(value.get("uuid")), value.get("parentUuid")
@@ -160,13 +160,13 @@ class EntryReader:
         if steps and value.get("isSidechain") is not True:
             self._has_parents = self._has_parents or bool(parent)
             self._path[uuid] = len(self._path) + 1
-            if not _SAYING.isdisjoint(map(type, steps)):
-                self._said = self._path[uuid]
+            if not _CONVERSATION.isdisjoint(map(type, steps)):
+                self._last_said = self._path[uuid]
 
     def _steps(self, value: dict[str, Any], lane: str) -> list[st.Step]:
         steps: list[st.Step] = []
         if not lane:
-            self._see_labels(value, steps)
+            self._changed_labels(value, steps)
         match value.get("type"):
             case "user":
                 steps += self._user(value, lane)
@@ -182,18 +182,18 @@ class EntryReader:
                 steps.append(st.MessageStep("user", value["content"], name="queued"))
         return steps
 
-    def _see_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
+    def _changed_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
         told = [value.get(key) for key in _LABELS]
-        if told == self._labels_told:
+        if told == self._seen_label_fields:
             return  # as in nearly every line
-        self._labels_told = told
+        self._seen_label_fields = told
         last = self._last
         changed: dict[str, str] = {}
         for key, label in _LABELS.items():
             given = value.get(key)
             if given != last.get(key) and isinstance(given, str) and given:
                 if key == "cwd" and is_inside(given, last.get(key, "")):
-                    continue  # a command went into a folder of the project: the project is the same
+                    continue  # a command changed into a folder of the project: the project is the same
                 if key in last:
                     changed[label] = given
                 last[key] = given
@@ -211,13 +211,13 @@ class EntryReader:
         for block in results:
             structured = value.get("toolUseResult") if len(results) == 1 else None
             folder = self._last.get("cwd") or str(value.get("cwd") or "")
-            answer = answer_of(block, structured, folder, self._origin)
+            answer = result_of(block, structured, folder, self._origin)
             if not answer.child and answer.id in self._children:
                 answer = msgspec.structs.replace(answer, child=self._children[answer.id])
             yield answer
         words: Any = [b for b in blocks if not _is_result(b)] if results else content
         text = blocks_text(words)
-        if not words or not (text.strip() or _has_more(words)):
+        if not words or not (text.strip() or _has_other_than_text(words)):
             return
         if text.lstrip().startswith(INTERRUPTED):
             yield st.MessageStep("user", words, name="interrupt")
@@ -231,30 +231,30 @@ class EntryReader:
 
     def _prompt(self, value: dict[str, Any], words: Value, lane: str) -> Iterator[st.Step]:
         if not lane:
-            yield from self._way_back(value)
+            yield from self._detect_rewind(value)
         if isinstance(words, str) and _COMMAND.match(words):
-            words = _typed(words)
+            words = _typed_command(words)
         yield st.PromptStep(words, id=str(value.get("promptId") or value.get("uuid") or ""))
 
-    def _way_back(self, value: dict[str, Any]) -> Iterator[st.Step]:
-        """Whether a prompt follows an earlier place than the one before it. One that follows nothing, in a file whose
-        other lines name what they follow, is at the beginning again."""
+    def _detect_rewind(self, value: dict[str, Any]) -> Iterator[st.Step]:
+        """Detects that a prompt follows an earlier line than the last one. A prompt without a parent, in a file whose
+        other lines have parents, goes back to the start."""
         parent = value.get("parentUuid")
-        if parent is None and "parentUuid" in value and self._said and self._has_parents:
+        if parent is None and "parentUuid" in value and self._last_said and self._has_parents:
             yield st.RewindStep("")
             return
         back = self._ancestor(str(parent or ""))
-        if back and self._path[back] < self._said:
+        if back and self._path[back] < self._last_said:
             yield st.RewindStep(back)
 
     def _usage_of(self, told: Any) -> Usage:
-        """Every line of an answer repeats what it used."""
-        if told != self._told:
-            self._told, self._usage = told, usage_of({"usage": told})
-        return self._usage
+        """The usage of a reply. Each of its lines repeats it, so the last one is cached."""
+        if told != self._cached_usage_fields:
+            self._cached_usage_fields, self._cached_usage = told, usage_of({"usage": told})
+        return self._cached_usage
 
     def _ancestor(self, uuid: str) -> str:
-        """The nearest record of the conversation on the way up from here."""
+        """The nearest ancestor that is a line of the conversation."""
         while uuid and uuid not in self._path:
             uuid = self._parents.get(uuid, "")
         return uuid
@@ -288,9 +288,9 @@ class EntryReader:
                 yield st.CallStep(call, tool, given, effect_of(tool, given), group=id)
 
 
-def _typed(text: str) -> str:
-    """A slash command as the person typed it."""
-    name, args = _NAME.search(text), _GIVEN.search(text)
+def _typed_command(text: str) -> str:
+    """A slash command as the user typed it."""
+    name, args = _NAME.search(text), _ARGS.search(text)
     return f"{name[1]} {args[1] if args else ''}".strip() if name else text
 
 
@@ -298,30 +298,30 @@ def _is_result(block: Any) -> bool:
     return isinstance(block, dict) and block.get("type") == "tool_result"
 
 
-def _has_more(words: Any) -> bool:
-    """Whether there is something other than text: an image, a document."""
+def _has_other_than_text(words: Any) -> bool:
+    """Whether there is more than text: an image, a document."""
     return isinstance(words, list) and any(not isinstance(b, dict) or b.get("type") != "text" for b in words)
 
 
 def _rest(value: dict[str, Any], steps: list[st.Step]) -> dict[str, Value]:
-    """What the steps do not hold of a line."""
+    """What the steps do not cover of a line."""
     rest = without(value, _HELD)
     rest[COMMON] = {k: value[k] for k in _COMMON if k in value}
     message = value.get("message")
     if isinstance(message, dict):
-        rest["message"] = without(message, _SAID)
+        rest["message"] = without(message, _MESSAGE_HELD)
         if "content" in message and not _is_held(message["content"], steps):
             rest["message"]["content"] = message["content"]
     elif message is not None:
         rest["message"] = message
     if "toolUseResult" in rest:
         answers = [step for step in steps if isinstance(step, st.ResultStep)]
-        rest["toolUseResult"] = beyond_answer(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
+        rest["toolUseResult"] = beyond_result(rest["toolUseResult"], answers[0] if len(answers) == 1 else None)
     return rest
 
 
 def _is_held(content: Any, steps: list[st.Step]) -> bool:
-    """Whether the steps hold a message's content as it was."""
+    """Whether the steps hold a message's content unchanged."""
     for step in steps:
         match step:
             case st.ReplyStep():

@@ -1,4 +1,4 @@
-"""Calls of Cline: as XML in a text, and what their results say."""
+"""Calls of Cline: written as XML in a text, and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOOLS: Final = (
     r"|search_and_replace|switch_mode|fetch_instructions|update_todo_list|codebase_search"
 )
 _CALL = re.compile(rf"<({_TOOLS})>(.*?)</\1>", re.DOTALL)
-_GIVEN = re.compile(r"<([a-z_]+)>(.*?)</\1>", re.DOTALL)
+_ARGUMENT = re.compile(r"<([a-z_]+)>(.*?)</\1>", re.DOTALL)
 _RESULT = re.compile(r"\[(\w+)(?: [^\n]*)?\] Result:\s*")
 _DENIED = re.compile(r"The user denied this operation|denied by the user", re.IGNORECASE)
 _FAILED = re.compile(r"\s*(?:The tool execution failed|<error>|Error executing|\[ERROR\])", re.IGNORECASE)
@@ -27,16 +27,16 @@ _WRITES = frozenset({"write_to_file", "replace_in_file", "apply_diff", "insert_c
 
 
 def xml_call(text: str) -> tuple[str, dict[str, Value]] | None:
-    """The call that a text ends with, and its input; the last one where there are several."""
+    """The last call in a text, and its input."""
     calls = list(_CALL.finditer(text))
     if not calls:
         return None
     found = calls[-1]
-    return found[1], {name: value.strip("\n") for name, value in _GIVEN.findall(found[2])}
+    return found[1], {name: value.strip("\n") for name, value in _ARGUMENT.findall(found[2])}
 
 
 def xml_result(tool: str, texts: list[str]) -> str | None:
-    """What a message says came of the call of a tool; None when it is about something else."""
+    """The result of a tool's call in a message. None if the message is about something else."""
     start = _RESULT.match(texts[0])
     if start is not None and start[1] == tool:
         return "\n".join(part for part in (texts[0][start.end() :], *texts[1:]) if part)
@@ -49,7 +49,7 @@ def outcome_of(text: str) -> Outcome:
     return "failed" if _FAILED.match(text) else "succeeded"
 
 
-def answer_of(ask: CallStep, content: Any, folder: str, *, is_error: bool = False) -> ResultStep:
+def result_of(ask: CallStep, content: Any, folder: str, *, is_error: bool = False) -> ResultStep:
     text = plain_text(content)
     start = _RESULT.match(text)
     if start is not None and start[1] == ask.tool:
@@ -77,6 +77,6 @@ def _files(ask: CallStep, folder: str) -> tuple[FileChanged, ...]:
     if ask.tool not in _WRITES or not path:
         return ()
     content = given.get("content")
-    # Whether the file was there before, and what was in it, is not told.
+    # The transcript does not say whether the file existed, or what was in it.
     after = content if ask.tool == "write_to_file" and isinstance(content, str) else None
     return (file_change(path, folder=folder, after=after, action=ask.id),)

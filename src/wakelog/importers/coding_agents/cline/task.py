@@ -1,11 +1,11 @@
 """Cline: a folder for each task, with `api_conversation_history.json` and `ui_messages.json`.
 
-The first is the conversation as the model's API had it, a list of Anthropic's messages; each is a record. The second is
-what the person saw: its times and the use of each request are taken from there. Cline is an extension of editors, so
-its folder is in theirs.
+The first is the conversation as the model API had it, a list of Anthropic messages; each is a record. The second is
+what the user saw: the times and usage of each request come from there. Cline is an extension of editors, so its folder
+is in theirs.
 
-Until native tool calls the model wrote its calls as XML into its text, one an answer, and their results came back as
-text that begins `[tool for '…'] Result:`. Both ways are read (calls.py).
+Before native tool calls, the model wrote its calls as XML into its text, one per reply, and their results came back as
+text that starts with `[tool for '…'] Result:`. Both ways are read (calls.py).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import msgspec
 
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.cline.calls import answer_of, outcome_of, plain_text, xml_call, xml_result
+from wakelog.importers.coding_agents.cline.calls import outcome_of, plain_text, result_of, xml_call, xml_result
 from wakelog.importers.common.amounts import micros
 from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
@@ -43,7 +43,7 @@ _ENVIRONMENT = re.compile(r"<environment_details>.*?</environment_details>", re.
 _ASKED = re.compile(r"<(task|feedback|user_message|answer)>\s*(.*?)\s*</\1>", re.DOTALL)
 _FOLDER = re.compile(r"# Current (?:Working|Workspace) Directory \((.+?)\) Files")
 _DONE = ("attempt_completion", "plan_mode_respond")
-"""Calls that only tell the person something: the agent has stopped."""
+"""Calls that only inform the user: the agent has stopped."""
 
 
 def recognises(found: Sample) -> bool:
@@ -58,7 +58,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 class SeenRequest(msgspec.Struct, frozen=True):
-    """A request to the model, as the person saw it: when, and what it used."""
+    """A request to the model, as the user saw it: its time and usage."""
 
     at: int
     usage: Usage = Usage()
@@ -79,30 +79,30 @@ def _records(path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
 
 
 def _requests(path: Path) -> dict[int, SeenRequest]:
-    """The requests, by the place of their answer in the conversation. An entry says how many messages were there."""
+    """The requests, by the index of their reply in the conversation. An entry says how many messages there were."""
     if not path.is_file():
         return {}
     try:
         seen = as_list(read_document(path))
     except WakelogError:
-        return {}  # it is written anew all the time; the conversation counts
+        return {}  # it is rewritten all the time; the conversation matters
     found: dict[int, SeenRequest] = {}
     for number, entry in enumerate(e for e in seen if as_dict(e).get("say") == "api_req_started"):
         index = entry.get("conversationHistoryIndex")
         try:
-            told = as_dict(json.loads(text_in(entry, "text") or "{}"))
+            metrics = as_dict(json.loads(text_in(entry, "text") or "{}"))
         except ValueError:
-            told = {}
+            metrics = {}
         usage = Usage(
-            input=count_in(told, "tokensIn"),
-            cache_read=count_in(told, "cacheReads"),
-            cache_write=count_in(told, "cacheWrites"),
-            output=count_in(told, "tokensOut"),
+            input=count_in(metrics, "tokensIn"),
+            cache_read=count_in(metrics, "cacheReads"),
+            cache_write=count_in(metrics, "cacheWrites"),
+            output=count_in(metrics, "tokensOut"),
         )
         model = text_in(as_dict(entry.get("modelInfo")), "modelId")
-        # The request is shown before its prompt joins the conversation; the answer comes after the prompt.
+        # The request is shown before its prompt is in the conversation; the reply comes after the prompt.
         place = index + 2 if isinstance(index, int) else 2 * number + 1
-        found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(told.get("cost")), model)
+        found[place] = SeenRequest(microseconds(entry.get("ts")), usage, micros(metrics.get("cost")), model)
     return found
 
 
@@ -110,9 +110,9 @@ class _Reader:
     def __init__(self, requests: dict[int, SeenRequest]) -> None:
         self._requests = requests
         self._call = ""
-        """The call in XML that waits for its result,"""
+        """The XML call that waits for its result,"""
         self._asks: dict[str, st.CallStep] = {}
-        """and all that do."""
+        """and all calls that do."""
         self._folder = ""
 
     def record(self, id: str, number: int, message: dict[str, Any]) -> st.SourceRecord:
@@ -122,7 +122,7 @@ class _Reader:
         content = message.get("content")
         blocks = [text_block(content)] if isinstance(content, str) else dicts_in(content)
         if is_answer:
-            steps = list(self._answer(id, message, blocks, request))
+            steps = list(self._reply(id, message, blocks, request))
         elif message.get("role") == "user":
             steps = list(self._user(blocks))
         else:
@@ -133,7 +133,7 @@ class _Reader:
             rest["environment"] = environment
         return st.SourceRecord(id, tuple(steps), at, rest)
 
-    def _answer(
+    def _reply(
         self, id: str, message: dict[str, Any], blocks: list[dict[str, Any]], request: SeenRequest | None
     ) -> Iterator[st.Step]:
         about = as_dict(message.get("modelInfo"))
@@ -151,7 +151,7 @@ class _Reader:
                 asks.append(st.CallStep(f"{id}.{len(asks)}", tool, given, effect_of(tool, given), group=id))
                 self._call = asks[-1].id
                 kept.append(call_block(asks[-1].id, tool))
-        usage, cost = _used(message, request)
+        usage, cost = _usage_and_cost(message, request)
         yield st.ReplyStep(
             id,
             kept,
@@ -176,7 +176,7 @@ class _Reader:
         for block in blocks:
             if block.get("type") == "tool_result":
                 if (ask := self._asks.pop(text_in(block, "tool_use_id"), None)) is not None:
-                    yield answer_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
+                    yield result_of(ask, block.get("content"), self._folder, is_error=block.get("is_error") is True)
                 asked += [words for _, words in _ASKED.findall(plain_text(block.get("content")))]
                 continue
             text = text_in(block, "text")
@@ -184,21 +184,21 @@ class _Reader:
                 other.append(block)
                 continue
             if found := _FOLDER.search(text):
-                yield from self._see_folder(found[1])
+                yield from self._changed_folder(found[1])
             asked += [words for _, words in _ASKED.findall(text)]
             text = _ASKED.sub("", _ENVIRONMENT.sub("", text)).strip()
             if text:
                 output.append(text)
-        yield from self._rest_of(asked, output, other)
+        yield from self._other_steps(asked, output, other)
 
-    def _rest_of(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[st.Step]:
-        """What is left of a message when the results of native calls are out: the result of a call in XML, notices of
-        Cline, and what the person said."""
+    def _other_steps(self, asked: list[str], output: list[str], other: list[dict[str, Value]]) -> Iterator[st.Step]:
+        """Reads the rest of a message after the results of native calls: the result of an XML call, notices of Cline,
+        and the user's input."""
         ask = self._asks.get(self._call)
         if ask is not None and output and (result := xml_result(ask.tool, output)) is not None:
             del self._asks[self._call]
             self._call = ""
-            yield answer_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
+            yield result_of(ask, result, self._folder, is_error=outcome_of(result) == "failed")
             output = []
         for text in output:
             yield st.MessageStep("user", text, name="meta", trust="unverified")
@@ -206,18 +206,18 @@ class _Reader:
             content: Value = asked[0] if len(asked) == 1 and not other else [*map(text_block, asked), *other]
             yield st.PromptStep(content) if asked else st.MessageStep("user", content, name="meta", trust="unverified")
 
-    def _see_folder(self, folder: str) -> Iterator[st.Step]:
+    def _changed_folder(self, folder: str) -> Iterator[st.Step]:
         if folder != self._folder:
             self._folder = folder
             yield st.LabelsStep({"project": folder})
 
 
-def _used(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:
-    told = as_dict(message.get("metrics"))
-    tokens = as_dict(told.get("tokens"))
+def _usage_and_cost(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:
+    metrics = as_dict(message.get("metrics"))
+    tokens = as_dict(metrics.get("tokens"))
     if not tokens:
         return (request.usage, request.cost_micros) if request else (Usage(), 0)
     usage = Usage(
         input=count_in(tokens, "prompt"), cache_read=count_in(tokens, "cached"), output=count_in(tokens, "completion")
     )
-    return usage, micros(told.get("cost"))
+    return usage, micros(metrics.get("cost"))

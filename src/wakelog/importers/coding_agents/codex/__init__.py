@@ -1,1 +1,1 @@
-"""Codex: the rollouts of its sessions, and what `codex exec --json` prints."""
+"""Codex: the rollout files of its sessions, and the output of `codex exec --json`."""

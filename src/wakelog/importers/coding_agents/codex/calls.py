@@ -1,8 +1,8 @@
-"""Calls of Codex and what came of them.
+"""Calls of Codex and their results.
 
-Its versions write a result in different ways: a JSON text with `metadata.exit_code`, a text that begins with
+Its versions write a result in different ways: a JSON string with `metadata.exit_code`, a text that starts with
 `Exit code: 1` or says `Process exited with code 1`, a list of content blocks, or a plain sentence for a call that was
-refused, was stopped or never ran. All of them are read into an `ResultStep`.
+denied, was stopped or never ran. All of them are read into a `ResultStep`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_text, without
 from wakelog.model.values import Value
 
-_HEADER = 600
-"""The state of a command stands in so many characters at the start of a result."""
-_ABOUT = re.compile(
+_HEADER_LENGTH = 600
+"""How many characters at the start of a result may hold the state of the command."""
+_STATUS_LINES = re.compile(
     r"(?:(?:Chunk ID|Exit code|Wall time|Process exited with code|Process running with session ID"
     r"|Original token count|Total output lines)[^\n]*\n)+Output:\n?"
 )
@@ -43,16 +43,16 @@ _FAILED = re.compile(
     r"|invalid |missing |unable to |cannot ",
     re.IGNORECASE,
 )
-"""Sentences of Codex itself, at the very start of a result that is no command's output."""
+"""Sentences of Codex itself, at the very start of a result that is not a command's output."""
 
 
-def ask_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> CallStep:
+def call_of(id: str, tool: str, given: Value, group: str, inside: str = "") -> CallStep:
     effect = "write" if patch_of(tool, given) else effect_of(tool, given)
     return CallStep(id, tool, given, effect, group=group, inside=inside)
 
 
 def arguments_of(given: Any) -> Value:
-    """Arguments are JSON in a text; one that is not stays as it is."""
+    """Decodes arguments, which are JSON in a string. Anything else stays unchanged."""
     if not isinstance(given, str):
         return given
     try:
@@ -63,37 +63,38 @@ def arguments_of(given: Any) -> Value:
 
 
 def patch_of(tool: str, given: Value) -> str:
-    """The patch that a call applies; "" where it applies none."""
+    """The patch that a call applies. Empty if there is none."""
     if tool == "apply_patch":
         text = given.get("input") or given.get("patch") if isinstance(given, dict) else given
     elif is_shell(tool):
-        text = _shell_words(given)
+        text = _shell_patch(given)
     else:
         return ""
     return text if isinstance(text, str) and BEGIN in text else ""
 
 
-def _shell_words(given: Value) -> str:
+def _shell_patch(given: Value) -> str:
     command = given.get("command") if isinstance(given, dict) else None
     if isinstance(command, list) and command[:1] == ["apply_patch"]:
         return str(command[-1])
     text = shell_command(given)
-    # A command that only mentions a patch, or prints one, applies none.
+    # A command that only mentions or prints a patch does not apply it.
     return text if re.search(r"(?:^|[\n;&|(]\s*)(?:cd \S+\s*(?:&&|;)\s*)?apply_?patch\b", text.lstrip()) else ""
 
 
-def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[ResultStep, Value]:
-    """What a result says, with what the events beside it said (`details`); and what of it the answer does not hold."""
+def result_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple[ResultStep, Value]:
+    """Reads a result, together with `details` from the events beside it. Also returns the metadata that the result step
+    does not hold."""
     plain, metadata = _unwrap(output)
     text = blocks_text(plain)
     code = _exit_code(text, metadata, details)
     outcome = _outcome(text, code, output, details, tool)
     seconds = metadata.get("duration_seconds") if isinstance(metadata, dict) else None
-    if seconds is None and (found := _WALL.search(text[:_HEADER])):
+    if seconds is None and (found := _WALL.search(text[:_HEADER_LENGTH])):
         seconds = float(found[1])
-    if isinstance(plain, str) and metadata is None and (about := _ABOUT.match(text)):
+    if isinstance(plain, str) and metadata is None and (about := _STATUS_LINES.match(text)):
         plain, metadata, text = text[about.end() :], {"about": about[0]}, text[about.end() :]
-    answer = ResultStep(
+    result = ResultStep(
         id,
         plain,
         outcome,
@@ -101,7 +102,7 @@ def answer_of(id: str, output: Any, details: dict[str, Any], tool: str) -> tuple
         cost=Cost(duration_us=duration(seconds)),
         child=_spawned(tool, text) if outcome == "succeeded" else "",
     )
-    return answer, metadata
+    return result, metadata
 
 
 def _unwrap(output: Any) -> tuple[Value, Value]:
@@ -120,17 +121,17 @@ def _unwrap(output: Any) -> tuple[Value, Value]:
 
 
 def _exit_code(text: str, metadata: Value, details: dict[str, Any]) -> int | None:
-    told = metadata.get("exit_code") if isinstance(metadata, dict) else None
-    told = details.get("exit_code") if told is None else told
-    if type(told) is int:
-        return told
-    head, marker, _ = text[:_HEADER].partition("\nOutput:")
+    code = metadata.get("exit_code") if isinstance(metadata, dict) else None
+    code = details.get("exit_code") if code is None else code
+    if type(code) is int:
+        return code
+    head, marker, _ = text[:_HEADER_LENGTH].partition("\nOutput:")
     found = _EXIT.search(head) if marker or head.startswith(("Exit code:", "Process exited")) else None
     return int(found[1][:9]) if found else None
 
 
 def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], tool: str) -> Outcome:
-    start = text[:_HEADER].lstrip()
+    start = text[:_HEADER_LENGTH].lstrip()
     if _DENIED.match(start) or details.get("status") == "declined":
         return "denied"
     if _STOPPED.match(start):
@@ -148,12 +149,12 @@ def _outcome(text: str, code: int | None, output: Any, details: dict[str, Any], 
 
 
 def details_of(event: dict[str, Any]) -> dict[str, Any]:
-    """What an event at a call's end says of its outcome."""
+    """What the event at the end of a call says about its outcome."""
     found: dict[str, Any] = {k: event[k] for k in ("exit_code", "success", "status") if k in event}
-    result = event.get("result")
-    if isinstance(result, dict):
-        inner = result.get("Ok", result)
-        if "Err" in result or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
+    given = event.get("result")
+    if isinstance(given, dict):
+        inner = given.get("Ok", given)
+        if "Err" in given or (isinstance(inner, dict) and inner.get("isError", inner.get("is_error")) is True):
             found["success"] = False
     if event.get("error"):
         found["success"] = False
@@ -161,7 +162,7 @@ def details_of(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def plain_content(content: Any) -> Value:
-    """Content blocks in common words: text as text, pictures as blocks that can be kept apart."""
+    """Content blocks in the common form: text as a string, images as blocks that can be stored separately."""
     if not isinstance(content, list):
         return content
     return join_texts([_block(b) for b in content])
@@ -180,7 +181,7 @@ def _block(block: Any) -> Any:
 
 
 def _spawned(tool: str, text: str) -> str:
-    """The thread of a sub-agent that a call began."""
+    """The thread of the sub-agent that a call started."""
     if tool != "spawn_agent" or not text.startswith("{"):
         return ""
     found = arguments_of(text)

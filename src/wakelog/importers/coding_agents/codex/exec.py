@@ -1,7 +1,7 @@
-"""What `codex exec --json` prints: one event a line, of a thread that ran without a person.
+"""The output of `codex exec --json`: one event per line, of a thread that ran without a user.
 
 `thread.started`, then for each turn `turn.started`, its items (`item.started`, `item.updated`, `item.completed`) and
-`turn.completed` with the usage. There are no times, and the prompt is not there: it stood on the command line.
+`turn.completed` with the usage. There are no times. The prompt is missing too: it was on the command line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.importers import steps as st
-from wakelog.importers.coding_agents.codex.calls import answer_of, ask_of, details_of, plain_content
+from wakelog.importers.coding_agents.codex.calls import call_of, details_of, plain_content, result_of
 from wakelog.importers.coding_agents.codex.usage import usage_of
 from wakelog.importers.common.chat import call_block, text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
@@ -40,14 +40,14 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    """A thread each: the output of several runs may stand in one file."""
+    """One transcript per thread: a file may hold the output of several runs."""
     names = [name for name in dict.fromkeys(thread for _, thread in _with_threads(path)) if name] or [""]
     for name in names:
         yield _transcript(path, name, takes_unnamed=name == names[0])
 
 
 def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> st.Transcript:
-    # The thread has a rollout too, which is a session of its own.
+    # The thread also has a rollout, which is a separate session.
     head = st.TranscriptHead(f"exec/{thread or path.name.split('.')[0]}", "codex")
     return st.Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
 
@@ -97,7 +97,7 @@ class _Reader:
             case "error":
                 yield st.MessageStep("system", _message(value), name="error")
             case "item.started" if isinstance(item, dict) and text_in(item, "type") in _CALLS:
-                yield from self._ask(item)
+                yield from self._call(item)
             case "item.completed" if isinstance(item, dict):
                 yield from self._completed(item)
 
@@ -117,27 +117,27 @@ class _Reader:
                 yield st.MessageStep("system", _message(item), name="error")
             case kind if kind in _CALLS:
                 if text_in(item, "id") not in self._open:
-                    yield from self._ask(item)
-                yield self._answer(item)
+                    yield from self._call(item)
+                yield self._result(item)
 
-    def _ask(self, item: dict[str, Any]) -> Iterator[st.Step]:
-        known = text_in(item, "id")
-        self._open[known] = id = self._call_ids.unique(known or "item")
+    def _call(self, item: dict[str, Any]) -> Iterator[st.Step]:
+        given_id = text_in(item, "id")
+        self._open[given_id] = id = self._call_ids.unique(given_id or "item")
         tool, given = _tool(item)
         yield self._say(call_block(id, tool))
-        yield ask_of(id, tool, given, f"reply-{self._reply}")
+        yield call_of(id, tool, given, f"reply-{self._reply}")
 
-    def _answer(self, item: dict[str, Any]) -> st.ResultStep:
+    def _result(self, item: dict[str, Any]) -> st.ResultStep:
         id = self._open.pop(text_in(item, "id"))
         tool, _ = _tool(item)
         output = item.get("aggregated_output", item.get("result"))
         if isinstance(output, dict) and "content" in output:
             output = plain_content(output["content"])
-        answer, _ = answer_of(id, output, details_of(item), tool)
-        files = tuple(_changes(item.get("changes"))) if answer.outcome == "succeeded" else ()
+        result, _ = result_of(id, output, details_of(item), tool)
+        files = tuple(_changes(item.get("changes"))) if result.outcome == "succeeded" else ()
         self._is_new_reply = True
-        error = answer.error or _message(item.get("error")) if answer.outcome != "succeeded" else ""
-        return st.ResultStep(id, answer.output, answer.outcome, error, files, answer.cost)
+        error = result.error or _message(item.get("error")) if result.outcome != "succeeded" else ""
+        return st.ResultStep(id, result.output, result.outcome, error, files, result.cost)
 
 
 def _tool(item: dict[str, Any]) -> tuple[str, Value]:

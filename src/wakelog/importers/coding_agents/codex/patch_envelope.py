@@ -1,7 +1,7 @@
 """Patches as Codex writes them: `*** Begin Patch` … `*** End Patch`, with a section for each file.
 
-A section adds a file, deletes one, or changes one by hunks of context, removed and added lines. What a file was before
-is not in the patch. It is known for files that the same transcript made, and those are followed from patch to patch.
+A section adds a file, deletes one, or changes one by hunks of context, removed and added lines. The patch does not hold
+the old content. It is known for files that the same transcript created; those are tracked from patch to patch.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class PatchSection(msgspec.Struct, frozen=True):
     change: str
     path: str
     lines: list[str]
-    """With their first character: a space, a plus or a minus; `@@` begins a hunk."""
+    """With their first character: a space, a plus or a minus. `@@` starts a hunk."""
     move: str = ""
 
 
 def patch_sections(text: str) -> Iterator[PatchSection]:
-    """The sections of the first patch in a text; none where there is no patch."""
+    """The sections of the first patch in a text. None if there is no patch."""
     start = text.find(BEGIN)
     if start < 0:
         return
@@ -59,11 +59,11 @@ class PatchedFiles:
         self._files = TrackedFiles()
 
     def apply(self, patch: str, folder: str) -> tuple[FileChanged, ...]:
-        """What a patch that succeeded changed."""
+        """The changes of a patch that succeeded."""
         return tuple(c for section in patch_sections(patch) for c in self._change(section, folder))
 
     def _change(self, section: PatchSection, folder: str) -> Iterator[FileChanged]:
-        path = _whole(section.path, folder)
+        path = _absolute(section.path, folder)
         before = self._files.text(path)
         added = sum(line.startswith("+") for line in section.lines)
         removed = sum(line.startswith("-") for line in section.lines)
@@ -75,11 +75,11 @@ class PatchedFiles:
             count = before.count("\n") if before else 0
             yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, count))
         else:
-            after = None if before is None else patched(before, section.lines)
+            after = None if before is None else apply_hunks(before, section.lines)
             if not section.move:
                 yield file_change(path, folder=folder, before=before, after=after, lines=(added, removed))
             else:
-                moved = _whole(section.move, folder)
+                moved = _absolute(section.move, folder)
                 yield file_change(path, folder=folder, before=before, change="deleted", lines=(0, removed))
                 yield file_change(moved, folder=folder, after=after, change="created", lines=(added, 0))
                 self._files.track(path, None)
@@ -87,8 +87,8 @@ class PatchedFiles:
         self._files.track(path, after)
 
 
-def patched(text: str, lines: list[str]) -> str | None:
-    """A text after the hunks of a section; None where one of them does not fit it."""
+def apply_hunks(text: str, lines: list[str]) -> str | None:
+    """Applies the hunks of a section to a text. None if a hunk does not fit."""
     rows = text.splitlines()
     place = 0
     for hint, old, new in _hunks(lines):
@@ -108,7 +108,7 @@ def patched(text: str, lines: list[str]) -> str | None:
 
 
 def _hunks(lines: list[str]) -> Iterator[tuple[str, list[str], list[str]]]:
-    """The line after which each hunk is, if it says so, with the lines that it replaces and those it puts there."""
+    """For each hunk: the line that it follows, if it says so, the lines that it replaces, and the new lines."""
     hint, old, new = "", list[str](), list[str]()
     for line in lines:
         if line.startswith("@@"):
@@ -133,5 +133,5 @@ def _find(rows: list[str], old: list[str], place: int) -> int | None:
     return None
 
 
-def _whole(path: str, folder: str) -> str:
+def _absolute(path: str, folder: str) -> str:
     return path if not folder or os.path.isabs(path) else os.path.join(folder, path)

@@ -1,8 +1,8 @@
-"""Which messages of the user's role in a rollout are a person's words.
+"""Decides which messages with the user's role in a rollout come from the user.
 
-Codex puts its own context into messages of the user: instructions, the environment, notices. A person's words are told
-by the event that follows them at once (`user_message`); so messages wait until that event, or something else, comes.
-In files without such events the words themselves must tell.
+Codex puts its own context into user messages: instructions, the environment, notices. A `user_message` event right
+after a message says that the user wrote it. So messages wait until that event, or something else, comes. In files
+without such events the text itself must tell.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _REQUEST = "## My request for Codex:"
 
 
 class PromptQueue:
-    """Messages that wait for the word whose they are."""
+    """Messages that wait until it is known who wrote them."""
 
     def __init__(self, *, is_mirrored: bool) -> None:
         self._is_mirrored = is_mirrored
-        """Whether this Codex writes events beside its messages."""
+        """Whether this version of Codex writes events beside its messages."""
         self._waiting: list[tuple[str, Value]] = []
-        self._has_heard = False
+        self._has_events = False
         self._last = ""
         """The last prompt, until something else comes."""
 
@@ -46,33 +46,33 @@ class PromptQueue:
             yield _context_message(role, plain)
 
     def confirm(self, content: Any, turn: str, *, is_queued: bool) -> Iterator[Step]:
-        """The event that says: this is what the person wrote."""
-        self._has_heard = True
+        """Handles the event that says what the user wrote."""
+        self._has_events = True
         plain = plain_content(content)
         place = self._place_of(blocks_text(plain))
         if place >= 0:
             plain = self._waiting.pop(place)[1]
         if place >= 0 or not self._last or blocks_text(plain) != self._last:
             yield from self._prompt(plain, turn, is_queued=is_queued)
-        yield from self._contexts()
+        yield from self._flush_contexts()
 
     def _place_of(self, text: str) -> int:
-        """The message that has the words of an event; where none has, the last that does not look like context, since
-        an event may leave out what an editor added; -1 where there is none."""
+        """The message with the text of an event. Without one, the last that does not look like context, since an event
+        may leave out what an editor added. -1 if there is none."""
         texts = [(i, blocks_text(content)) for i, (role, content) in enumerate(self._waiting) if role == "user"]
         same = max((i for i, each in texts if each.strip() == text.strip()), default=-1)
         return same if same >= 0 else max((i for i, each in texts if not is_context(each)), default=-1)
 
     def settle(self, turn: str) -> Iterator[Step]:
-        """Something else came: what waits is context. Without any such event in the file, the last of it that does not
-        look like context began the turn."""
-        place = -1 if self._has_heard else self._place_of("")
+        """Something else came, so the waiting messages are context. If the file has no such event so far, the last one
+        that does not look like context started the turn."""
+        place = -1 if self._has_events else self._place_of("")
         if place >= 0:
             yield from self._prompt(self._waiting.pop(place)[1], turn, is_queued=False)
-        yield from self._contexts()
+        yield from self._flush_contexts()
         self._last = ""
 
-    def _contexts(self) -> Iterator[Step]:
+    def _flush_contexts(self) -> Iterator[Step]:
         yield from (_context_message(role, content) for role, content in self._waiting)
         self._waiting.clear()
 
@@ -80,7 +80,7 @@ class PromptQueue:
         self._last = blocks_text(content)
         setup, words = _split_request(content)
         yield MessageStep("user", words, name="queued") if is_queued else PromptStep(words, id=turn)
-        # After the prompt, though the model read it before: it belongs to the turn that the prompt begins.
+        # After the prompt, though the model read it before: it belongs to the turn that the prompt starts.
         if setup:
             yield MessageStep("user", setup, name="context", trust="unverified")
 
@@ -96,7 +96,7 @@ def _context_message(role: str, content: Any) -> MessageStep:
 
 
 def _split_request(content: Any) -> tuple[str, Value]:
-    """What an editor put before the request, and the request."""
+    """Splits off what an editor put before the request."""
     if isinstance(content, list):
         first = content[0] if content else None
         if not isinstance(first, dict) or not isinstance(first.get("text"), str):

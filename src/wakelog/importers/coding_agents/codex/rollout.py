@@ -1,11 +1,11 @@
-"""Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, or the same as `.jsonl.zst` when it is old.
+"""Codex: `~/.codex/sessions/YYYY/MM/DD/rollout-<time>-<id>.jsonl`, or `.jsonl.zst` for old sessions.
 
-Each line is `{timestamp, type, payload}`. A `response_item` is what the model heard and said; an `event_msg` shows most
-of it once more, for the screen. The items are taken; of the events only what they alone know: which message a person
-wrote, tokens, ends of turns, exit codes. One answer of the model is several items, up to the result of its first call.
+Each line is `{timestamp, type, payload}`. A `response_item` is what the model read or said. An `event_msg` shows most
+of that again, for the screen. The items are imported; of the events only what they alone know: which message a user
+wrote, tokens, ends of turns, exit codes. One reply of the model is several items, up to the result of its first call.
 
-A fork, and a sub-agent that begins with its parent's history, repeats that history at its start. It is kept as records
-and makes no events: the parent's session has them.
+A fork, and a sub-agent that starts with its parent's history, repeats that history at its start. It is kept as records
+without events: the parent's session has them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.codex.calls import (
-    answer_of,
     arguments_of,
-    ask_of,
+    call_of,
     details_of,
     patch_of,
     plain_content,
+    result_of,
 )
 from wakelog.importers.coding_agents.codex.forks import ReplayedHistory
 from wakelog.importers.coding_agents.codex.patch_envelope import PatchedFiles
@@ -44,7 +44,7 @@ TITLE = "Codex"
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _ITEMS = frozenset({"message", "reasoning", "function_call", "function_call_output", "local_shell_call"})
 _HELD = frozenset({"content", "summary", "name", "arguments", "input", "output", "call_id", "action"})
-_HEARD = ("user", "developer", "system")
+_READ_ROLES = ("user", "developer", "system")
 _ROLLOUT = re.compile(r"rollout-[\dT-]+?-([0-9a-f]{8}-[0-9a-f-]{27})")
 
 
@@ -95,11 +95,11 @@ class _Reader:
         self._tokens = TokenCount()
         self._files = PatchedFiles()
         self._calls: dict[str, tuple[str, str, str, str]] = {}
-        """Calls without an answer, by the tool's id: id here, tool, patch, folder."""
+        """Calls without a result, by the tool's id: id here, tool, patch, folder."""
         self._answered: set[str] = set()
         self._details: dict[str, dict[str, Any]] = {}
-        self._unsaid: list[str] = []
-        """What was shown as said, and is not yet there as an item."""
+        self._unmatched_texts: list[str] = []
+        """Text that was shown, but did not come as an item yet."""
         self._model = self._turn = self._prompted = ""
         self._reply, self._is_new_reply, self._usage = 0, True, Usage()
         self._before_prompts: list[str] = []
@@ -130,7 +130,7 @@ class _Reader:
             changed = {k: v for k, v in payload.items() if k not in self._context or self._context[k] != v}
             self._context = payload
             return line.value | {"payload": changed}
-        if kind != "response_item" or not has_steps or payload.get("role") in _HEARD:
+        if kind != "response_item" or not has_steps or payload.get("role") in _READ_ROLES:
             return line.whole
         rest: dict[str, Any] = without(payload, _HELD)
         if self._metadata is not None:
@@ -160,19 +160,19 @@ class _Reader:
             case "token_usage_record":
                 yield from self._used(self._tokens.record(payload.get("usage")))
 
-    # What the model heard and said
+    # What the model read and said
 
     def _item(self, item: dict[str, Any]) -> Iterator[st.Step]:
         kind = text_in(item, "type") or ("message" if "role" in item else "")
         role = text_in(item, "role")
-        if kind == "message" and role in _HEARD:
+        if kind == "message" and role in _READ_ROLES:
             yield from self._prompts.add(role, item.get("content"))
             return
         yield from self._prompts.settle(self._turn)
         if kind == "message":
             text = blocks_text(item.get("content"))
-            if self._unsaid:
-                self._unsaid.remove(text if text in self._unsaid else self._unsaid[0])
+            if self._unmatched_texts:
+                self._unmatched_texts.remove(text if text in self._unmatched_texts else self._unmatched_texts[0])
             yield self._say(text_block(text))
         elif kind == "agent_message":
             yield st.MessageStep("user", plain_content(item.get("content")), name="agent", trust="unverified")
@@ -182,7 +182,7 @@ class _Reader:
         elif kind in _CALLS:
             yield from self._call(kind, item)
         elif kind in _RESULTS:
-            yield from self._result(item)
+            yield from self._call_result(item)
 
     def _say(self, *blocks: dict[str, Value]) -> st.ReplyStep:
         if self._is_new_reply:
@@ -190,35 +190,35 @@ class _Reader:
         return st.ReplyStep(f"reply-{self._reply}", list(blocks), model=self._model, usage=self._usage)
 
     def _call(self, kind: str, item: dict[str, Any]) -> Iterator[st.Step]:
-        known = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
+        given_id = text_in(item, "call_id") or text_in(item, "id") or f"call-{self._record_id}"
         tool = text_in(item, "name") or _CALLS[kind]
         space = text_in(item, "namespace")
         given = arguments_of(next((item[k] for k in ("arguments", "input", "action") if item.get(k) is not None), None))
-        yield from self._asked(known, f"{space}.{tool}" if space else tool, given)
+        yield from self._asked(given_id, f"{space}.{tool}" if space else tool, given)
         if kind in _DONE_AT_ONCE:
             outcome: st.Outcome = "failed" if item.get("status") == "failed" else "succeeded"
-            yield self._answer(known, st.ResultStep("", item.get("result"), outcome))
+            yield self._match_result(given_id, st.ResultStep("", item.get("result"), outcome))
 
-    def _asked(self, known: str, tool: str, given: Value, inside: str = "") -> Iterator[st.Step]:
-        id = self._call_ids.unique(known)
+    def _asked(self, given_id: str, tool: str, given: Value, inside: str = "") -> Iterator[st.Step]:
+        id = self._call_ids.unique(given_id)
         yield self._say(call_block(id, tool)) if not inside else self._say()
         folder = text_in(given, "workdir") if isinstance(given, dict) else ""
-        self._calls[known] = id, tool, patch_of(tool, given), folder or self._folder
-        yield ask_of(id, tool, given, f"reply-{self._reply}", inside)
+        self._calls[given_id] = id, tool, patch_of(tool, given), folder or self._folder
+        yield call_of(id, tool, given, f"reply-{self._reply}", inside)
 
-    def _result(self, item: dict[str, Any]) -> Iterator[st.Step]:
-        known = text_in(item, "call_id") or text_in(item, "id")
-        tool = self._calls[known][1] if known in self._calls else "unknown"
+    def _call_result(self, item: dict[str, Any]) -> Iterator[st.Step]:
+        given_id = text_in(item, "call_id") or text_in(item, "id")
+        tool = self._calls[given_id][1] if given_id in self._calls else "unknown"
         output = item.get("output", item.get("tools"))
-        answer, self._metadata = answer_of(known, output, self._details.pop(known, {}), tool)
+        result, self._metadata = result_of(given_id, output, self._details.pop(given_id, {}), tool)
         self._is_new_reply = True
-        yield self._answer(known, answer)
+        yield self._match_result(given_id, result)
 
-    def _answer(self, known: str, answer: st.ResultStep) -> st.ResultStep:
-        id, _, patch, folder = self._calls.pop(known, (known or f"call-{self._record_id}", "", "", ""))
-        self._answered.add(known)
-        files = self._files.apply(patch, folder) if patch and answer.outcome == "succeeded" else ()
-        return st.ResultStep(id, answer.output, answer.outcome, answer.error, files, answer.cost, answer.child)
+    def _match_result(self, given_id: str, result: st.ResultStep) -> st.ResultStep:
+        id, _, patch, folder = self._calls.pop(given_id, (given_id or f"call-{self._record_id}", "", "", ""))
+        self._answered.add(given_id)
+        files = self._files.apply(patch, folder) if patch and result.outcome == "succeeded" else ()
+        return st.ResultStep(id, result.output, result.outcome, result.error, files, result.cost, result.child)
 
     # What only the events know
 
@@ -226,16 +226,16 @@ class _Reader:
         match event.get("type"):
             case "user_message":
                 images = [{"image_url": url} for url in as_list(event.get("images"))]
-                yield from self._person(event.get("message"), images)
+                yield from self._user_message(event.get("message"), images)
             case "agent_message" if isinstance(event.get("message"), str):
-                self._unsaid.append(event["message"])
+                self._unmatched_texts.append(event["message"])
             case "token_count":
                 yield from self._used(self._tokens.count(event.get("info")))
             case "task_started" | "turn_started":
                 self._turn = text_in(event, "turn_id") or self._turn
             case "task_complete" | "turn_complete":
                 yield from self._prompts.settle(self._turn)
-                yield from self._say_the_rest()
+                yield from self._say_unmatched_texts()
                 yield st.TurnEndStep()
             case "turn_aborted":
                 yield from self._prompts.settle(self._turn)
@@ -252,42 +252,42 @@ class _Reader:
             case "item_completed" if isinstance(event.get("item"), dict):
                 yield from self._completed(event["item"])
 
-    def _person(self, message: Any, images: list[Any]) -> Iterator[st.Step]:
-        yield from self._say_the_rest()
+    def _user_message(self, message: Any, images: list[Any]) -> Iterator[st.Step]:
+        yield from self._say_unmatched_texts()
         content = [{"text": message}, *images] if images else message
         is_queued = bool(self._turn) and self._turn == self._prompted
         yield from self._prompts.confirm(content, self._turn, is_queued=is_queued)
         self._prompted = self._turn
         self._is_new_reply = True
 
-    def _say_the_rest(self) -> Iterator[st.Step]:
-        """What was shown, and never came as an item."""
-        for text in self._unsaid:
+    def _say_unmatched_texts(self) -> Iterator[st.Step]:
+        """Text that was shown, but never came as an item."""
+        for text in self._unmatched_texts:
             yield self._say(text_block(text))
-        self._unsaid.clear()
+        self._unmatched_texts.clear()
 
     def _used(self, usage: Usage) -> Iterator[st.Step]:
         if usage.is_known:
-            # A usage that is told before the answer's items counts for that answer, and is told with them again.
+            # A usage that comes before the reply's items belongs to that reply, and is reported again with them.
             self._say()
             self._usage = usage_sum(self._usage, usage)
             yield self._say()
 
     def _completed(self, item: dict[str, Any]) -> Iterator[st.Step]:
-        known = text_in(item, "id")
+        given_id = text_in(item, "id")
         match str(item.get("type")):
             case "UserMessage":
                 blocks = dicts_in(item.get("content"))
-                yield from self._person(blocks_text(blocks), [b for b in blocks if "image_url" in b])
-            case "CommandExecution" | "McpToolCall" | "FileChange" if known in self._calls:
-                self._details[known] = details_of(item)
-            case "CommandExecution" if known and known not in self._answered:
-                # A command that a program of the model ran: it has no item of its own.
+                yield from self._user_message(blocks_text(blocks), [b for b in blocks if "image_url" in b])
+            case "CommandExecution" | "McpToolCall" | "FileChange" if given_id in self._calls:
+                self._details[given_id] = details_of(item)
+            case "CommandExecution" if given_id and given_id not in self._answered:
+                # A command that a program of the model ran has no item of its own.
                 outer = next(reversed(self._calls.values()), ("",))[0]
                 given = {"command": item.get("command"), "workdir": item.get("cwd")}
-                yield from self._asked(known, "exec_command", given, outer)
-                answer, _ = answer_of(known, item.get("aggregated_output"), details_of(item), "exec_command")
-                yield self._answer(known, answer)
+                yield from self._asked(given_id, "exec_command", given, outer)
+                result, _ = result_of(given_id, item.get("aggregated_output"), details_of(item), "exec_command")
+                yield self._match_result(given_id, result)
 
     def _roll_back(self, turns: Any) -> Iterator[st.Step]:
         count = as_count(turns)
@@ -312,7 +312,7 @@ _RESULTS = frozenset({"function_call_output", "custom_tool_call_output", "tool_s
 
 
 def _unwrap(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Type and content of a line. The oldest versions wrote items as they are, after a line about the session."""
+    """Type and content of a line. The oldest versions wrote bare items after a line about the session."""
     payload = value.get("payload")
     if isinstance(payload, dict):
         return text_in(value, "type"), payload
@@ -324,13 +324,13 @@ def _unwrap(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _parent(meta: dict[str, Any]) -> str:
-    """The thread that began this one as a sub-agent."""
+    """The thread that started this one as a sub-agent."""
     spawn = as_dict(as_dict(meta.get("source")).get("subagent")).get("thread_spawn")
     return text_in(spawn if isinstance(spawn, dict) else meta, "parent_thread_id")
 
 
 def _summary(payload: dict[str, Any]) -> Value:
-    """The words that stand for the history; the last message of the new one where they are not told apart."""
+    """The summary that replaces the history, or the last message of the new history if there is no separate summary."""
     if isinstance(payload.get("message"), str) and payload["message"].strip():
         return payload["message"]
     texts = [blocks_text(item.get("content")) for item in dicts_in(payload.get("replacement_history"))]

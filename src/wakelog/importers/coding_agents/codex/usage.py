@@ -1,7 +1,7 @@
-"""Tokens in a rollout of Codex, counted once.
+"""Counts the tokens in a rollout of Codex, each once.
 
-`token_count` tells the sum so far, again and again, and begins anew when a session is resumed; newer versions also
-write a `token_usage_record` for each answer. What counts is how much more either of them knows than was told before.
+`token_count` repeats the total so far, and restarts when a session is resumed. Newer versions also write a
+`token_usage_record` for each reply. Only what either of them adds to the count so far is reported.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class TokenCount:
 
     def __init__(self) -> None:
         self._last = _NONE
-        """The sum that was told last, by `token_count`."""
-        self._counted = self._recorded = self._told = _NONE
+        """The last total that `token_count` reported."""
+        self._counted = self._recorded = self._reported = _NONE
 
     def count(self, info: Any, *, is_replayed: bool = False) -> Usage:
-        """What is new in a `token_count`; of a replayed one nothing is."""
+        """What a `token_count` adds. A replayed one adds nothing."""
         if not isinstance(info, dict):
             return Usage()
         total, last = _counts(info.get("total_token_usage")), _counts(info.get("last_token_usage"))
@@ -36,23 +36,23 @@ class TokenCount:
             total = _each(add, self._last, last or _NONE)
         more = _each(sub, total, self._last)
         if any(n < 0 for n in more):
-            # The sum began anew: this answer is the first of it.
+            # The total restarted: this reply is the first of it.
             more = last or total
         self._last = total
         if is_replayed:
             return Usage()
         self._counted = _each(add, self._counted, more)
-        return self._tell()
+        return self._take_new()
 
     def record(self, usage: Any) -> Usage:
-        """What is new in a `token_usage_record`."""
+        """What a `token_usage_record` adds."""
         self._recorded = _each(add, self._recorded, _counts(usage) or _NONE)
-        return self._tell()
+        return self._take_new()
 
-    def _tell(self) -> Usage:
+    def _take_new(self) -> Usage:
         known = _each(max, self._counted, self._recorded)
-        new = _each(sub, known, self._told)
-        self._told = _each(max, known, self._told)
+        new = _each(sub, known, self._reported)
+        self._reported = _each(max, known, self._reported)
         return usage_of_counts(new)
 
 
@@ -67,12 +67,12 @@ def usage_of_counts(counts: Counts) -> Usage:
     )
 
 
-def usage_of(told: Any) -> Usage:
-    return usage_of_counts(_counts(told) or _NONE)
+def usage_of(given: Any) -> Usage:
+    return usage_of_counts(_counts(given) or _NONE)
 
 
-def _counts(told: Any) -> Counts | None:
-    return tuple(tokens(told.get(name)) for name in _FIELDS) if isinstance(told, dict) else None
+def _counts(given: Any) -> Counts | None:
+    return tuple(tokens(given.get(name)) for name in _FIELDS) if isinstance(given, dict) else None
 
 
 def _each(join: Callable[[int, int], int], a: Counts, b: Counts) -> Counts:

@@ -1,9 +1,9 @@
 """Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, since 2026 `.jsonl`.
 
-The old file is one document with all messages, written anew each time. The new one is a log: a header, messages, and
-patches of the header (`$set`); a message that comes again replaces the one before, `$rewindTo` takes back a message and
-all after it, and a `$set` with `messages` is the whole history after the program changed it. Sub-agents have files of
-their own in a folder named after the session.
+The old file is one document with all messages, rewritten each time. The new one is a log: a header, messages, and
+patches of the header (`$set`). A message that comes again replaces the earlier one, `$rewindTo` removes a message and
+all after it, and a `$set` with `messages` is the whole history after the program changed it. Sub-agents have their own
+files in a folder named after the session.
 """
 
 from __future__ import annotations
@@ -87,11 +87,11 @@ def _log_records(reader: Callable[[], _LogReader], path: Path) -> Iterator[tuple
 def _document_records(reader: Callable[[], _LogReader], header: dict[str, Any]) -> Iterator[tuple[SourceRecord, int]]:
     read = reader()
     if not isinstance(header.get("messages"), list):
-        # One message alone, as some keep it.
+        # A single message in a file.
         yield read.message(header), 0
         return
     about = without(header, ("messages",))
-    yield SourceRecord("header", tuple(_told(about)), microseconds(about.get("startTime")), about), 0
+    yield SourceRecord("header", tuple(_title_steps(about)), microseconds(about.get("startTime")), about), 0
     for message in header["messages"]:
         if isinstance(message, dict):
             yield read.message(message, is_rewritten=True), 0
@@ -104,7 +104,7 @@ class _LogReader:
         self._messages = MessageReader(children)
         self.ids = RecordIds()
         self._order: dict[str, str] = {}
-        """Messages that are in view, in order, with the record that each was last in."""
+        """Visible messages in order, with the record that each was last in."""
 
     def id_of(self, value: Any) -> str:
         return self.ids.unique(json_digest(value))
@@ -115,7 +115,7 @@ class _LogReader:
             return self.message(value)
         if "sessionId" in value:
             return SourceRecord(
-                self.ids.unique("header"), tuple(_told(value)), microseconds(value.get("startTime")), value
+                self.ids.unique("header"), tuple(_title_steps(value)), microseconds(value.get("startTime")), value
             )
         id = self.ids.unique(digest(line.raw))
         if isinstance(value.get("$rewindTo"), str):
@@ -125,7 +125,8 @@ class _LogReader:
         return SourceRecord(id, rest=line.whole)
 
     def message(self, message: dict[str, Any], *, is_rewritten: bool = False) -> SourceRecord:
-        """A message. In a document that is written anew, its id changes when it has more steps than before."""
+        """Reads a message. In a document that is rewritten, its record id changes when it has more steps than
+        before."""
         given = message.get("id")
         own = given if isinstance(given, str) and given else json_digest(message)
         named = self._messages.steps(own, message)
@@ -135,8 +136,9 @@ class _LogReader:
         return record
 
     def _patch(self, id: str, rest: Value | msgspec.Raw, new: dict[str, Any]) -> SourceRecord:
-        """A patch of the header, which may bring the whole history: of that, what is not known yet."""
-        named: list[NamedStep] = [(f"{id}/{n}", step) for n, step in enumerate(_told(new))]
+        """Reads a patch of the header. It may carry the whole history; its steps that are already known are skipped
+        later."""
+        named: list[NamedStep] = [(f"{id}/{n}", step) for n, step in enumerate(_title_steps(new))]
         for message in dicts_in(new.get("messages")):
             if isinstance(message.get("id"), str):
                 named += self._messages.steps(message["id"], message)
@@ -161,7 +163,7 @@ def _record(id: str, named: list[NamedStep], message: dict[str, Any]) -> SourceR
     return named_record(id, named, microseconds(message.get("timestamp")), rest)
 
 
-def _told(about: dict[str, Any]) -> Iterator[Step]:
+def _title_steps(about: dict[str, Any]) -> Iterator[Step]:
     summary = about.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield LabelsStep({"title": summary.strip()[:200]})
@@ -179,13 +181,13 @@ def _header(path: Path) -> dict[str, Any]:
 
 
 def _children(path: Path, origin: str) -> frozenset[str]:
-    """Sub-agents of a session, by the names of their files."""
+    """Sub-agents of a session, by file name."""
     folder = path.parent / re.sub(r"[^A-Za-z0-9._-]", "_", origin)
     return frozenset(child.stem for child in folder.glob("*.jsonl"))
 
 
 def _project(path: Path, header: dict[str, Any]) -> str:
-    """The folder that the session was about: the program keeps it beside its chats."""
+    """The project folder of the session: the program stores it beside its chats."""
     try:
         root = (path.parent.parent / ".project_root").read_text().strip()
     except (OSError, UnicodeDecodeError):

@@ -1,8 +1,8 @@
-"""A message of Gemini CLI as steps, each with a name.
+"""Reads a message of Gemini CLI into named steps.
 
-The program writes a message again when there is more of it: its tokens, its calls, their results. The names are the
-same in every version, so that each step is taken once. A result may also come as a message of the user with a
-`functionResponse`; a call is answered by whichever comes first.
+The program rewrites a message when there is more of it: its tokens, its calls, their results. The names are the same in
+every version, so each step is imported once. A result may also come as a user message with a `functionResponse`;
+whichever comes first is the result of the call.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MessageReader:
             if isinstance(response, dict):
                 yield from self._response(response)
         text = text_of(content)
-        words = _words(content)
+        words = _user_content(content)
         if not words:
             return
         if _SNAPSHOT in text:
@@ -75,7 +75,7 @@ class MessageReader:
         elif _CONTEXT.match(text):
             yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
         elif shown and text_of(shown) and text_of(shown) != text:
-            yield f"{id}/prompt", PromptStep(_words(shown), id=id)
+            yield f"{id}/prompt", PromptStep(_user_content(shown), id=id)
             yield f"{id}/context", MessageStep("user", words, name="context", trust="unverified")
         else:
             yield f"{id}/prompt", PromptStep(words, id=id)
@@ -83,7 +83,7 @@ class MessageReader:
     def _response(self, response: dict[str, Any]) -> Iterator[NamedStep]:
         call = str(response.get("id") or "")
         if call in self._asked:
-            yield f"answer/{call}", self._answer(call, {"result": [{"functionResponse": response}]})
+            yield f"answer/{call}", self._result(call, {"result": [{"functionResponse": response}]})
         elif call:
             self._held[call] = response
 
@@ -111,9 +111,9 @@ class MessageReader:
             if record.get("result") is None and held:
                 record = record | {"result": [{"functionResponse": held}]}
             if record.get("result") or record.get("status") in ("success", "error", "cancelled"):
-                yield f"answer/{call}", self._answer(call, record)
+                yield f"answer/{call}", self._result(call, record)
 
-    def _answer(self, call: str, record: dict[str, Any]) -> ResultStep:
+    def _result(self, call: str, record: dict[str, Any]) -> ResultStep:
         tool, given = self._asked[call]
         output, is_error = _output(record.get("result"))
         display = record.get("resultDisplay")
@@ -157,7 +157,7 @@ class MessageReader:
 
 
 def _calls(id: str, message: dict[str, Any]) -> Iterator[tuple[str, str, Value, dict[str, Any]]]:
-    """The calls of a message: id, tool, input and the record of it. Those that came from the history have no record."""
+    """The calls of a message: id, tool, input and its record. Calls from the history have no record."""
     seen = set()
     for number, record in enumerate(as_list(message.get("toolCalls"))):
         if isinstance(record, dict):
@@ -179,20 +179,20 @@ def _outcome(tool: str, text: str, status: Any, is_error: bool) -> Outcome:
             return "denied"
         return "cancelled" if status == "cancelled" else "failed"
     if is_shell(tool):
-        # It counts as a success when the command ran, whatever became of it.
+        # The tool reports success whenever the command ran. The exit code says how it ended.
         codes = _EXIT.findall(text)
         return "failed" if codes and int(codes[-1]) != 0 else "succeeded"
     return "succeeded"
 
 
 def _output(result: Any) -> tuple[Value, bool]:
-    """What a call gave: the text of its response where it is one, and whether that is an error."""
+    """The output of a call, as a string if it is only text, and whether it is an error."""
     parts = _parts(result)
     responses = [p["functionResponse"] for p in parts if isinstance(p.get("functionResponse"), dict)]
     if not responses:
         return (result if result else None), False
     response = responses[0].get("response")
-    more = [_picture(p) for p in parts if "functionResponse" not in p]
+    more = [_block(p) for p in parts if "functionResponse" not in p]
     if isinstance(response, dict):
         for key, is_error in (("output", False), ("error", True)):
             if len(response) == 1 and isinstance(response.get(key), str):
@@ -202,16 +202,16 @@ def _output(result: Any) -> tuple[Value, bool]:
     return response, False
 
 
-def _words(content: Any) -> Value:
-    """A user's content without what is no words of theirs: text as text, pictures as blocks."""
+def _user_content(content: Any) -> Value:
+    """The user's own content: text as a string, images as blocks."""
     if isinstance(content, str):
         return content if content.strip() else None
-    blocks = [_picture(p) for p in _parts(content) if "functionResponse" not in p and "functionCall" not in p]
+    blocks = [_block(p) for p in _parts(content) if "functionResponse" not in p and "functionCall" not in p]
     blocks = [b for b in blocks if not isinstance(b.get("text"), str) or b["text"].strip()]
     return join_texts(blocks) or None
 
 
-def _picture(part: dict[str, Any]) -> dict[str, Any]:
+def _block(part: dict[str, Any]) -> dict[str, Any]:
     if isinstance(part.get("text"), str):
         return text_block(part["text"])
     data = part.get("inlineData")
@@ -242,10 +242,10 @@ def _thoughts(thoughts: Any) -> Iterator[str]:
             yield text
 
 
-def _usage(told: Any) -> Usage:
-    if not isinstance(told, dict):
+def _usage(given: Any) -> Usage:
+    if not isinstance(given, dict):
         return Usage()
     heard, cached, tool, said, thought = (
-        tokens(told.get(key)) for key in ("input", "cached", "tool", "output", "thoughts")
+        tokens(given.get(key)) for key in ("input", "cached", "tool", "output", "thoughts")
     )
     return Usage(input=max(0, heard - cached) + tool, cache_read=cached, output=said, reasoning=thought)

@@ -1,4 +1,4 @@
-"""Files that a call of OpenCode changed, as its metadata tells."""
+"""Files that a call of OpenCode changed, according to its metadata."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _KINDS = {"add": "created", "delete": "deleted", "added": "created", "deleted": 
 def changes_of(tool: str, given: Value, metadata: dict[str, Any], folder: str) -> Iterator[FileChanged]:
     if tool not in ("edit", "write", "multiedit", "patch", "apply_patch"):
         return
-    told = list(_told(metadata))
-    for each in told:
+    diffs = list(_diffs(metadata))
+    for each in diffs:
         change = _change(each, folder)
         if change is not None:
             yield change
     path = given.get("filePath") or given.get("path") if isinstance(given, dict) else None
-    if told or not isinstance(path, str) or not path:
+    if diffs or not isinstance(path, str) or not path:
         return
     if tool == "write":
         content = given.get("content")
@@ -39,8 +39,8 @@ def changes_of(tool: str, given: Value, metadata: dict[str, Any], folder: str) -
     yield file_change(path, folder=folder, change="created" if old == "" else "modified", lines=lines)
 
 
-def _told(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The differences that metadata holds: of one file, of several, or of several edits of one."""
+def _diffs(metadata: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The diffs in the metadata: of one file, of several files, or of several edits."""
     if isinstance(metadata.get("filediff"), dict):
         yield metadata["filediff"]
     for key in ("files", "results"):

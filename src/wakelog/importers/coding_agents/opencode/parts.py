@@ -1,8 +1,8 @@
-"""Messages of OpenCode as steps, each with a name.
+"""Reads messages of OpenCode into named steps.
 
-Messages and parts are written again while they grow: a call is pending, runs, is over. Words are taken when they are
-whole, a call when it runs, its result when it is there. Names count texts within a message, and use the ids of calls:
-so they are the same in every version of the store.
+Messages and parts are rewritten while they grow: a call is pending, runs, is over. A text is imported once it is
+complete, a call once it runs, its result once it exists. Step names count the texts within a message and use the ids of
+calls, so they are the same in every version of the store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TIMED_OUT = re.compile(r"exceed(?:ed|ing) (?:the )?timeout|timed out", re.IGNOR
 
 
 def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[NamedStep]:
-    """A person's message: what they wrote begins a turn, what was put beside it does not."""
+    """A user's message: their own input starts a turn, what was added to it does not."""
     own: list[dict[str, Value]] = []
     notes: list[str] = []
     for part in parts:
@@ -51,8 +51,8 @@ def user_steps(id: str, parts: list[dict[str, Any]]) -> Iterator[NamedStep]:
         yield f"{id}/note/{number}", st.MessageStep("user", note, name="context", trust="unverified")
 
 
-class AnswerReader:
-    """One message of the model: its parts, in order."""
+class ReplyReader:
+    """Reads one message of the model: its parts, in order."""
 
     def __init__(self, id: str, info: dict[str, Any], parts: list[dict[str, Any]]) -> None:
         self._id = id
@@ -60,7 +60,7 @@ class AnswerReader:
         self._folder = text_in(as_dict(info.get("path")), "cwd")
         self._is_over = bool(as_dict(info.get("time")).get("completed") or info.get("error"))
         self._is_summary = info.get("summary") is True
-        self._steps = _uses(info if self._is_over else {}, parts)
+        self._steps = _usages(info if self._is_over else {}, parts)
         self._step = 0
         self._texts = 0
 
@@ -70,8 +70,8 @@ class AnswerReader:
         return st.ReplyStep(id, list(blocks), model=self._model, usage=usage, cost_micros=paid)
 
     def parts(self, parts: list[dict[str, Any]]) -> list[tuple[list[NamedStep], bool]]:
-        """The steps of each part, and whether any were taken from it. What the model said and asked for in one go
-        stands together, at the first part of it: a result that came early does not cut it in two."""
+        """The steps of each part, and whether the part has any. What the model said and requested at once stays
+        together at its first part, so an early result does not split it."""
         found: list[tuple[list[NamedStep], bool]] = []
         first: list[NamedStep] | None = None
         for number, part in enumerate(parts):
@@ -89,7 +89,7 @@ class AnswerReader:
         return found
 
     def _part(self, part: dict[str, Any], *, is_last: bool) -> Iterator[NamedStep]:
-        """The steps of a part. The last one may still be written."""
+        """The steps of a part. The last part may be incomplete."""
         kind, text = part.get("type"), part.get("text")
         match kind:
             case "text" | "reasoning" if isinstance(text, str) and text.strip():
@@ -118,9 +118,9 @@ class AnswerReader:
         yield f"mention/{call}", reply
         yield f"ask/{call}", st.CallStep(call, tool, given, effect_of(tool, given), group=reply.id)
         if status != "running":
-            yield f"answer/{call}", self._answer(call, tool, given, state)
+            yield f"answer/{call}", self._result(call, tool, given, state)
 
-    def _answer(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.ResultStep:
+    def _result(self, call: str, tool: str, given: Value, state: dict[str, Any]) -> st.ResultStep:
         output = _output(state)
         text = as_text(output)
         metadata, time = as_dict(state.get("metadata")), as_dict(state.get("time"))
@@ -140,7 +140,7 @@ class AnswerReader:
         )
 
     def end(self, info: dict[str, Any]) -> Iterator[NamedStep]:
-        """What the message itself says when it is over."""
+        """The steps at the end of the message."""
         error = info.get("error")
         used = self._steps[-1]
         if not self._step and (used[0].is_known or used[1]):
@@ -157,7 +157,7 @@ class AnswerReader:
 
 
 def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
-    """The steps of a message that holds its parts, as since 2.0."""
+    """The steps of a message that contains its parts, as since 2.0."""
     text = row.get("text")
     match row.get("type"):
         case "user":
@@ -173,7 +173,7 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
             yield f"{id}/shell", st.MessageStep("user", words, name="command", trust="unverified")
         case "assistant":
             parts = dicts_in(row.get("content"))
-            reader = AnswerReader(id, row, parts)
+            reader = ReplyReader(id, row, parts)
             for named, _ in reader.parts([_with_times(part) for part in parts]):
                 yield from named
             yield from reader.end(row | {"finish": None})
@@ -189,7 +189,7 @@ def whole_steps(id: str, row: dict[str, Any]) -> Iterator[NamedStep]:
 
 
 def _with_times(part: dict[str, Any]) -> dict[str, Any]:
-    """A call of 2.0 has its times outside its state."""
+    """Moves the times of a 2.0 call into its state."""
     if part.get("type") != "tool":
         return part
     time = as_dict(part.get("time"))
@@ -197,23 +197,23 @@ def _with_times(part: dict[str, Any]) -> dict[str, Any]:
     return part | {"state": state}
 
 
-def _uses(info: dict[str, Any], parts: list[dict[str, Any]]) -> list[tuple[Usage, int]]:
-    """What each call of the model used: as its end says, else as the message says."""
+def _usages(info: dict[str, Any], parts: list[dict[str, Any]]) -> list[tuple[Usage, int]]:
+    """The usage of each model call: from its end, otherwise from the message."""
     ends = [p for p in parts if p.get("type") == "step-finish"]
-    return [_use(e) for e in ends] or [_use(info)]
+    return [_usage(e) for e in ends] or [_usage(info)]
 
 
-def _use(told: dict[str, Any]) -> tuple[Usage, int]:
-    used = as_dict(told.get("tokens"))
+def _usage(entry: dict[str, Any]) -> tuple[Usage, int]:
+    used = as_dict(entry.get("tokens"))
     cache = as_dict(used.get("cache"))
     counts = (used.get("input"), used.get("output"), used.get("reasoning"), cache.get("read"), cache.get("write"))
     heard, said, thought, read, written = (tokens(n) for n in counts)
     usage = Usage(input=heard, output=said, reasoning=thought, cache_read=read, cache_write=written)
-    return usage, micros(told.get("cost"))
+    return usage, micros(entry.get("cost"))
 
 
 def _output(state: dict[str, Any]) -> Value:
-    """What a call gave: text, since 2.0 content blocks."""
+    """The output of a call: a string, since 2.0 content blocks."""
     content = state.get("content")
     if not isinstance(content, list):
         return state.get("output")

@@ -1,7 +1,7 @@
 """OpenCode: `~/.local/share/opencode/opencode.db`, before 1.2 the folder `storage/` beside it.
 
-store.py reads the sessions of all its versions, parts.py says what their messages mean. A session, a
-message and a part are one record each; since 2.0 a message holds its parts and is one record with them.
+store.py reads the sessions of all versions, parts.py interprets their messages. A session, a message and a part are one
+record each. Since 2.0 a message contains its parts, and is one record with them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wakelog.importers.coding_agents.opencode.parts import AnswerReader, user_steps, whole_steps
+from wakelog.importers.coding_agents.opencode.parts import ReplyReader, user_steps, whole_steps
 from wakelog.importers.coding_agents.opencode.store import (
     StoredMessage,
     StoredRow,
@@ -33,7 +33,7 @@ _SESSION = re.compile(rb'"id"\s*:\s*"ses_')
 
 
 def find_in_home(home: Path) -> Iterator[Path]:
-    """The databases, and sessions in files that are in none of them."""
+    """The databases, and session files that are in none of them."""
     data = home / ".local" / "share" / "opencode"
     known: set[str] = set()
     for path in sorted(data.glob("opencode*.db")):
@@ -87,20 +87,20 @@ def _message(message: StoredMessage) -> Iterator[SourceRecord]:
         return
     at = _created(row.data)
     if message.is_whole:
-        yield _record(row.id, list(whole_steps(row.id, row.data)), at, _without(row.data))
+        yield _record(row.id, list(whole_steps(row.id, row.data)), at, _without_content(row.data))
     elif row.data.get("role") == "assistant":
-        yield from _answer(row, parts, at)
+        yield from _reply_records(row, parts, at)
     else:
         named = list(user_steps(row.id, [p.data for p in parts]))
         yield _record(row.id, named, at, row.data)
         for part in parts:
-            yield _record(part.id, [], at, _without(part.data) if named else part.data)
+            yield _record(part.id, [], at, _without_content(part.data) if named else part.data)
 
 
-def _answer(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceRecord]:
-    reader = AnswerReader(row.id, row.data, [p.data for p in parts])
+def _reply_records(row: StoredRow, parts: list[StoredRow], at: int) -> Iterator[SourceRecord]:
+    reader = ReplyReader(row.id, row.data, [p.data for p in parts])
     for part, (named, is_held) in zip(parts, reader.parts([p.data for p in parts]), strict=True):
-        yield _record(part.id, named, _created(part.data) or at, _without(part.data) if is_held else part.data)
+        yield _record(part.id, named, _created(part.data) or at, _without_content(part.data) if is_held else part.data)
     yield _record(row.id, list(reader.end(row.data)), at, row.data)
 
 
@@ -117,12 +117,12 @@ def _created(data: dict[str, Any]) -> int:
     return microseconds(time.get("start") or time.get("created"))
 
 
-def _without(data: dict[str, Any]) -> dict[str, Any]:
+def _without_content(data: dict[str, Any]) -> dict[str, Any]:
     """A part without what its steps hold."""
     rest = without(data, ("text",))
     if isinstance(rest.get("state"), dict):
         held = ("input", "output", "content", "error")
         rest["state"] = without(rest["state"], held)
     if isinstance(rest.get("content"), list):
-        rest["content"] = [_without(p) if isinstance(p, dict) else p for p in rest["content"]]
+        rest["content"] = [_without_content(p) if isinstance(p, dict) else p for p in rest["content"]]
     return rest

@@ -1,8 +1,8 @@
-"""Where OpenCode keeps its sessions, in all its versions, read as one thing: a session with its messages.
+"""Reads OpenCode's storage of all versions into one form: a session with its messages.
 
 Until 1.1 each session, message and part is a JSON file under `storage/`. Since 1.2 they are rows of `opencode.db`
 (`session`, `message`, `part`). Since 2.0 a message is one row of `session_message`, and sessions are in `session_v2`;
-the old tables may still be there. `opencode export` prints one session as a document.
+the old tables may still exist. `opencode export` prints one session as a document.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wakelog.model.json_fields import as_dict, as_list
 
 
 class StoredRow(msgspec.Struct, frozen=True):
-    """A message or a part as it is stored; `broken` says why it cannot be read, and then `data` is what there is."""
+    """A stored message or part. `broken` says why it cannot be read; then `data` is the raw content."""
 
     id: str
     data: Any
@@ -33,7 +33,7 @@ class StoredMessage(msgspec.Struct, frozen=True):
     row: StoredRow
     parts: tuple[StoredRow, ...] = ()
     is_whole: bool = False
-    """Its parts are inside it."""
+    """Its parts are inside `row`."""
 
 
 class StoredSession(msgspec.Struct, frozen=True):
@@ -51,9 +51,9 @@ def sessions_in(path: Path) -> Iterator[StoredSession]:
     info = read_document(path)
     if isinstance(info, dict) and isinstance(info.get("messages"), list):
         about = as_dict(info.get("info"))
-        yield StoredSession(_id(about, path.stem), about, partial(_exported, info["messages"]))
+        yield StoredSession(_id(about, path.stem), about, partial(_exported_messages, info["messages"]))
     elif isinstance(info, dict):
-        # The name of the file is right even where a migration left an old id inside.
+        # The file name is right even if a migration left an old id inside.
         yield _folder_session(path, info)
     else:
         raise bad_transcript(f"{path} is not a session of OpenCode", "it is JSON, but not an object")
@@ -109,7 +109,7 @@ def _row(id: str, raw: Any, what: str) -> StoredRow:
     return StoredRow(id, data)
 
 
-def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
+def _exported_messages(messages: list[Any]) -> Iterator[StoredMessage]:
     for number, message in enumerate(messages):
         if not isinstance(message, dict):
             yield StoredMessage(StoredRow(f"message-{number}", message, f"message {number} is not an object"))
@@ -126,11 +126,11 @@ def _exported(messages: list[Any]) -> Iterator[StoredMessage]:
 
 def _database_sessions(path: Path) -> Iterator[StoredSession]:
     with open_database(path) as db:
-        found = list(_listed(db, path))
+        found = list(_list_sessions(db, path))
     yield from found
 
 
-def _listed(db: sqlite3.Connection, path: Path) -> Iterator[StoredSession]:
+def _list_sessions(db: sqlite3.Connection, path: Path) -> Iterator[StoredSession]:
     known = {str(row["name"]) for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     seen: set[str] = set()
     for table in ("session_v2", "session"):
@@ -141,17 +141,17 @@ def _listed(db: sqlite3.Connection, path: Path) -> Iterator[StoredSession]:
             id = str(info.get("id"))
             if id in seen:
                 continue
-            count, changed = _told(db, "session_message", id) if "session_message" in known else (0, 0)
+            count, changed = _count_and_changed(db, "session_message", id) if "session_message" in known else (0, 0)
             is_whole = bool(count)
             if not is_whole and {"message", "part"} <= known:
-                of_messages, of_parts = _told(db, "message", id), _told(db, "part", id)
+                of_messages, of_parts = _count_and_changed(db, "message", id), _count_and_changed(db, "part", id)
                 count, changed = of_messages[0] + of_parts[0], max(of_messages[1], of_parts[1])
             seen.add(id)
             stat = count, max(changed, _number(info.get("time_updated"))) * 1000
             yield StoredSession(id, info, partial(_database_messages, path, id, is_whole=is_whole), stat)
 
 
-def _told(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
+def _count_and_changed(db: sqlite3.Connection, table: str, session: str) -> tuple[int, int]:
     row = db.execute(f"SELECT count(*), max(time_updated) FROM {table} WHERE session_id = ?", (session,)).fetchone()
     return _number(row[0]), _number(row[1])
 

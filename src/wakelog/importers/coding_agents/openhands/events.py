@@ -1,10 +1,10 @@
-"""OpenHands: the events of one conversation, in the order they came.
+"""OpenHands: the events of one conversation, in order.
 
-Up to 2025 (v0) they are one JSON array: an event is an action with `args`, or an observation with `content` and
-`extras`, whose `cause` names its action. From v1 on they are JSON lines, each with a `kind`. Both say which answer of
-the model an action came from, and repeat that answer in every event of it; it is taken in once.
+Up to 2025 (v0) they are one JSON array. An event is an action with `args`, or an observation with `content` and
+`extras`, whose `cause` names its action. From v1 on they are JSON lines, each with a `kind`. Both say which reply of
+the model an action came from, and repeat that reply in every event of it; it is imported once.
 
-The state of v1's conversation comes as a stream of changes, a key and its new value each.
+The state of a v1 conversation comes as a stream of changes, each a key and its new value.
 """
 
 from __future__ import annotations
@@ -70,12 +70,12 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 def _head(path: Path, events: list[dict[str, Any]]) -> st.TranscriptHead:
-    """A conversation is named after its folder; the first event's time and id tell it from others."""
+    """A conversation is named after its folder. The first event's time and id tell it from others."""
     first = events[0] if events else {}
-    told = f"{first.get('id')} {first.get('timestamp')} {json_digest(first)}"
+    identity = f"{first.get('id')} {first.get('timestamp')} {json_digest(first)}"
     name = path.parent.name if path.stem in ("events", "trajectory") else path.stem
     version = next((text_in(e, "version") for e in events[:50] if e.get("version")), "")
-    origin = f"{name}-{digest(told, 8)}"
+    origin = f"{name}-{digest(identity, 8)}"
     return st.TranscriptHead(origin, NAME, labels={"agent_version": version}, name=name)
 
 
@@ -87,19 +87,19 @@ def _records(events: list[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceReco
             id = ids.unique(digest(msgspec.json.encode(event) if not isinstance(event, bytes) else event))
             yield st.SourceRecord(id, rest=event, broken=why or f"event {number} is not an object"), size
             continue
-        told = event.get("id")
-        id = ids.unique(str(told) if isinstance(told, str | int) else json_digest(event))
+        given_id = event.get("id")
+        id = ids.unique(str(given_id) if isinstance(given_id, str | int) else json_digest(event))
         reader = v1 if isinstance(event.get("kind"), str) else v0
         steps, rest = reader.read(id, event)
         yield st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), rest), size
 
 
 class _ArrayReader:
-    """Events of v0."""
+    """Reads events of v0."""
 
     def __init__(self) -> None:
         self._calls: dict[Any, str] = {}
-        """The call of each action, by the event's id."""
+        """The call of each action, by event id."""
         self._replies: set[str] = set()
         self._is_begun = False
 
@@ -108,14 +108,14 @@ class _ArrayReader:
         if not steps:
             return [], event
         metadata = as_dict(event.get("tool_call_metadata"))
-        told = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
-        rest = {k: v for k, v in event.items() if k not in ("id", "timestamp") and (k != "content" or v not in told)}
+        held = [getattr(step, "content", getattr(step, "output", None)) for step in steps]
+        rest = without(event, ("id", "timestamp", "content") if event.get("content") in held else ("id", "timestamp"))
         if "args" in rest:
             rest["args"] = without(as_dict(event["args"]), ("thought", "content", "command"))
         if "extras" in rest:
             rest["extras"] = without(as_dict(event["extras"]), ("old_content", "new_content", "command"))
         if metadata:
-            # The answer of the model is in the reply, and what else is told of it with the first event of it.
+            # The reply step holds the model's answer. The first event of a reply keeps the other fields of it.
             response = as_dict(metadata.get("model_response"))
             is_first = any(isinstance(step, st.ReplyStep) for step in steps)
             about = without(response, ("choices",)) if is_first else response.get("id")
@@ -136,28 +136,28 @@ class _ArrayReader:
                 case "system":
                     yield st.MessageStep("system", args.get("content"), name="instructions")
                 case "finish" | "reject":
-                    yield from self._finish(id, event, args)
+                    yield from self._finish_steps(id, event, args)
                 case _ if action in _ASIDE:
-                    yield from _state(args)
+                    yield from _state_steps(args)
                 case _:
-                    yield from self._asked(id, event, action, args)
+                    yield from self._call_steps(id, event, action, args)
         elif isinstance(observation, str):
             if observation in ("agent_state_changed", "null", ""):
-                yield from _state(as_dict(event.get("extras")))
+                yield from _state_steps(as_dict(event.get("extras")))
             elif observation == "condense":
                 yield st.CompactionStep(event.get("content"))
             elif observation == "recall":
                 yield st.MessageStep("user", event.get("content"), name="context", trust="unverified")
             else:
-                yield from self._answered(event, observation)
+                yield from self._result_steps(event, observation)
 
-    def _asked(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[st.Step]:
+    def _call_steps(self, id: str, event: dict[str, Any], action: str, args: dict[str, Any]) -> Iterator[st.Step]:
         metadata = as_dict(event.get("tool_call_metadata"))
         tool = text_in(metadata, "function_name") or _TOOLS.get(action, action)
         call = text_in(metadata, "tool_call_id") or f"call-{id}"
         response = as_dict(metadata.get("model_response"))
         reply = text_in(response, "id") or f"e{id}"
-        given = _given(response, call)
+        given = _input_of(response, call)
         if given is None:
             given = without(args, ("thought", "confirmation_state", "hidden"))
         self._calls[_key(event.get("id"))] = call
@@ -168,7 +168,7 @@ class _ArrayReader:
             tool = f"user:{tool}"
         yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any], observation: str) -> Iterator[st.Step]:
+    def _result_steps(self, event: dict[str, Any], observation: str) -> Iterator[st.Step]:
         metadata, extras = as_dict(event.get("tool_call_metadata")), as_dict(event.get("extras"))
         call = text_in(metadata, "tool_call_id") or self._calls.get(_key(event.get("cause")), "")
         content = event.get("content")
@@ -187,7 +187,7 @@ class _ArrayReader:
             files=files,
         )
 
-    def _finish(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[st.Step]:
+    def _finish_steps(self, id: str, event: dict[str, Any], args: dict[str, Any]) -> Iterator[st.Step]:
         metadata = as_dict(event.get("tool_call_metadata"))
         response = as_dict(metadata.get("model_response"))
         reply = text_in(response, "id") or f"e{id}"
@@ -202,7 +202,7 @@ def _key(value: Any) -> Any:
     return value if isinstance(value, str | int) else None
 
 
-def _given(response: dict[str, Any], call: str) -> Any:
+def _input_of(response: dict[str, Any], call: str) -> Any:
     """The input of a call, as the model wrote it."""
     for choice in as_list(response.get("choices")):
         for asked in as_list(as_dict(as_dict(choice).get("message")).get("tool_calls")):
@@ -227,14 +227,15 @@ def _reply(id: str, response: dict[str, Any], thought: str, calls: list[tuple[st
     )
 
 
-def _usage(told: dict[str, Any]) -> dict[str, Any]:
-    """Usage as the OpenAI API tells it; what was written to a cache stands beside it, and is part of the prompt."""
-    details = as_dict(told.get("prompt_tokens_details"))
-    return told | {"prompt_tokens_details": details | {"cache_write_tokens": told.get("cache_creation_input_tokens")}}
+def _usage(usage: dict[str, Any]) -> dict[str, Any]:
+    """Usage in the form of the OpenAI API. Tokens written to a cache are reported beside it, and are part of the
+    prompt."""
+    details = as_dict(usage.get("prompt_tokens_details"))
+    return usage | {"prompt_tokens_details": details | {"cache_write_tokens": usage.get("cache_creation_input_tokens")}}
 
 
-def _state(about: dict[str, Any]) -> Iterator[st.Step]:
-    """What the agent's state became. Only where it says that a turn is over is it more than what the rest says."""
+def _state_steps(about: dict[str, Any]) -> Iterator[st.Step]:
+    """A change of the agent's state. Only the end of a turn is news."""
     match about.get("agent_state"):
         case "finished":
             yield st.TurnEndStep()
@@ -253,7 +254,7 @@ def _outcome(event: dict[str, Any], observation: str, extras: dict[str, Any]) ->
         return "failed"
     code = as_dict(extras.get("metadata")).get("exit_code", extras.get("exit_code"))
     if type(code) is int and code != 0:
-        # -1: the command still runs, and the wait for it is over.
+        # -1: the command is still running, and the wait for it timed out.
         return "timed_out" if code == -1 else "failed"
     if text_of(event.get("content")).startswith("ERROR:"):
         return "failed"

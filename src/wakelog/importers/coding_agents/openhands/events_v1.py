@@ -1,6 +1,6 @@
-"""Events of OpenHands from v1 on: one JSON object a line, each with its `kind`.
+"""Events of OpenHands from v1 on: one JSON object per line, each with its `kind`.
 
-`ActionEvent` is a call, `ObservationEvent` its answer, `MessageEvent` words of the user or the agent, and
+`ActionEvent` is a call, `ObservationEvent` its result, `MessageEvent` a message of the user or the agent, and
 `ConversationStateUpdateEvent` a change of the conversation's state: a key and its new value, or all of them at once.
 """
 
@@ -35,8 +35,6 @@ _STATUS = {
 
 
 class EventReader:
-    """Reads events one by one."""
-
     def __init__(self) -> None:
         self._calls: dict[str, str] = {}
         self._replies: set[str] = set()
@@ -65,17 +63,17 @@ class EventReader:
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         match event.get("kind"):
             case "ActionEvent":
-                yield from self._asked(id, event)
+                yield from self._call_steps(id, event)
             case "ObservationEvent" | "UserRejectObservation" | "AgentErrorEvent":
-                yield self._answered(event)
+                yield self._result(event)
             case "MessageEvent":
-                yield from self._said(id, event)
+                yield from self._message_steps(id, event)
             case "SystemPromptEvent":
                 yield st.MessageStep(
                     "system", text_of(as_dict(event.get("system_prompt")).get("text")), name="instructions"
                 )
             case "ConversationStateUpdateEvent":
-                yield from self._updated(event)
+                yield from self._state_steps(event)
             case "Condensation" | "CondensationSummaryEvent" if text_in(event, "summary"):
                 yield st.CompactionStep(event["summary"])
             case "PauseEvent":
@@ -83,7 +81,7 @@ class EventReader:
             case "ConversationErrorEvent":
                 yield st.TurnEndStep("failed", (text_in(event, "detail") or text_in(event, "code"))[: st.ERROR_MAX])
 
-    def _asked(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
+    def _call_steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         tool = text_in(event, "tool_name") or "unknown"
         call = text_in(event, "tool_call_id") or f"call-{id}"
         reply = text_in(event, "llm_response_id") or f"e-{id}"
@@ -91,13 +89,13 @@ class EventReader:
         asked = as_dict(event.get("tool_call"))
         told = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
         given = json_or_text(told) if told is not None else event.get("action")
-        # The calls of one answer come as events of their own; the first has what was thought and said.
+        # The calls of one reply come as separate events. The first one has the thinking and the text.
         if reply not in self._replies:
             self._replies.add(reply)
             yield st.ReplyStep(reply, _blocks(event, call, tool))
         yield st.CallStep(call, tool, given, effect_of(_EFFECTS.get(tool, tool), given), group=reply)
 
-    def _answered(self, event: dict[str, Any]) -> st.ResultStep:
+    def _result(self, event: dict[str, Any]) -> st.ResultStep:
         call = text_in(event, "tool_call_id") or self._calls.get(text_in(event, "action_id"), "unknown")
         seen = as_dict(event.get("observation"))
         output = _output(event, seen)
@@ -111,7 +109,7 @@ class EventReader:
             files=changed_file(seen) if outcome == "succeeded" and seen.get("command") not in _LOOKS else (),
         )
 
-    def _said(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
+    def _message_steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         text = text_of(as_dict(event.get("llm_message")).get("content"))
         if event.get("source") == "user":
             yield st.PromptStep(text, id=id)
@@ -122,23 +120,23 @@ class EventReader:
         else:
             yield st.MessageStep("user", text, name="meta", trust="unverified")
 
-    def _updated(self, event: dict[str, Any]) -> Iterator[st.Step]:
+    def _state_steps(self, event: dict[str, Any]) -> Iterator[st.Step]:
         key, value = text_in(event, "key"), event.get("value")
         if key == "full_state" and isinstance(value, dict):
             for name, part in value.items():
                 yield from self._state.put(name, part)
-            yield from self._paid(value.get("stats"))
+            yield from self._cost_steps(value.get("stats"))
             return
         if key:
             yield from self._state.put(key, value)
         if key == "stats":
-            yield from self._paid(value)
+            yield from self._cost_steps(value)
         if key in ("execution_status", "agent_status") and isinstance(value, str) and value in _STATUS:
             yield _STATUS[value]
 
-    def _paid(self, stats: Any) -> Iterator[st.Step]:
-        """What was used since it was last told: the state has sums only."""
-        (used, cost), (before, paid) = _spent(stats), self._sum
+    def _cost_steps(self, stats: Any) -> Iterator[st.Step]:
+        """The usage since the last report: the state has totals only."""
+        (used, cost), (before, paid) = _total_cost(stats), self._sum
         new = usage_growth(used, before)
         if new.is_known or cost > paid:
             self._sum = (used, max(cost, paid))
@@ -180,7 +178,7 @@ def _outcome(event: dict[str, Any], seen: dict[str, Any]) -> st.Outcome:
 
 
 def changed_file(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
-    """The file that an observation tells was edited, in either version's words."""
+    """The file that an observation reports as edited, in either version's form."""
     path, after, before = text_in(seen, "path"), seen.get("new_content"), seen.get("old_content")
     if not path or not isinstance(after, str):
         return ()
@@ -189,8 +187,8 @@ def changed_file(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
     return (file_change(path, before=before, after=after, change="created" if is_new else "modified"),)
 
 
-def _spent(stats: Any) -> tuple[Usage, int]:
-    """What a conversation has used so far, and what it cost."""
+def _total_cost(stats: Any) -> tuple[Usage, int]:
+    """The total usage and cost of a conversation so far."""
     used, cost = Usage(), 0
     for told in as_dict(as_dict(stats).get("usage_to_metrics")).values():
         metrics = as_dict(told)
