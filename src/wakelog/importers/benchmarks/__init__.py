@@ -1,1 +1,1 @@
-"""Runs of agents on benchmarks: trajectories and logs of evaluations."""
+"""Benchmark runs: trajectories and logs of evaluations."""

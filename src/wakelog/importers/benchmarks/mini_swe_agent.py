@@ -1,8 +1,8 @@
 """mini-swe-agent: one JSON document with the messages of a run, or the bare list of them.
 
-The agent has one tool, a shell, and asks for it with a code block in its answer. What the command printed comes back as
-a message of the user, with `<returncode>`; newer versions use calls and messages of a tool. Each answer holds the whole
-response of the model's API, with its time, its usage and what it cost.
+The agent has one tool, a shell, and requests it with a code block in its reply. The output of the command comes back as
+a user message with `<returncode>`; newer versions use tool calls and tool messages. Each reply holds the whole response
+of the model API, with its time, usage and cost.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
 
 
 def _head(path: Path, instance: str, about: dict[str, Any], messages: list[Any]) -> st.TranscriptHead:
-    """The ids of the model's API tell a run from another of the same task; without any, the file's place does."""
+    """The ids of the model API tell runs of the same task apart. Without any, the file's location does."""
     ids = (as_text(_response(m).get("id")) for m in messages)
     own = next((id for id in ids if id), "") or str(path.resolve())
     info, config = as_dict(about.get("info")), as_dict(as_dict(about.get("info")).get("config"))
@@ -89,7 +89,7 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.So
         yield reader.record(number, message), len(str(message))
     rest = without(about, ("messages",))
     if rest or reader.status:
-        # It is written again with each step: what it says at the end is taken in when it says so.
+        # It is rewritten with each step. What it says at the end is imported once it says so.
         raw = msgspec.json.encode(rest)
         yield st.SourceRecord(f"info-{digest(raw)}", tuple(_ending(reader, info)), rest=rest), len(raw)
 
@@ -97,9 +97,9 @@ def _records(about: dict[str, Any], messages: list[Any]) -> Iterator[tuple[st.So
 def _ending(reader: _RunReader, info: dict[str, Any]) -> Iterator[st.Step]:
     if not reader.status:
         return
-    told = micros(as_dict(info.get("model_stats")).get("instance_cost"))
-    if told and not reader.is_priced:
-        yield st.CostStep("", Usage(), told)
+    cost = micros(as_dict(info.get("model_stats")).get("instance_cost"))
+    if cost and not reader.is_priced:
+        yield st.CostStep("", Usage(), cost)
     is_done = reader.status == "Submitted"
     yield st.TurnEndStep("completed" if is_done else "failed", "" if is_done else reader.status[: st.ERROR_MAX])
     yield st.FinishStep("submitted" if is_done else reader.status[:100])
@@ -109,10 +109,10 @@ class _RunReader:
     def __init__(self, status: str, messages: list[Any]) -> None:
         self.status = status
         self.is_priced = False
-        """Whether its answers say what they cost."""
+        """Whether the replies say what they cost."""
         self._count = len(messages)
         self._is_begun = False
-        # The first messages have no time; they were written just before the first answer.
+        # The first messages have no time; they were written just before the first reply.
         self._at = next((at for at in map(_time, messages) if at), 0)
         self._asked: list[st.CallStep] = []
         self._names: dict[str, str] = {}
@@ -128,13 +128,13 @@ class _RunReader:
         held = ("content", "tool_calls", "tool_call_id") if role != "assistant" else ("content", "tool_calls", "extra")
         rest = without(message, held)
         if role == "assistant" and extra:
-            rest["extra"] = _without_words(extra)
+            rest["extra"] = _without_content(extra)
         rest |= self._wrapping(message, steps)
         self._at = _time(message) or self._at
         return st.SourceRecord(f"m{number}", tuple(steps), self._at, rest)
 
     def _wrapping(self, message: dict[str, Any], steps: list[st.Step]) -> dict[str, Any]:
-        """What stands around the words of a message that the steps hold without it."""
+        """Where the steps hold only part of a message's text: how to rebuild the rest."""
         text = text_of(message.get("content"))
         if len(steps) == 2 and isinstance(steps[0], st.PromptStep) and (issue := _ISSUE.search(text)):
             return {"prompt_at": [issue.start(1), issue.end(1)]}
@@ -150,19 +150,20 @@ class _RunReader:
             case "assistant":
                 yield from self._reply(number, message)
             case "tool":
-                yield self._answer(text, content, text_in(message, "tool_call_id"), as_dict(message.get("extra")))
+                yield self._result(text, content, text_in(message, "tool_call_id"), as_dict(message.get("extra")))
             case "exit":
                 yield from self._exit(text, as_dict(message.get("extra")))
             case "user" if not self._is_begun:
                 self._is_begun = True
                 yield from _prompt(text, content)
             case "user" if self._asked and self._is_result(number, text):
-                yield self._answer(text, content, "", {})
+                yield self._result(text, content, "", {})
             case "user":
                 yield st.MessageStep("user", content, name="meta")
 
     def _is_result(self, number: int, text: str) -> bool:
-        """What is no output of a command complains of an answer. The last message of a submitted run is one."""
+        """A message that is not a command's output complains about a reply. The last message of a submitted run is
+        output too."""
         is_end = number == self._count - 1 and self.status == "Submitted"
         return bool(_CODE.match(text) or _TIMED_OUT.match(text)) or is_end
 
@@ -171,13 +172,13 @@ class _RunReader:
         usage = as_dict(response.get("usage"))
         text = text_of(message.get("content"))
         id = f"m{number}"
-        asks = calls_of(message, id)
-        if not asks and len(found := _ACTION.findall(text)) == 1:
+        calls = calls_of(message, id)
+        if not calls and len(found := _ACTION.findall(text)) == 1:
             given = {"command": found[0].strip()}
-            asks = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
-        # A call that nothing answered was refused by the harness: its complaint is the next message.
-        self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(asks)]
-        self._names = {told.id: ask.id for told, ask in zip(asks, self._asked, strict=True)}
+            calls = [st.CallStep(f"{id}.0", "bash", given, effect_of("bash", given), group=id)]
+        # A call without a result was refused by the harness: its complaint is the next message.
+        self._asked = [msgspec.structs.replace(a, id=f"{id}.{n}") for n, a in enumerate(calls)]
+        self._names = {given.id: call.id for given, call in zip(calls, self._asked, strict=True)}
         choice = first_choice(response)
         said = as_dict(choice.get("message"))
         cost = micros(extra.get("cost")) or micros(usage.get("cost"))
@@ -192,35 +193,35 @@ class _RunReader:
         )
         yield from self._asked
 
-    def _answer(self, text: str, content: Any, told: str, extra: dict[str, Any]) -> st.ResultStep:
-        id = self._names.get(told, "")
-        ask = next((a for a in self._asked if a.id == id), self._asked[0] if self._asked and not told else None)
-        if ask is not None:
-            self._asked.remove(ask)
+    def _result(self, text: str, content: Any, given_id: str, extra: dict[str, Any]) -> st.ResultStep:
+        id = self._names.get(given_id, "")
+        call = next((a for a in self._asked if a.id == id), self._asked[0] if self._asked and not given_id else None)
+        if call is not None:
+            self._asked.remove(call)
         code = _CODE.match(text)
         status = int(code[1]) if code and len(code[1]) < 9 else extra.get("returncode")
         outcome: st.Outcome = "failed" if isinstance(status, int) and status != 0 else "succeeded"
         if _TIMED_OUT.match(text):
             outcome = "timed_out"
         files: tuple[FileChanged, ...] = ()
-        if outcome == "succeeded" and ask is not None:
-            files = tuple(shell_writes(shell_command(ask.input), self._known))
+        if outcome == "succeeded" and call is not None:
+            files = tuple(shell_writes(shell_command(call.input), self._known))
         error = "" if outcome == "succeeded" else text[-st.ERROR_MAX :]
         if code is not None:
             shown = _OUTPUT.fullmatch(text, code.end())
             content = shown[1] if shown else text[code.end() :]
-        return st.ResultStep(ask.id if ask else told or "unknown", content, outcome, error, files)
+        return st.ResultStep(call.id if call else given_id or "unknown", content, outcome, error, files)
 
     def _exit(self, text: str, extra: dict[str, Any]) -> Iterator[st.Step]:
         self.status = self.status or text_in(extra, "exit_status")
         if self._asked:
-            yield self._answer(text, text, "", {"returncode": 0})
+            yield self._result(text, text, "", {"returncode": 0})
         else:
             yield st.MessageStep("user", text, name="exit")
 
 
 def _prompt(text: str, content: Any) -> Iterator[st.Step]:
-    """The task. What the harness says about how to work stands around it, and is not the user's."""
+    """The task. The harness puts its own instructions around it, which are not the user's."""
     issue = _ISSUE.search(text)
     if issue is None or not issue[1] or not isinstance(content, str):
         yield st.PromptStep(content)
@@ -234,8 +235,8 @@ def _time(message: Any) -> int:
     return microseconds(_response(message).get("created")) or microseconds(extra.get("timestamp"))
 
 
-def _without_words(extra: dict[str, Any]) -> dict[str, Any]:
-    """What is told of an answer, without the words that the reply holds."""
+def _without_content(extra: dict[str, Any]) -> dict[str, Any]:
+    """The details of a reply, without the content that the reply step holds."""
     response = as_dict(extra.get("response"))
     choices = []
     for choice in as_list(response.get("choices")):

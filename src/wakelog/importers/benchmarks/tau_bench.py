@@ -1,8 +1,8 @@
-"""tau-bench: one JSON array of runs, each a task played once by an agent and a simulated customer.
+"""tau-bench: one JSON array of runs. In each, an agent and a simulated customer play one task.
 
-A run is a session of its own: the customer's messages begin its turns, and its reward is how it ended. The file has no
-times. What the task was, which actions were expected and how the reward was found is kept as it is, in the run's last
-record: the agent never saw it.
+A run is a session: the customer's messages start its turns, and its reward says how it ended. The file has no times.
+The task, the expected actions and the calculation of the reward are kept unchanged in the run's last record: the agent
+never saw them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _transcript(number: int, run: Any) -> st.Transcript:
     run = storable(run)
     about = as_dict(run)
     task, trial = about.get("task_id", number), about.get("trial", 0)
-    # A run is written once and whole, so its content tells it from the same task played by another model.
+    # A run is written once and complete, so its content tells it from the same task run with another model.
     raw = msgspec.json.encode(run)
     head = st.TranscriptHead(
         f"{task}-{trial}-{digest(raw, 8)}",
@@ -77,7 +77,7 @@ class _RunReader:
     def __init__(self) -> None:
         self._calls = RecordIds()
         self._open: dict[str, str] = {}
-        """The calls that wait for their answer: the file's id of each, and ours."""
+        """Calls that wait for their result: the file's id of each, and ours."""
 
     def record(self, number: int, message: Any) -> st.SourceRecord:
         id = f"m{number}"
@@ -92,32 +92,32 @@ class _RunReader:
         content = message.get("content")
         match message.get("role"):
             case "user" if _STOP in text_of(content):
-                # The customer says goodbye: nobody answers.
+                # The customer says goodbye: nobody replies.
                 return [st.MessageStep("user", content, name="stop")]
             case "user":
                 return [st.PromptStep(content)]
             case "assistant":
                 return self._reply(id, message)
             case "tool":
-                return [self._answer(message)]
+                return [self._result(message)]
             case "system":
                 return [st.MessageStep("system", content, name="instructions")]
         return []
 
     def _reply(self, id: str, message: dict[str, Any]) -> list[st.Step]:
-        asks = [self._named(ask.id, ask) for ask in calls_of(message, id, _effects(message))]
-        blocks = blocks_of(text_of(message.get("content")), asks)
-        return [st.ReplyStep(id, blocks, is_last=not asks), *asks]
+        calls = [self._open_call(call) for call in calls_of(message, id, _effects(message))]
+        blocks = blocks_of(text_of(message.get("content")), calls)
+        return [st.ReplyStep(id, blocks, is_last=not calls), *calls]
 
-    def _named(self, told: str, ask: Any) -> Any:
-        self._open[told] = self._calls.unique(told)
-        return msgspec.structs.replace(ask, id=self._open[told])
+    def _open_call(self, call: st.CallStep) -> st.CallStep:
+        self._open[call.id] = id = self._calls.unique(call.id)
+        return msgspec.structs.replace(call, id=id)
 
-    def _answer(self, message: dict[str, Any]) -> st.ResultStep:
-        told = text_in(message, "tool_call_id")
+    def _result(self, message: dict[str, Any]) -> st.ResultStep:
+        given_id = text_in(message, "tool_call_id")
         text = text_of(message.get("content"))
         is_error = text.startswith("Error")
-        id = self._open.pop(told, None) or self._calls.unique(told or "unknown")
+        id = self._open.pop(given_id, None) or self._calls.unique(given_id or "unknown")
         return st.ResultStep(
             id,
             message.get("content"),
@@ -127,7 +127,7 @@ class _RunReader:
 
 
 def _effects(message: dict[str, Any]) -> dict[str, Effect]:
-    """The tools of these worlds are named after what they do to the data."""
+    """Tools in these environments are named after what they do to the data."""
     names = [as_text(as_dict(as_dict(c).get("function")).get("name")) for c in as_list(message.get("tool_calls"))]
     effects: dict[str, Effect] = {name: "read" for name in names if name.startswith(_READS)}
     return effects | {"think": "pure", "calculate": "pure"}

@@ -1,1 +1,1 @@
-"""Events that a program sent while it ran, kept in a file."""
+"""Events that a program sent while it ran, stored in a file."""

@@ -1,8 +1,8 @@
-"""AG-UI: the events that an agent streams to a user interface, as JSON lines, as an array, or as it was sent.
+"""AG-UI: the events that an agent streams to a user interface, as JSON lines, an array, or raw server-sent events.
 
-A thread is a session, and a run in it a turn. Messages, thoughts and the arguments of calls come in pieces: the event
-that ends one stands for the whole. Snapshots of the messages say again what the stream said, and tell what it did not:
-the user's words, and the answers of tools that run in the interface.
+A thread is a session, and a run in it a turn. Messages, thoughts and arguments of calls come in pieces: the event that
+ends one produces the step for the whole. Snapshots of the messages repeat the stream, and add what it lacks: the user's
+input, and the results of tools that run in the interface.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ def recognises(found: Sample) -> bool:
 
 
 def transcripts(path: Path) -> Iterator[st.Transcript]:
-    """One for each thread, in the order they begin."""
+    """One transcript per thread, in the order they start."""
     threads: dict[str, list[tuple[Any, str, int]]] = {}
     current = ""
     for event, why, size in _events(path):
         if isinstance(event, dict):
-            current = _word(event, "threadId", "thread_id") or current
+            current = _text_of_first(event, "threadId", "thread_id") or current
         threads.setdefault(current, []).append((event, why, size))
     early = threads.pop("", [])
     if early:
-        # What came before a thread was named is of the first one.
+        # Events before the first thread id belong to the first thread.
         first = next(iter(threads), "")
         threads = {first: early + threads.get(first, []), **{k: v for k, v in threads.items() if k != first}}
     for thread, events in threads.items():
@@ -69,7 +69,7 @@ def _transcript(thread: str, events: list[tuple[Any, str, int]]) -> st.Transcrip
 
 
 def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
-    """Each event, or the text that is none and why, with its size."""
+    """Each event with its size; or a text that is not an event, with the reason."""
     lines = list(json_lines(path))
     if is_document(lines) and not any(line.raw.startswith(b"data:") for line in lines):
         given = read_document(path)
@@ -82,13 +82,13 @@ def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
         if line.value is not None:
             yield storable(line.value), "", len(line.raw)
         elif line.raw.startswith(b"data:"):
-            yield from _framed(line.raw, line.number)
+            yield from _decode_data_line(line.raw, line.number)
         elif not line.raw.startswith(_FRAME):
             yield line.text, line.broken, len(line.raw)
 
 
-def _framed(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
-    """An event as the stream has it."""
+def _decode_data_line(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
+    """Decodes an event from a `data:` line of the stream."""
     try:
         event = _decode(raw[5:])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -98,7 +98,7 @@ def _framed(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
 
 
 class ThreadReader:
-    """Reads the events of one thread. It may be given them in several parts, in order."""
+    """Reads the events of one thread. They may come in several batches, in order."""
 
     def __init__(self) -> None:
         self._ids = RecordIds()
@@ -106,16 +106,16 @@ class ThreadReader:
         self._texts: dict[str, list[str]] = {}
         self._roles: dict[str, str] = {}
         self._open: dict[str, tuple[str, str]] = {}
-        """Calls whose arguments are coming: tool, and the message that asked."""
+        """Calls whose arguments are still streaming: tool, and the message that requested it."""
         self._asked: set[str] = set()
         self._seen: set[str] = set()
         self._state = ForeignState()
         self._spans: dict[str, str] = {}
         self._chunk = ""
         self._is_open = False
-        """A turn goes on over several runs while a call waits for the interface."""
+        """A turn continues over several runs while a call waits for the interface."""
         self._run = ""
-        """A run that has begun, and that no user's words were seen of yet."""
+        """A run that has started, but without any user input so far."""
 
     def records(self, events: Iterable[tuple[Any, str, int]]) -> Iterator[tuple[st.SourceRecord, int]]:
         for event, why, size in events:
@@ -133,23 +133,23 @@ class ThreadReader:
     def _steps(self, event: dict[str, Any]) -> Iterator[st.Step]:
         kind = text_in(event, "type")
         if self._chunk and not kind.endswith("_CHUNK"):
-            yield from self._ended(self._chunk)
-        message = _word(event, "messageId", "message_id")
+            yield from self._end_piece(self._chunk)
+        message = _text_of_first(event, "messageId", "message_id")
         if kind.startswith(("TEXT_MESSAGE_", "THINKING_TEXT_MESSAGE_", "REASONING_MESSAGE_")):
             yield from self._text(kind, event, message or kind.partition("_")[0])
         elif kind.startswith("TOOL_CALL_"):
             yield from self._call(kind, event)
         match kind:
             case "RUN_STARTED":
-                self._run = "" if self._is_open else _word(event, "runId", "run_id") or "run"
+                self._run = "" if self._is_open else _text_of_first(event, "runId", "run_id") or "run"
                 given = as_dict(event.get("input"))
                 yield from self._snapshot(given.get("messages"))
             case "RUN_FINISHED":
-                yield from self._begun()
+                yield from self._start_turn()
                 if not self._asked - set(self._spans.values()):
                     yield st.TurnEndStep()
             case "RUN_ERROR":
-                yield from self._begun()
+                yield from self._start_turn()
                 yield st.TurnEndStep("failed", text_in(event, "message")[: st.ERROR_MAX] or "error")
             case "MESSAGES_SNAPSHOT":
                 yield from self._snapshot(event.get("messages"))
@@ -158,10 +158,10 @@ class ThreadReader:
             case "STATE_DELTA":
                 yield from self._state.patch(event.get("delta"), "state")
             case "STEP_STARTED" | "STEP_FINISHED":
-                yield from self._step(kind, _word(event, "stepName", "step_name") or "step")
+                yield from self._step(kind, _text_of_first(event, "stepName", "step_name") or "step")
 
-    def _begun(self) -> Iterator[st.Step]:
-        """A run whose stream does not say what the user asked is a turn all the same."""
+    def _start_turn(self) -> Iterator[st.Step]:
+        """Starts a turn for a run whose stream does not have the user's input."""
         if self._run:
             run, self._run = self._run, ""
             yield st.PromptStep("", id=run)
@@ -174,18 +174,18 @@ class ThreadReader:
             self._roles[id] = event["role"]
         if what == "CHUNK":
             if self._chunk and self._chunk != id:
-                yield from self._ended(self._chunk)
+                yield from self._end_piece(self._chunk)
             self._chunk = id
         if not family.startswith("TEXT"):
             self._roles[id] = "reasoning"
         self._texts.setdefault(id, []).append(text_in(event, "delta"))
         if what == "END":
-            yield from self._ended(id)
+            yield from self._end_piece(id)
 
-    def _ended(self, id: str) -> Iterator[st.Step]:
+    def _end_piece(self, id: str) -> Iterator[st.Step]:
         self._chunk = ""
         if id in self._open:
-            yield from self._asked_for(id)
+            yield from self._call_steps(id)
             return
         text, role = "".join(self._texts.pop(id, ())), self._roles.pop(id, "assistant")
         self._seen.add(id)
@@ -193,54 +193,54 @@ class ThreadReader:
             self._run = ""
             yield st.PromptStep(text, id=id)
         elif text and role in ("assistant", "reasoning"):
-            yield from self._begun()
+            yield from self._start_turn()
             block = thinking_block(text) if role == "reasoning" else text_block(text)
             yield st.ReplyStep(id, [block])
         elif text:
             yield st.MessageStep("system", text, name="instructions")
 
     def _call(self, kind: str, event: dict[str, Any]) -> Iterator[st.Step]:
-        id = _word(event, "toolCallId", "tool_call_id") or self._chunk
+        id = _text_of_first(event, "toolCallId", "tool_call_id") or self._chunk
         if not id:
             return
         if kind in ("TOOL_CALL_START", "TOOL_CALL_CHUNK") and id not in self._open:
             if self._chunk and self._chunk != id:
-                yield from self._ended(self._chunk)
-            tool = _word(event, "toolCallName", "tool_call_name") or "unknown"
-            self._open[id] = (tool, _word(event, "parentMessageId", "parent_message_id") or f"asks-{id}")
+                yield from self._end_piece(self._chunk)
+            tool = _text_of_first(event, "toolCallName", "tool_call_name") or "unknown"
+            self._open[id] = (tool, _text_of_first(event, "parentMessageId", "parent_message_id") or f"asks-{id}")
         if kind == "TOOL_CALL_CHUNK":
             self._chunk = id
         if kind in ("TOOL_CALL_ARGS", "TOOL_CALL_CHUNK"):
             self._texts.setdefault(id, []).append(text_in(event, "delta"))
         if kind == "TOOL_CALL_END" and id in self._open:
-            yield from self._asked_for(id)
+            yield from self._call_steps(id)
         if kind == "TOOL_CALL_RESULT":
-            yield self._answer(id, event.get("content"), "")
+            yield self._result(id, event.get("content"), "")
 
-    def _asked_for(self, id: str) -> Iterator[st.Step]:
+    def _call_steps(self, id: str) -> Iterator[st.Step]:
         tool, message = self._open.pop(id)
         given = json_or_text("".join(self._texts.pop(id, ())) or "{}")
-        yield from self._begun()
+        yield from self._start_turn()
         self._asked.add(id)
         self._seen.add(id)
         yield st.ReplyStep(message, [call_block(id, tool)])
         yield st.CallStep(id, tool, given, effect_of(tool, given), group=message)
 
-    def _answer(self, id: str, content: Any, error: str) -> st.ResultStep:
+    def _result(self, id: str, content: Any, error: str) -> st.ResultStep:
         self._asked.discard(id)
         self._seen.add(f"{id} answered")
         return st.ResultStep(id, content, "failed" if error else "succeeded", error[: st.ERROR_MAX])
 
     def _step(self, kind: str, name: str) -> Iterator[st.Step]:
         if kind == "STEP_STARTED":
-            yield from self._begun()
+            yield from self._start_turn()
             id = self._spans[name] = self._calls.unique(f"step-{name}")
             self._asked.add(id)
             yield st.CallStep(id, f"step:{name}", {"span": name}, "pure")
         elif (id := self._spans.pop(name, "")) in self._asked:
-            yield self._answer(id, None, "")
+            yield self._result(id, None, "")
 
-    # What a list of messages tells beyond the stream
+    # What a list of messages adds to the stream
 
     def _snapshot(self, messages: Any) -> Iterator[st.Step]:
         new = dicts_in(messages)
@@ -248,10 +248,10 @@ class ThreadReader:
         for number, message in enumerate(new):
             id, role = text_in(message, "id") or json_digest(message), message.get("role")
             content = message.get("content")
-            call = _word(message, "toolCallId", "tool_call_id")
+            call = _text_of_first(message, "toolCallId", "tool_call_id")
             if role == "tool" and call:
                 if f"{call} answered" not in self._seen and call in self._asked:
-                    yield self._answer(call, content, text_in(message, "error"))
+                    yield self._result(call, content, text_in(message, "error"))
                 continue
             if id in self._seen or id in self._texts:
                 continue
@@ -263,12 +263,12 @@ class ThreadReader:
                 else:
                     yield st.MessageStep("user", content, name="history")
             elif role == "assistant":
-                yield from self._past(id, message)
+                yield from self._reply_steps(id, message)
             elif role in ("system", "developer"):
                 yield st.MessageStep("system", content, name="instructions")
 
-    def _past(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
-        """An answer that the stream did not have."""
+    def _reply_steps(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
+        """A reply that the stream did not have."""
         text = text_of(message.get("content"))
         if text:
             yield st.ReplyStep(id, [text_block(text)])
@@ -278,8 +278,8 @@ class ThreadReader:
             if own and own not in self._seen and own not in self._open:
                 self._open[own] = (text_in(function, "name") or "unknown", id)
                 self._texts[own] = [text_in(function, "arguments")]
-                yield from self._asked_for(own)
+                yield from self._call_steps(own)
 
 
-def _word(event: dict[str, Any], *names: str) -> str:
+def _text_of_first(event: dict[str, Any], *names: str) -> str:
     return next((event[n] for n in names if isinstance(event.get(n), str)), "")

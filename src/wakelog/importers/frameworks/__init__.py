@@ -1,1 +1,1 @@
-"""Databases in which agent frameworks keep their sessions."""
+"""Databases of agent frameworks."""

@@ -1,8 +1,8 @@
 """Google ADK: the SQLite databases of its `DatabaseSessionService` and `SqliteSessionService`.
 
-A session is a row of `sessions`, and each row of `events` one record. In the present schema an event is JSON
-(`event_data`). Before, it had a column for each field, and its actions were a pickle: reading one can run code, so it
-is left unread, and that is noted. To go on with such sessions in ADK itself, see docs/how-to/google-adk.md.
+A session is a row of `sessions`, and each row of `events` is one record. In the current schema an event is JSON
+(`event_data`). Before, it had a column for each field, and its actions were a pickle. Unpickling can run code, so the
+actions are skipped and a gap is noted. To continue such sessions in ADK itself, see docs/how-to/google-adk.md.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _records(path: Path, ids: tuple[str, str, str], state: Any) -> Iterator[tupl
     with open_database(path) as db:
         for row in db.execute(_EVENTS, ids):
             yield reader.record(dict(row))
-        yield reader.last(state)
+        yield reader.state_record(state)
 
 
 class _EventReader:
@@ -86,8 +86,8 @@ class _EventReader:
         size = len(raw) if isinstance(raw, str | bytes) else 0
         return st.SourceRecord(id, tuple(steps), self._at, rest=event), size
 
-    def last(self, state: Any) -> tuple[st.SourceRecord, int]:
-        """What the state is beyond what its events say: what a session was created with."""
+    def state_record(self, state: Any) -> tuple[st.SourceRecord, int]:
+        """The part of the state that no event set: what the session was created with."""
         rest = {k: v for k, v in state.items() if self._known.get(k) != v} if isinstance(state, dict) else {}
         steps = [step for key, value in storable(rest).items() for step in self._state.put(key, value)]
         return st.SourceRecord(f"state/{json_digest(storable(rest))}", tuple(steps), self._at), 0
@@ -97,26 +97,26 @@ class _EventReader:
         words = text_of(parts)
         is_user = event.get("author") == "user"
         for part in parts:
-            if isinstance(answer := _of(part, "function_response", "functionResponse"), dict):
-                yield _answered(answer)
+            if isinstance(answer := _first_of(part, "function_response", "functionResponse"), dict):
+                yield _result(answer)
         if is_user and words:
             if invocation != self._invocation or not self._invocation:
                 yield st.PromptStep(words, id=invocation)
             else:
                 yield st.MessageStep("user", words, name="queued")
         elif not is_user:
-            yield from self._said(id, event, parts)
-        for key, value in as_dict(_of(event.get("actions"), "state_delta", "stateDelta")).items():
+            yield from self._reply_steps(id, event, parts)
+        for key, value in as_dict(_first_of(event.get("actions"), "state_delta", "stateDelta")).items():
             self._known[key] = value
             yield from self._state.put(key, value)
         if event.get("error_code"):
             yield st.TurnEndStep("failed", str(event.get("error_message") or event["error_code"])[: st.ERROR_MAX])
 
-    def _said(self, id: str, event: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[st.Step]:
+    def _reply_steps(self, id: str, event: dict[str, Any], parts: list[dict[str, Any]]) -> Iterator[st.Step]:
         blocks: list[dict[str, Any]] = []
         asks: list[st.CallStep] = []
         for number, part in enumerate(parts):
-            call = _of(part, "function_call", "functionCall")
+            call = _first_of(part, "function_call", "functionCall")
             if isinstance(call, dict):
                 own, name = str(call.get("id") or f"{id}-{number}"), str(call.get("name") or "unknown")
                 blocks.append(call_block(own, name))
@@ -124,15 +124,15 @@ class _EventReader:
             elif isinstance(text := part.get("text"), str) and text:
                 kind = "thinking" if part.get("thought") is True else "text"
                 blocks.append({"type": kind, kind: text})
-        usage = usage_of({"usage_metadata": _of(event, "usage_metadata", "usageMetadata")})
+        usage = usage_of({"usage_metadata": _first_of(event, "usage_metadata", "usageMetadata")})
         if blocks or usage.is_known:
-            model = as_text(_of(event, "model_version", "modelVersion"))
-            stop = as_text(_of(event, "finish_reason", "finishReason"))
+            model = as_text(_first_of(event, "model_version", "modelVersion"))
+            stop = as_text(_first_of(event, "finish_reason", "finishReason"))
             yield st.ReplyStep(id, blocks, model=model, usage=usage, stop_reason=stop, is_last=not asks)
         yield from asks
 
 
-def _answered(answer: dict[str, Any]) -> st.ResultStep:
+def _result(answer: dict[str, Any]) -> st.ResultStep:
     response = answer.get("response")
     error = response.get("error") if isinstance(response, dict) and "result" not in response else None
     outcome: Any = "failed" if error else "succeeded"
@@ -144,7 +144,7 @@ def _from_columns(row: dict[str, Any]) -> dict[str, Any]:
     return event | {name: _json(event[name]) for name in _JSON_COLUMNS if name in event}
 
 
-def _of(held: Any, *names: str) -> Any:
+def _first_of(held: Any, *names: str) -> Any:
     return next((held[name] for name in names if held.get(name) is not None), None) if isinstance(held, dict) else None
 
 

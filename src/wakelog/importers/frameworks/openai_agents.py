@@ -1,8 +1,8 @@
 """OpenAI Agents SDK: the databases of its `SQLiteSession`, `AdvancedSQLiteSession` and `SQLAlchemySession` on SQLite.
 
-`agent_sessions` lists the sessions, `agent_messages` holds their items as JSON, in order. An advanced session also says
-in `message_structure` which items belong to which branch; each branch is a session of its own. What is imported can be
-gone on with: `WakelogSession` with the same id gives the same items back.
+`agent_sessions` lists the sessions, `agent_messages` holds their items as JSON, in order. In an advanced session,
+`message_structure` says which items belong to which branch; each branch is a session. Imported sessions can be
+continued: `WakelogSession` with the same id returns the same items.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _query(branch: str, session: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _stat(db: sqlite3.Connection, session: str, branch: str) -> tuple[int, int]:
-    """How many items there are, and the time of the newest: when both are as before, nothing is new."""
+    """The number of items and the time of the newest. If both are unchanged, nothing is new."""
     query, given = _query(branch, session)
     row = db.execute(f"SELECT count(*), max(id), max(created_at) FROM ({query})", given).fetchone()
     return int(row[0] or 0) + int(row[1] or 0), microseconds(row[2])
@@ -80,8 +80,6 @@ def _records(path: Path, session: str, branch: str) -> Iterator[tuple[st.SourceR
 
 
 class _Reader:
-    """Reads the items of one session, in order."""
-
     def __init__(self) -> None:
         self._has_reply = True
         self._group = ""
@@ -99,7 +97,7 @@ class _Reader:
     def _steps(self, id: str, item: dict[str, Any]) -> Iterator[st.Step]:
         message = read_message(item)
         if message.role == "assistant":
-            yield from self._said(id, message)
+            yield from self._reply_steps(id, message)
             return
         self._group = ""
         yield from (answer for answer, _ in message.answers)
@@ -113,7 +111,7 @@ class _Reader:
             else:
                 yield st.MessageStep("user", content)
 
-    def _said(self, id: str, message: ReadMessage) -> Iterator[st.Step]:
+    def _reply_steps(self, id: str, message: ReadMessage) -> Iterator[st.Step]:
         self._has_reply = True
         is_first = not self._group
         self._group = self._group or str(message.message.get("id") or f"reply-{id}")

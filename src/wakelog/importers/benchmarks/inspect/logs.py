@@ -1,7 +1,7 @@
-"""Inspect: the log of an evaluation, one JSON document, or the same as a zip of many (`.eval`).
+"""Inspect: the log of an evaluation, as one JSON document, or as a zip of many (`.eval`).
 
-An evaluation is a session, and so is each of its samples: that is where an agent worked. The evaluation's own session
-lists its samples as its sub-agents, with their scores. Of a zip it has a record for each entry.
+An evaluation is a session, and so is each of its samples, where an agent worked. The evaluation's session lists its
+samples as its sub-agents, with their scores. For a zip it has a record for each entry.
 """
 
 from __future__ import annotations
@@ -88,12 +88,13 @@ class _DocumentLog:
         yield "header", began, None
         for key in self.samples:
             yield f"samples/{key[0]}_epoch_{key[1]}", None, key
-        # What came of it is written again while it runs.
+        # The results are rewritten while the evaluation runs.
         yield f"results-{json_digest(results)}", results, None
 
 
 class _ZipLog:
-    """A log that is a zip: `header.json` once it is over, what it began with until then, and a document a sample."""
+    """A log that is a zip: `header.json` once it is finished, before that what it started with, and a document per
+    sample."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -139,9 +140,9 @@ _Log = _DocumentLog | _ZipLog
 def _origin(header: dict[str, Any], path: Path) -> str:
     about = as_dict(header.get("eval"))
     task = text_in(about, "task").rpartition("/")[2] or path.stem
-    told = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
-    # A log without any of them is told by its place.
-    own = " ".join(told) if any(told) else str(path.resolve())
+    ids = [as_text(about.get(k)) for k in ("eval_id", "run_id", "task_id", "created")]
+    # A log without any of them is identified by its location.
+    own = " ".join(ids) if any(ids) else str(path.resolve())
     return f"{task[:40]}-{digest(own, 6)}"
 
 
@@ -167,7 +168,7 @@ def _eval_head(header: dict[str, Any], path: Path) -> st.TranscriptHead:
 
 def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]]:
     if isinstance(log.header.get("events"), list) and "eval" not in log.header:
-        # Events that were taken out of a log: they are all there is.
+        # Events that were extracted from a log: they are all there is.
         yield from SampleReader(log.header).records()
         return
     created = microseconds(as_dict(log.header.get("eval")).get("created"))
@@ -178,10 +179,10 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]
         if number == 0 and as_dict(log.header.get("eval")):
             steps.append(st.PromptStep(_task(log.header)))
         if key is not None:
-            steps += _sampled(log, path, key)
+            steps += _sample_steps(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}
         if name == "header.json" or name.startswith("results-"):
-            steps += _ending(log.header)
+            steps += _ending_steps(log.header)
         rest = {"entry": name, "content": value}
         yield st.SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))
 
@@ -191,7 +192,7 @@ def _task(header: dict[str, Any]) -> str:
     return f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()
 
 
-def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
+def _sample_steps(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
     sample = as_dict(log.sample(key))
     id = f"sample-{key[0]}-{key[1]}"
     failure = text_in(as_dict(sample.get("error")), "message")
@@ -206,12 +207,11 @@ def _sampled(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:
     )
 
 
-def _ending(header: dict[str, Any]) -> Iterator[st.Step]:
+def _ending_steps(header: dict[str, Any]) -> Iterator[st.Step]:
     for score in as_list(as_dict(header.get("results")).get("scores")):
         metrics = [as_dict(m) for m in as_dict(as_dict(score).get("metrics")).values()]
-        told = ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics)
-        if told:
-            yield st.NoteStep(f"{text_in(as_dict(score), 'name')}: {told}")
+        if values := ", ".join(f"{text_in(m, 'name')} {label_of(m)}" for m in metrics):
+            yield st.NoteStep(f"{text_in(as_dict(score), 'name')}: {values}")
     status = text_in(header, "status")
     if status in _ENDS:
         failure = text_in(as_dict(header.get("error")), "message")

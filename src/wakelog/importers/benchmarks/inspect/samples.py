@@ -1,8 +1,8 @@
-"""One sample of an evaluation of Inspect: its events in order, and the messages it ended with.
+"""One sample of an Inspect evaluation: its events in order, and the messages it ended with.
 
-The events tell what happened: calls of models and tools, spans around them, changes of the state as JSON Patch, scores.
-The messages say it again, and are read only where there are no events. Long texts are attachments of the sample, which
-events mention by hash. A span that something may happen in is a call of its own, and what happened in it is inside it.
+The events say what happened: calls of models and tools, spans around them, changes of the state as JSON Patch, scores.
+The messages repeat that, and are read only if there are no events. Long texts are attachments of the sample, which
+events refer to by hash. A span with a name is a call, and what happened in it is inside that call.
 """
 
 from __future__ import annotations
@@ -27,12 +27,10 @@ from wakelog.model.values import Value
 
 _ATTACHED = "attachment://"
 _SILENT = frozenset({"init", "tool", "sample"})
-"""Spans that say nothing beyond what is in them."""
+"""Spans that add nothing to what is in them."""
 
 
 class SampleReader:
-    """Reads the records of a sample."""
-
     def __init__(self, sample: dict[str, Any]) -> None:
         self._sample = sample
         self._attached = as_dict(sample.get("attachments"))
@@ -41,7 +39,7 @@ class SampleReader:
         self._seen: set[str] = set()
         self._asked: set[str] = set()
         self._spans: dict[str, str] = {}
-        """Each span that is open, and the nearest one around it that is a call."""
+        """Each open span, and the nearest call around it."""
         self._stack: list[str] = []
         self._is_begun = False
 
@@ -50,9 +48,9 @@ class SampleReader:
         for event in events:
             yield self._event_record(event), len(str(event))
         for message in messages:
-            yield self._message_record(message, is_told=not events), len(str(message))
+            yield self._message_record(message, has_steps=not events), len(str(message))
         rest = {k: v for k, v in self._sample.items() if k not in ("events", "messages") or not isinstance(v, list)}
-        steps = [*self._begun(), *self._ending(has_events=bool(events))]
+        steps = [*self._start_steps(), *self._ending(has_events=bool(events))]
         yield st.SourceRecord("sample", tuple(steps), rest=rest), len(str(rest))
 
     def _event_record(self, event: Any) -> st.SourceRecord:
@@ -63,19 +61,19 @@ class SampleReader:
         steps = list(self._steps(id, event))
         return st.SourceRecord(id, tuple(steps), microseconds(event.get("timestamp")), _rest(event) if steps else event)
 
-    def _message_record(self, message: Any, is_told: bool) -> st.SourceRecord:
+    def _message_record(self, message: Any, has_steps: bool) -> st.SourceRecord:
         about = as_dict(message)
         id = self._ids.unique(f"m:{text_in(about, 'id') or json_digest(message)}")
         if not isinstance(message, dict):
             return st.SourceRecord(id, rest=message, broken="a message is not an object")
-        steps = list(self._told(id, message)) if is_told else []
+        steps = list(self._message_steps(id, message)) if has_steps else []
         rest = without(message, ("content", "tool_calls")) if steps else message
         return st.SourceRecord(id, tuple(steps), rest=rest)
 
-    # How it begins
+    # The start
 
-    def _begun(self) -> Iterator[st.Step]:
-        """The sample's input, before anything else."""
+    def _start_steps(self) -> Iterator[st.Step]:
+        """The sample's input, once, before anything else."""
         if self._is_begun:
             return
         self._is_begun = True
@@ -83,22 +81,22 @@ class SampleReader:
         messages = dicts_in(given)
         last = max((n for n, m in enumerate(messages) if m.get("role") == "user"), default=None)
         for number, message in enumerate(messages):
-            self._seen.add(_name(message))
-            content = self._whole(message.get("content"))
+            self._seen.add(_message_key(message))
+            content = self._fill_attachments(message.get("content"))
             if number == last:
                 yield st.PromptStep(content)
             else:
                 yield st.MessageStep(text_in(message, "role") or "user", content, name="context")
         if last is None and isinstance(given, str):
-            self._seen.add(_name({"role": "user", "content": given}))
-            yield st.PromptStep(self._whole(given))
+            self._seen.add(_message_key({"role": "user", "content": given}))
+            yield st.PromptStep(self._fill_attachments(given))
 
     # Events
 
     def _steps(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         kind = event.get("event")
         if kind in ("sample_init", "model", "tool", "span_begin", "step"):
-            yield from self._begun()
+            yield from self._start_steps()
         match kind:
             case "sample_init":
                 yield from self._state.put("state", event.get("state"))
@@ -112,7 +110,7 @@ class SampleReader:
             case "span_begin":
                 yield from self._span(text_in(event, "id"), event, text_in(event, "parent_id"))
             case "span_end":
-                yield from self._ended(text_in(event, "id"))
+                yield from self._end_span(text_in(event, "id"))
             case "step":
                 yield from self._legacy_step(id, event)
             case "subtask":
@@ -141,10 +139,10 @@ class SampleReader:
         choice = first_choice(output)
         message = as_dict(choice.get("message"))
         for given in as_list(event.get("input")):
-            if isinstance(given, dict) and _name(given) not in self._seen:
-                self._seen.add(_name(given))
+            if isinstance(given, dict) and _message_key(given) not in self._seen:
+                self._seen.add(_message_key(given))
                 yield from self._context(given, inside)
-        self._seen.add(_name(message))
+        self._seen.add(_message_key(message))
         if not message:
             if failure := text_in(event, "error") or text_in(output, "error"):
                 yield st.MessageStep("assistant", failure[: st.ERROR_MAX], name="error")
@@ -154,8 +152,8 @@ class SampleReader:
         yield from self._reply(id, message, model, _usage(as_dict(output.get("usage"))), stop, inside)
 
     def _context(self, message: dict[str, Any], inside: str) -> Iterator[st.Step]:
-        """A message that a model was shown, and that nobody said before."""
-        role, content = text_in(message, "role"), self._whole(message.get("content"))
+        """A message in a model's input that was not seen before."""
+        role, content = text_in(message, "role"), self._fill_attachments(message.get("content"))
         if role == "system":
             yield st.MessageStep("system", content, name="instructions")
         elif role == "user":
@@ -172,7 +170,7 @@ class SampleReader:
             call_id = text_in(about, "id") or f"{id}.{number}"
             asks.append(st.CallStep(call_id, tool, given, effect_of(tool, given), group=id, inside=inside))
             self._asked.add(call_id)
-        content = self._whole(message.get("content"))
+        content = self._fill_attachments(message.get("content"))
         thinking = "\n".join(text_in(as_dict(b), "reasoning") for b in as_list(content) if as_dict(b).get("reasoning"))
         yield st.ReplyStep(
             id,
@@ -194,15 +192,15 @@ class SampleReader:
             if isinstance(nested, dict):
                 yield from self._steps(f"{id}.{number}", nested)
         outcome, error = _outcome(event.get("error"))
-        output = self._whole(event.get("result"))
+        output = self._fill_attachments(event.get("result"))
         if (output is None or output == "") and error:
             output = error
         yield st.ResultStep(call, output, outcome, error, cost=Cost(duration_us=duration(event.get("working_time"))))
 
-    # Spans, and what older versions had for them
+    # Spans, and their predecessors in older versions
 
     def _inside(self, event: dict[str, Any]) -> str:
-        """The call that an event is inside of."""
+        """The call around an event."""
         if self._stack:
             return self._stack[-1]
         return self._spans.get(text_in(event, "span_id"), "")
@@ -219,7 +217,7 @@ class SampleReader:
         yield st.CallStep(id, f"{kind}:{name}" if kind else name, {"span": kind or name}, "pure", inside=around)
         self._asked.add(id)
 
-    def _ended(self, id: str) -> Iterator[st.Step]:
+    def _end_span(self, id: str) -> Iterator[st.Step]:
         if id in self._asked:
             self._asked.discard(id)
             yield st.ResultStep(id, None)
@@ -232,7 +230,7 @@ class SampleReader:
             self._asked.add(id)
             self._stack.append(id)
         elif event.get("action") == "end" and self._stack:
-            yield from self._ended(self._stack.pop())
+            yield from self._end_span(self._stack.pop())
 
     def _subtask(self, id: str, event: dict[str, Any]) -> Iterator[st.Step]:
         yield st.CallStep(
@@ -258,10 +256,10 @@ class SampleReader:
         error = text_of(output)[-st.ERROR_MAX :] if is_failed else ""
         yield st.ResultStep(id, output, "failed" if is_failed else "succeeded", error, files)
 
-    # Messages, where there are no events
+    # Messages, if there are no events
 
-    def _told(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
-        content = self._whole(message.get("content"))
+    def _message_steps(self, id: str, message: dict[str, Any]) -> Iterator[st.Step]:
+        content = self._fill_attachments(message.get("content"))
         match message.get("role"):
             case "system":
                 yield st.MessageStep("system", content, name="instructions")
@@ -271,7 +269,7 @@ class SampleReader:
             case "user":
                 yield st.MessageStep("user", content, name="message")
             case "assistant":
-                yield from self._begun()
+                yield from self._start_steps()
                 yield from self._reply(id, message, text_in(message, "model"), Usage(), "", "")
             case "tool":
                 call = text_in(message, "tool_call_id") or id
@@ -281,7 +279,7 @@ class SampleReader:
                 outcome, error = _outcome(message.get("error") or message.get("tool_error"))
                 yield st.ResultStep(call, content if content not in (None, "") else error or content, outcome, error)
 
-    # How it ends
+    # The end
 
     def _ending(self, has_events: bool) -> Iterator[st.Step]:
         sample = self._sample
@@ -298,23 +296,23 @@ class SampleReader:
         if not any(as_dict(e).get("event") == "score" for e in as_list(sample.get("events"))):
             yield from (st.NoteStep(_verdict(as_dict(score), name)) for name, score in scores.items())
         if "id" not in sample:
-            return  # events alone: nothing says whether that was all
+            return  # events alone: nothing says whether they are complete
         failure = text_in(as_dict(sample.get("error")), "message")
         limit = text_in(as_dict(sample.get("limit")), "type")
         yield st.TurnEndStep("failed" if failure else "interrupted" if limit else "completed", failure[: st.ERROR_MAX])
         yield st.FinishStep("failed" if failure else f"{limit} limit" if limit else "completed")
 
-    def _whole(self, value: Any) -> Any:
-        """A value with the attachments that it mentions."""
+    def _fill_attachments(self, value: Any) -> Any:
+        """A value with its attachments filled in."""
         if isinstance(value, str) and value.startswith(_ATTACHED):
             return self._attached.get(value[len(_ATTACHED) :], value)
         if isinstance(value, list):
-            return [self._whole(v) for v in value]
-        return {k: self._whole(v) for k, v in value.items()} if isinstance(value, dict) else value
+            return [self._fill_attachments(v) for v in value]
+        return {k: self._fill_attachments(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
 def label_of(score: Any) -> str:
-    """A score's value as a short text."""
+    """A score's value as a short string."""
     value = score.get("value") if isinstance(score, dict) else score
     if isinstance(value, float):
         return f"{value:g}"
@@ -326,7 +324,7 @@ def _verdict(score: dict[str, Any], name: str) -> str:
     return f"{name or 'score'} {label_of(score)}" + (f": {said[: st.ERROR_MAX]}" if said else "")
 
 
-def _name(message: dict[str, Any]) -> str:
+def _message_key(message: dict[str, Any]) -> str:
     told = text_in(message, "id")
     return told or digest(msgspec.json.encode([message.get("role"), message.get("content")]))
 
@@ -335,7 +333,7 @@ def _usage(told: dict[str, Any]) -> Usage:
     heard, said = count_in(told, "input_tokens"), count_in(told, "output_tokens")
     read, written = count_in(told, "input_tokens_cache_read"), count_in(told, "input_tokens_cache_write")
     thought = min(said, count_in(told, "reasoning_tokens"))
-    # Some providers count what came from the cache as input, some beside it: the total tells which.
+    # Some providers include cached tokens in the input, some do not. The total tells which.
     if count_in(told, "total_tokens") == heard + said:
         heard = max(0, heard - read - written)
     return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
@@ -355,6 +353,6 @@ def _outcome(error: Any) -> tuple[st.Outcome, str]:
 
 
 def _rest(event: dict[str, Any]) -> dict[str, Any]:
-    """What the steps of an event do not hold. What a model was shown is kept: it says how the prompt was built."""
+    """What the steps of an event do not cover. The input of a model is kept: it shows how the prompt was built."""
     held = ("timestamp", "arguments", "result") if event.get("event") == "tool" else ("timestamp",)
     return without(event, held)

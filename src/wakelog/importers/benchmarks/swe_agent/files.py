@@ -1,8 +1,8 @@
-"""Files in the transcripts of SWE-agent: which one an edit was of, and what is in it afterwards.
+"""Files in SWE-agent transcripts: which file an edit changed, and its content afterwards.
 
-The editor shows a window of the open file after each command, `[File: path (N lines total)]` and numbered lines. The
-command itself names no file: the state beside it does. Where a window shows all lines, the file's content is known. An
-edit that the linter refuses is told in the observation only.
+The editor shows a window of the open file after each command: `[File: path (N lines total)]` and numbered lines. The
+command itself names no file, the state beside it does. If a window shows all lines, the content is known. Only the
+observation says that the linter refused an edit.
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ EDITS = frozenset({"edit", "create", "insert", "append", "str_replace_editor"})
 
 
 class OpenFiles:
-    """What is known of the files of a run, as it goes on."""
+    """Tracks the known contents of a run's files."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def changes(self, ask: CallStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
-        """The changes that a call which succeeded made."""
+    def changes(self, call: CallStep, command: str, observation: str, state: dict[str, Any]) -> tuple[FileChanged, ...]:
+        """The changes of a successful call."""
         folder = text_in(state, "working_dir")
         found: tuple[FileChanged, ...] = ()
-        if ask.tool == "str_replace_editor":
-            found = self._replaced(as_dict(ask.input), folder)
-        elif ask.tool in EDITS:
-            found = self._edited(ask, command, observation, state, folder)
-        elif ask.tool == "bash":
+        if call.tool == "str_replace_editor":
+            found = self._text_edit(as_dict(call.input), folder)
+        elif call.tool in EDITS:
+            found = self._line_edit(call, command, observation, state, folder)
+        elif call.tool == "bash":
             found = tuple(shell_writes(command, self._known, folder))
-        self._look(observation, state)
+        self._remember_window(observation, state)
         return found
 
-    def _edited(
-        self, ask: CallStep, command: str, observation: str, state: dict[str, Any], folder: str
+    def _line_edit(
+        self, call: CallStep, command: str, observation: str, state: dict[str, Any], folder: str
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
-        is_new = ask.tool == "create"
-        told = as_text(as_dict(ask.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
-        path = _place(path or told or text_in(state, "open_file"), folder)
+        is_new = call.tool == "create"
+        told = as_text(as_dict(call.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
+        path = _absolute(path or told or text_in(state, "open_file"), folder)
         if not path or path.endswith("/n/a") or path == "n/a":
             return ()
         before = None if is_new else self._known.get(path)
-        lines = None if is_new or (before is not None and shown is not None) else _counts(ask, command)
+        lines = None if is_new or (before is not None and shown is not None) else _counts(call, command)
         change = file_change(
             path, folder=folder, before=before, after=shown, change="created" if is_new else "modified", lines=lines
         )
         return (change,)
 
-    def _replaced(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
-        """An edit of the newer editor, which names its file and holds the whole of what it writes."""
+    def _text_edit(self, given: dict[str, Any], folder: str) -> tuple[FileChanged, ...]:
+        """An edit of the newer editor, which names its file and holds all that it writes."""
         path, what = text_in(given, "path"), given.get("command")
         if not path or what not in ("create", "str_replace", "insert"):
             return ()
-        place = _place(path, folder)
+        place = _absolute(path, folder)
         old, new = text_in(given, "old_str"), text_in(given, "new_str")
         before = self._known.pop(place, None)
         if what == "create":
@@ -88,15 +88,15 @@ class OpenFiles:
         lines = None if is_new or (before is not None and after is not None) else lines
         return (file_change(place, folder=folder, before=before, after=after, change=change, lines=lines),)
 
-    def _look(self, observation: str, state: dict[str, Any]) -> None:
-        """Remembers a file whose lines are all shown."""
+    def _remember_window(self, observation: str, state: dict[str, Any]) -> None:
+        """Remembers a file if all its lines are shown."""
         path, shown = _window(observation)
         if path and shown is not None:
-            self._known[_place(path, text_in(state, "working_dir"))] = shown
+            self._known[_absolute(path, text_in(state, "working_dir"))] = shown
 
 
 def _window(observation: str) -> tuple[str, str | None]:
-    """The path of the window that an observation shows, and the file's content where it shows all of it."""
+    """The path of the window in an observation, and the file's content if the window shows all of it."""
     found = list(_WINDOW.finditer(observation.replace("\r\n", "\n")))
     if not found:
         return "", None
@@ -112,12 +112,12 @@ def _window(observation: str) -> tuple[str, str | None]:
     return found[-1]["path"], "\n".join(lines) if whole else None
 
 
-def _counts(ask: CallStep, command: str) -> tuple[int, int]:
-    """Lines that an edit put in and took out, as its words say."""
-    given = as_dict(ask.input)
+def _counts(call: CallStep, command: str) -> tuple[int, int]:
+    """Lines added and removed, according to the edit command."""
+    given = as_dict(call.input)
     if "replace" in given or "search" in given:
         return len(text_in(given, "replace").splitlines()), len(text_in(given, "search").splitlines())
-    if ask.tool in ("insert", "append"):
+    if call.tool in ("insert", "append"):
         return len(text_in(given, "text").splitlines() or command.splitlines()), 0
     span = _RANGE.match(command)
     body = command.split("\n")[1:]
@@ -134,5 +134,5 @@ def _counts(ask: CallStep, command: str) -> tuple[int, int]:
     return (len(parts[1].splitlines()), len(parts[0].splitlines())) if len(parts) > 1 else (0, 0)
 
 
-def _place(path: str, folder: str) -> str:
+def _absolute(path: str, folder: str) -> str:
     return path if not path or path.startswith("/") or not folder else f"{folder.rstrip('/')}/{path}"

@@ -1,9 +1,9 @@
 """SWE-agent: a `.traj` file, one JSON document.
 
-It tells the run twice. `history` is the conversation as the model saw it; `trajectory` has a step for each action, with
-the observation as it was, the state of the editor and the time it took. Both repeat the action, which pairs them: the
-answer of the model comes from the history, what came of it from the step. A demonstration may have a history only.
-There are no times of day.
+It records the run twice. `history` is the conversation as the model saw it. `trajectory` has a step for each action,
+with the raw observation, the state of the editor and the duration. Both repeat the action, which pairs them: the
+model's reply comes from the history, its result from the step. A demonstration may have a history only. There are no
+times of day.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _head(path: Path, run: dict[str, Any]) -> st.TranscriptHead:
     model = as_text(as_dict(as_dict(config.get("agent")).get("model")).get("name"))
     issue = _ISSUE.search(next((text_of(m.get("content")) for m in _history(run) if _is_task(m)), ""))
     labels = {"instance": instance[-100:], "model": model, "environment": text_in(run, "environment")}
-    # Nothing in the file tells a run from another of the same task, so its place does.
+    # Nothing in the file tells runs of the same task apart, so its location does.
     own = path_digest(path)
     return st.TranscriptHead(
         f"{instance}-{own}",
@@ -102,38 +102,38 @@ class _RunReader:
         self._steps = as_list(run.get("trajectory"))
         self._next = 0
         self._files = OpenFiles()
-        self._ask: st.CallStep | None = None
+        self._call: st.CallStep | None = None
         self._action = self._said = ""
         self._is_begun = False
         self._places: dict[bytes, int] = {}
-        """The items of the history, and where they stand in it."""
-        # A demonstration that stands for itself is the run; one that is shown to a model comes before it.
+        """The items of the history, encoded, with their index."""
+        # A demonstration on its own is the run. One that is shown to a model comes before the run.
         self._is_demo = not any(m.get("role") == "assistant" and m.get("is_demo") is not True for m in _history(run))
 
     def records(self) -> Iterator[tuple[st.SourceRecord, int]]:
         history = as_list(self._run.get("history"))
         for number, item in enumerate(history):
             if isinstance(item, dict) and item.get("role") == "assistant" and not self._is_shown(item):
-                # An answer that failed to be of use may be no part of the history: its step stands alone.
+                # A useless reply may be missing from the history: its step stands alone.
                 match = self._step_of(item)
                 while match is not None and self._next < match:
-                    yield self._alone()
-                yield self._answer_of_model(number, item), len(str(item))
+                    yield self._step_alone()
+                yield self._reply_record(number, item), len(str(item))
                 if match is not None:
-                    yield self._with_ask(self._steps[match]), len(str(self._steps[match]))
+                    yield self._step_record(self._steps[match]), len(str(self._steps[match]))
                 continue
             yield self._item(number, item), len(str(item))
         while self._next < len(self._steps):
-            yield self._alone()
+            yield self._step_alone()
         rest = {k: v for k, v in self._run.items() if k not in ("history", "trajectory") or not isinstance(v, list)}
-        # It is written again with each step: what it says at the end is taken in when it says so.
+        # It is rewritten with each step. What it says at the end is imported once it says so.
         raw = msgspec.json.encode(rest)
-        yield st.SourceRecord(f"info-{digest(raw)}", tuple(self._ending()), rest=rest), len(raw)
+        yield st.SourceRecord(f"info-{digest(raw)}", tuple(self._ending_steps()), rest=rest), len(raw)
 
     # The history
 
     def _is_shown(self, item: dict[str, Any]) -> bool:
-        """Whether an item is of a demonstration that the model was shown."""
+        """Whether an item belongs to a demonstration that the model was shown."""
         is_demo = item.get("is_demo") is True or item.get("message_type") == "demonstration"
         return is_demo and not self._is_demo
 
@@ -144,14 +144,14 @@ class _RunReader:
                 return at
         return None
 
-    def _answer_of_model(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
+    def _reply_record(self, number: int, item: dict[str, Any]) -> st.SourceRecord:
         id = f"h{number}"
         steps = self._reply(id, item, text_of(item.get("content")), text_in(item, "action"))
         rest = without(item, ("content",))
         if len(as_list(item.get("tool_calls"))) == 1:
             del rest["tool_calls"]
         for same in ("thought", "action"):
-            # They repeat the content's words, or say how they were read: kept only where they say more.
+            # They repeat the content, or say how it was parsed: kept only if they say more.
             if rest.get(same) is not None and as_text(rest[same]).strip() in text_of(item.get("content")):
                 del rest[same]
         return st.SourceRecord(id, tuple(steps), rest=rest)
@@ -170,15 +170,15 @@ class _RunReader:
             case "user" if not self._is_begun:
                 self._is_begun = True
                 return self._task(id, content, rest)
-            case "user" | "tool" if self._ask is not None:
-                return st.SourceRecord(id, (self._observed(self._ask, text, {}, {}),), rest=rest)
+            case "user" | "tool" if self._call is not None:
+                return st.SourceRecord(id, (self._result(self._call, text, {}, {}),), rest=rest)
             case "user" if not self._is_observed(text):
                 return st.SourceRecord(id, (st.MessageStep("user", content, name="meta"),), rest=rest)
-        # The step has the same observation, without the prompt of the shell after it.
+        # The step has the same observation, without the shell prompt after it.
         return st.SourceRecord(id, rest=item)
 
     def _task(self, id: str, content: Any, rest: dict[str, Any]) -> st.SourceRecord:
-        """The task. What the harness says about how to work stands around it, and is not the user's."""
+        """The task. The harness puts its own instructions around it, which are not the user's."""
         issue = _ISSUE.search(content) if isinstance(content, str) else None
         if issue is None or not issue[1].strip():
             return st.SourceRecord(id, (st.PromptStep(content),), rest=rest)
@@ -187,7 +187,7 @@ class _RunReader:
         return st.SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
 
     def _is_observed(self, text: str) -> bool:
-        """Whether a message is the observation of the step that was just taken in."""
+        """Whether a message is the observation of the last imported step."""
         if self._next == 0:
             return False
         told = as_text(as_dict(self._steps[self._next - 1]).get("observation")).strip()
@@ -195,8 +195,8 @@ class _RunReader:
 
     # The steps
 
-    def _alone(self) -> tuple[st.SourceRecord, int]:
-        """A step whose answer is not in the history: it tells both."""
+    def _step_alone(self) -> tuple[st.SourceRecord, int]:
+        """A step whose reply is not in the history: it holds both."""
         number, step = self._next, self._steps[self._next]
         about = as_dict(step)
         steps: list[st.Step] = []
@@ -204,11 +204,11 @@ class _RunReader:
             steps += self._reply(f"t{number}", about, text_in(about, "response"), text_in(about, "action"))
         elif text_in(about, "response"):
             steps += self._reply(f"t{number}", {}, text_in(about, "response"), "")
-        record = self._with_ask(step)
+        record = self._step_record(step)
         return msgspec.structs.replace(record, steps=(*steps, *record.steps)), len(str(step))
 
-    def _with_ask(self, step: Any) -> st.SourceRecord:
-        """The step of the action that was just asked for."""
+    def _step_record(self, step: Any) -> st.SourceRecord:
+        """The step of the action that was just requested."""
         id = f"t{self._next}"
         self._next += 1
         if not isinstance(step, dict):
@@ -216,24 +216,24 @@ class _RunReader:
         state = step.get("state")
         state = as_dict(json_or_text(state) if isinstance(state, str) else state)
         steps: tuple[st.Step, ...] = ()
-        if self._ask is not None:
-            steps = (self._observed(self._ask, text_in(step, "observation"), step, state),)
+        if self._call is not None:
+            steps = (self._result(self._call, text_in(step, "observation"), step, state),)
         rest = {
             k: self._without_history(v) if k in ("messages", "query") else v
             for k, v in step.items()
-            if not steps or not self._is_told(k, v)
+            if not steps or not self._is_held(k, v)
         }
         return st.SourceRecord(id, steps, rest=rest)
 
-    def _is_told(self, key: str, value: Any) -> bool:
-        """Whether the reply and its answer hold a field of a step. Sometimes it differs from the history's words."""
+    def _is_held(self, key: str, value: Any) -> bool:
+        """Whether the reply and its result already hold a field of a step. Sometimes it differs from the history."""
         if not isinstance(value, str):
             return False
         told = {"observation": value, "action": self._action, "response": self._said, "thought": self._said}
         return key in told and value.strip() in told[key]
 
     def _without_history(self, messages: Any) -> Any:
-        """What the model was shown at a step: items of the history by their number, the rest as they are."""
+        """The model's input at a step: items of the history by number, others unchanged."""
         if not isinstance(messages, list):
             return messages
         if not self._places:
@@ -242,24 +242,24 @@ class _RunReader:
         return [self._places.get(msgspec.json.encode(message), message) for message in messages]
 
     def _reply(self, id: str, item: dict[str, Any], text: str, action: str) -> list[st.Step]:
-        asks = calls_of(item, id)[:1]
-        if asks:
-            asks = [msgspec.structs.replace(asks[0], id=f"{id}.0")]
+        calls = calls_of(item, id)[:1]
+        if calls:
+            calls = [msgspec.structs.replace(calls[0], id=f"{id}.0")]
         elif action.strip():
             tool = action.split()[0]
             tool = tool if tool in _TOOLS else "bash"
             given = {"command": action.strip("\n")}
-            asks = [st.CallStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
-        self._ask = asks[0] if asks else None
+            calls = [st.CallStep(f"{id}.0", tool, given, effect_of(tool, given), group=id)]
+        self._call = calls[0] if calls else None
         self._action, self._said = action, text
-        return [st.ReplyStep(id, blocks_of(text, asks)), *asks]
+        return [st.ReplyStep(id, blocks_of(text, calls)), *calls]
 
-    def _observed(self, ask: st.CallStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> st.ResultStep:
-        self._ask = None
-        outcome = _outcome(ask, text)
-        files = self._files.changes(ask, self._action, text, state) if outcome == "succeeded" else ()
+    def _result(self, call: st.CallStep, text: str, step: dict[str, Any], state: dict[str, Any]) -> st.ResultStep:
+        self._call = None
+        outcome = _outcome(call, text)
+        files = self._files.changes(call, self._action, text, state) if outcome == "succeeded" else ()
         return st.ResultStep(
-            ask.id,
+            call.id,
             text,
             outcome,
             error="" if outcome == "succeeded" else text[: st.ERROR_MAX],
@@ -269,7 +269,7 @@ class _RunReader:
 
     # The end
 
-    def _ending(self) -> Iterator[st.Step]:
+    def _ending_steps(self) -> Iterator[st.Step]:
         info = as_dict(self._run.get("info"))
         status = text_in(info, "exit_status")
         if not status:
@@ -284,11 +284,11 @@ class _RunReader:
         yield st.FinishStep(status[:100])
 
 
-def _outcome(ask: st.CallStep, text: str) -> st.Outcome:
+def _outcome(call: st.CallStep, text: str) -> st.Outcome:
     if _TIMED_OUT.search(text[:2000]):
         return "timed_out"
     if _BLOCKED.search(text[:2000]):
         return "denied"
-    if ask.tool in EDITS or ask.tool == "open":
+    if call.tool in EDITS or call.tool == "open":
         return "failed" if REFUSED.match(text.lstrip()) else "succeeded"
     return "failed" if _FAILED.search(text[:4000]) else "succeeded"

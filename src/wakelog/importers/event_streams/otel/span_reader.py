@@ -1,4 +1,4 @@
-"""What spans of generative AI tell, by the names that OpenTelemetry gives their attributes."""
+"""Reads OpenTelemetry's spans of generative AI, by the names of their attributes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wakelog.model.values import Value
 
 _CHATS = frozenset({"chat", "generate_content", "text_completion"})
 _FAILED = (2, "STATUS_CODE_ERROR")
-_NOTHING: list[dict[str, Value]] = [text_block("")]
-"""What is known of an answer whose words were not recorded."""
+_NO_CONTENT: list[dict[str, Value]] = [text_block("")]
+"""The content of a reply whose text was not recorded."""
 
 
 def operation_of(about: dict[str, Any], name: str) -> str:
-    """What a span measured; empty for one that is not of generative AI."""
+    """The operation that a span measures. Empty if it is not about generative AI."""
     told = text_in(about, "gen_ai.operation.name")
     if told or not any(key.startswith("gen_ai.") for key in about):
         return told
@@ -28,28 +28,28 @@ def operation_of(about: dict[str, Any], name: str) -> str:
 
 
 class SpanReader:
-    """Reads spans in the order they began. Each has `attributes`, `operation`, `start`, `end`, and `late`: whether
-    others of its file were taken in before it came."""
+    """Reads spans in the order they started. Each has `attributes`, `operation`, `start`, `end`, and `late`: whether
+    other spans of its file were imported before it arrived."""
 
     def __init__(self, spans: list[dict[str, Any]]) -> None:
         self._spans = spans
         self._by_id = {text_in(s, "spanId"): s for s in spans if text_in(s, "spanId")}
         self._last: dict[str, int] = {}
-        """For each agent, its last span: the agent is over after it."""
+        """For each agent, the number of its last span, which ends it."""
         for number, span in enumerate(spans):
             for agent in self._agents(span):
                 self._last[agent] = number
         self._asked: set[str] = set()
         self._users = 0
         has_late = any(s["late"] for s in spans)
-        self._told_before = {
+        self._known_results = {
             text_in(part, "id")
             for s in spans
             if has_late and not s["late"]
-            for part in _answers(_messages(s["attributes"].get("gen_ai.input.messages")))
+            for part in _results_in(_messages(s["attributes"].get("gen_ai.input.messages")))
         }
-        """Where spans came late: calls whose answer a model was shown by one that did not."""
-        self._is_told = any(s["attributes"].get("gen_ai.output.messages") is not None for s in spans)
+        """If there are late spans: calls whose result is in the input of a model call that was not late."""
+        self._has_content = any(s["attributes"].get("gen_ai.output.messages") is not None for s in spans)
         self._is_noted = False
         self._is_open = False
 
@@ -65,17 +65,17 @@ class SpanReader:
             yield from self._agent(span, inside)
         for agent in self._agents(span):
             if self._last.get(agent) == number:
-                yield from self._over(self._by_id[agent])
+                yield from self._end_agent(self._by_id[agent])
 
     def _agents(self, span: dict[str, Any]) -> list[str]:
-        """The agents that a span is of, the nearest first. The last of them is the one that the turn is of."""
+        """The agents around a span, the nearest first. The last one is the agent of the turn."""
         found: list[str] = []
         seen: set[str] = set()
         at: dict[str, Any] | None = span
         while at is not None:
             id = text_in(at, "spanId")
             if id in seen:
-                break  # a trace that goes in a circle
+                break  # the trace has a cycle
             seen.add(id)
             if id and at["operation"] in ("invoke_agent", "invoke_workflow"):
                 found.append(id)
@@ -89,63 +89,63 @@ class SpanReader:
         given = _messages(about.get("gen_ai.input.messages"))
         agents = self._agents(span)
         if len(agents) > 1:
-            yield from self._begun()
+            yield from self._start_turn()
             name = text_in(about, "gen_ai.agent.name") or text_in(span, "name") or "agent"
             asked: Value = {"prompt": _text(given[-1])} if given else None
             self._asked.add(agents[0])
             yield st.CallStep(agents[0], f"agent:{name}", asked, "pure", inside=inside)
             return
         if span["late"] and any(not s["late"] and agents[0] in self._agents(s) for s in self._spans):
-            # What it did was told before it: the turn is there, and now it is known how it ended.
+            # Its work was imported before it: the turn exists, and now its end is known.
             yield st.TurnEndStep("failed" if _failure(span) else "completed", _failure(span))
             return
-        yield from self._instructed(about)
+        yield from self._instruction_steps(about)
         self._is_open = False
-        yield from self._prompted(given or self._first_given(agents))
+        yield from self._prompt_steps(given or self._first_input(agents))
 
-    def _first_given(self, agents: list[str]) -> list[dict[str, Any]]:
-        """What the first model call of an agent was given, where the agent's own span does not say."""
-        for span in self._spans if self._is_told else ():
+    def _first_input(self, agents: list[str]) -> list[dict[str, Any]]:
+        """The input of an agent's first model call, if the agent's own span has none."""
+        for span in self._spans if self._has_content else ():
             if span["operation"] in _CHATS and self._agents(span) == agents:
                 return _messages(span["attributes"].get("gen_ai.input.messages"))
         return []
 
-    def _over(self, span: dict[str, Any]) -> Iterator[st.Step]:
+    def _end_agent(self, span: dict[str, Any]) -> Iterator[st.Step]:
         id, failure = text_in(span, "spanId"), _failure(span)
         if id in self._asked:
             self._asked.discard(id)
             answer = _messages(span["attributes"].get("gen_ai.output.messages"))
             output = _text(answer[-1]) if answer else None
-            yield st.ResultStep(id, output, "failed" if failure else "succeeded", failure, cost=_took(span))
+            yield st.ResultStep(id, output, "failed" if failure else "succeeded", failure, cost=_cost_of(span))
         elif len(self._agents(span)) == 1:
-            yield from self._begun()
+            yield from self._start_turn()
             yield st.TurnEndStep("failed" if failure else "completed", failure)
             self._is_open = False
 
-    def _begun(self) -> Iterator[st.Step]:
-        """A turn whose words were not recorded."""
-        if not self._is_told and not self._is_noted:
+    def _start_turn(self) -> Iterator[st.Step]:
+        """Starts a turn without recorded input, and notes the gap once."""
+        if not self._has_content and not self._is_noted:
             self._is_noted = True
             yield st.GapStep("what was said: these spans hold no messages")
         if not self._is_open:
             self._is_open = True
             yield st.PromptStep("")
 
-    # Answers of models
+    # Replies of models
 
     def _chat(self, span: dict[str, Any], inside: str) -> Iterator[st.Step]:
         about = span["attributes"]
         given = _messages(about.get("gen_ai.input.messages"))
         id = text_in(about, "gen_ai.response.id") or text_in(span, "spanId")
-        for part in _answers(given):
+        for part in _results_in(given):
             call = text_in(part, "id")
             if call in self._asked:
                 self._asked.discard(call)
                 yield st.ResultStep(call, part.get("response", part.get("result")))
         if not inside:
-            yield from self._instructed(about)
-            yield from self._prompted(given)
-        yield from self._begun()
+            yield from self._instruction_steps(about)
+            yield from self._prompt_steps(given)
+        yield from self._start_turn()
         failure = _failure(span)
         said = [p for m in _messages(about.get("gen_ai.output.messages"))[:1] for p in _parts(m)]
         asks = []
@@ -160,7 +160,7 @@ class SpanReader:
         stops = [as_text(s) for s in as_list(about.get("gen_ai.response.finish_reasons"))]
         yield st.ReplyStep(
             id,
-            [*_blocks(said), *(call_block(a.id, a.tool) for a in asks)] or _NOTHING,
+            [*_blocks(said), *(call_block(a.id, a.tool) for a in asks)] or _NO_CONTENT,
             model=text_in(about, "gen_ai.response.model") or text_in(about, "gen_ai.request.model"),
             usage=_usage(about),
             stop_reason=stops[0] if stops else "",
@@ -168,15 +168,15 @@ class SpanReader:
         )
         yield from asks
 
-    def _instructed(self, about: dict[str, Any]) -> Iterator[st.Step]:
+    def _instruction_steps(self, about: dict[str, Any]) -> Iterator[st.Step]:
         parts = _messages(about.get("gen_ai.system_instructions"))
         text = "\n".join(text_in(p, "content") for p in parts if text_in(p, "content"))
         if text and text not in self._asked:
             self._asked.add(text)
             yield st.MessageStep("system", text, name="instructions")
 
-    def _prompted(self, given: list[dict[str, Any]]) -> Iterator[st.Step]:
-        """The user's words that were not there at the last call: each is shown the whole conversation again."""
+    def _prompt_steps(self, given: list[dict[str, Any]]) -> Iterator[st.Step]:
+        """Starts a turn if the user said something since the last call. Each call repeats the whole conversation."""
         users = [m for m in given if m.get("role") == "user"]
         if not users or (self._is_open and len(users) <= self._users):
             self._users = max(self._users, len(users))
@@ -191,8 +191,8 @@ class SpanReader:
         about = span["attributes"]
         call = text_in(about, "gen_ai.tool.call.id") or text_in(span, "spanId")
         tool = text_in(about, "gen_ai.tool.name") or text_in(span, "name").partition(" ")[2] or "unknown"
-        yield from self._begun()
-        if span["late"] and call in self._told_before:
+        yield from self._start_turn()
+        if span["late"] and call in self._known_results:
             return
         if call not in self._asked:
             given = json_or_text(about.get("gen_ai.tool.call.arguments"))
@@ -203,12 +203,12 @@ class SpanReader:
         if failure and "timeout" in text_in(about, "error.type").lower():
             outcome = "timed_out"
         yield st.ResultStep(
-            call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_took(span)
+            call, json_or_text(about.get("gen_ai.tool.call.result")), outcome, failure, cost=_cost_of(span)
         )
 
 
 def _messages(given: Any) -> list[dict[str, Any]]:
-    """Messages as spans hold them: structured, or as a text of JSON."""
+    """Messages in an attribute: structured, or as a JSON string."""
     told = json_or_text(given) if isinstance(given, str) else given
     return dicts_in(told)
 
@@ -217,8 +217,8 @@ def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:
     return dicts_in(message.get("parts"))
 
 
-def _answers(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The results of calls that a model was shown."""
+def _results_in(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The results of calls in a model's input."""
     return [p for m in messages for p in _parts(m) if p.get("type") == "tool_call_response"]
 
 
@@ -256,5 +256,5 @@ def _failure(span: dict[str, Any]) -> str:
     return (text_in(status, "message") or kind or "error")[: st.ERROR_MAX]
 
 
-def _took(span: dict[str, Any]) -> Cost:
+def _cost_of(span: dict[str, Any]) -> Cost:
     return Cost(duration_us=max(0, span["end"] - span["start"]) // 1000) if span["end"] else Cost()

@@ -1,13 +1,13 @@
-"""Spans as they come in, kept on disk until their trace can be read.
+"""Stores incoming spans on disk until their trace can be read.
 
-Spans come when they end: children before their parents, from several processes, some late, some twice. A turn can be
-told only from the top. So each trace has a file, `TRACE.jsonl`, of what came so far, synced before the sender hears
-that it was taken. When every parent is there and nothing came for a moment, or after a longer silence, the file goes
-through the importer that reads files of spans: live intake and import are one mapping.
+A span is sent when it ends: children before their parents, from several processes, some late, some twice. A turn can
+only be read from the top. So each trace has a file, `TRACE.jsonl`, with what arrived so far, synced before the sender
+gets its answer. When every parent has arrived and nothing came for a moment, or after a longer silence, the file is
+imported by the importer for span files: live intake and import share one mapping.
 
-The file stays for a while. A span that comes late is added to it, and the file imported again: what the session has is
-passed over. A line {"imported": n} tells how many lines its session had before, so that a late span is known as one.
-A process that dies leaves the files, and the next one goes on.
+The file stays for a while. A late span is added to it, and the file is imported again, which skips what the session
+already has. A line {"imported": n} says how many lines were imported before, so that a late span is recognised. If a
+process dies, the files stay, and the next process continues.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from wakelog.otlp import spans_in
 from wakelog.store import Store
 
 SPOOL_MAX = 1 << 30
-"""So many bytes may wait in all,"""
+"""How many bytes may wait in total,"""
 TRACE_MAX = 64 << 20
-"""and so many of one trace."""
+"""and how many of one trace."""
 QUIET_S = 1.0
 IDLE_S = 30.0
 KEPT_S = 3600.0
@@ -43,8 +43,8 @@ _SPAN = re.compile(r"(?!0{16})[0-9a-f]{16}")
 _GEN_AI = b'"gen_ai.'
 
 
-class TakenSpans(msgspec.Struct, frozen=True):
-    """What became of a document: spans that are safe, and those that never can be."""
+class StoredSpans(msgspec.Struct, frozen=True):
+    """The result for a document: how many spans are stored, and how many were rejected for good."""
 
     spans: int
     rejected: int = 0
@@ -52,14 +52,14 @@ class TakenSpans(msgspec.Struct, frozen=True):
 
 
 class _Trace(msgspec.Struct):
-    """What is known of a file without reading it again."""
+    """What is known about a file without reading it again."""
 
     size: int = 0
     lines: int = 0
     imported: int = 0
-    """How many lines its session has."""
+    """How many of its lines were imported."""
     last: float = 0.0
-    """When something last came."""
+    """When the last span arrived."""
     spans: set[str] = msgspec.field(default_factory=set)
     parents: set[str] = msgspec.field(default_factory=set)
     is_gen_ai: bool = False
@@ -70,7 +70,7 @@ class _Trace(msgspec.Struct):
 
 
 class SpanSpool:
-    """One folder of traces, for one process at a time."""
+    """A folder of traces, used by one process at a time."""
 
     def __init__(
         self,
@@ -98,15 +98,15 @@ class SpanSpool:
                 hint="stop it, or choose another --spool",
             ) from exc
         for path in sorted(folder.glob("*.jsonl")):
-            self._traces[path.stem] = self._read_back(path)
+            self._traces[path.stem] = self._recover(path)
 
     def close(self) -> None:
-        """Lets another process have the folder. What waits there stays."""
+        """Releases the folder for another process. Waiting files stay."""
         os.close(self._holder)
 
-    def take(self, document: dict[str, Any]) -> TakenSpans:
-        """Keeps the spans of a document. When this returns they are on disk. UnavailableError when there is no room:
-        the sender tries again."""
+    def take(self, document: dict[str, Any]) -> StoredSpans:
+        """Stores the spans of a document. They are on disk when this returns. UnavailableError if there is no room: the
+        sender retries."""
         parts, rejected = _split(document)
         why = "a span without a valid traceId and spanId" if rejected else ""
         count = 0
@@ -122,12 +122,12 @@ class SpanSpool:
                 if sum(t.size for t in self._traces.values()) + len(line) > self._spool_max:
                     raise UnavailableError("the spool of spans is full", kind="spool-full")
                 self._append(trace, line)
-                self._note(self._traces.setdefault(trace, _Trace()), line)
+                self._update(self._traces.setdefault(trace, _Trace()), line)
                 count += size
-        return TakenSpans(count, rejected, why)
+        return StoredSpans(count, rejected, why)
 
     def ready(self, *, everything: bool = False) -> list[str]:
-        """The traces that have news and can be imported."""
+        """The traces that have new spans and can be imported."""
         now = self._clock()
         with self._lock:
             return [
@@ -139,7 +139,7 @@ class SpanSpool:
             ]
 
     def bring_in(self, store: Store, trace: str) -> ImportReport:
-        """Imports a trace as far as it came."""
+        """Imports what has arrived of a trace."""
         copy = self.folder / f"{trace}.import"
         with self._lock:
             lines = self._traces[trace].lines
@@ -153,17 +153,17 @@ class SpanSpool:
         with self._lock:
             mark = msgspec.json.encode({MARK: lines, OWNER: owner}) + b"\n"
             self._append(trace, mark)
-            self._note(self._traces[trace], mark)
+            self._update(self._traces[trace], mark)
         return report
 
     def forget(self, *, after_s: float = KEPT_S) -> int:
-        """Deletes traces that are in their session, or have nothing to do with AI, when nothing came for long."""
+        """Deletes traces that are imported, or are not about AI, once nothing arrived for long."""
         now, count = self._clock(), 0
         with self._lock:
             for id, trace in list(self._traces.items()):
                 is_done = trace.imported >= trace.lines
-                is_strange = not trace.is_gen_ai and now - trace.last >= self._idle_s
-                if (is_done and now - trace.last >= after_s) or is_strange:
+                is_unrelated = not trace.is_gen_ai and now - trace.last >= self._idle_s
+                if (is_done and now - trace.last >= after_s) or is_unrelated:
                     self._path(id).unlink(missing_ok=True)
                     del self._traces[id]
                     count += 1
@@ -189,7 +189,7 @@ class SpanSpool:
         finally:
             os.close(file)
 
-    def _note(self, trace: _Trace, line: bytes) -> None:
+    def _update(self, trace: _Trace, line: bytes) -> None:
         given = msgspec.json.decode(line)
         trace.size += len(line)
         trace.lines += 1
@@ -204,20 +204,22 @@ class SpanSpool:
             if parent := text_in(span, "parentSpanId"):
                 trace.parents.add(parent)
 
-    def _read_back(self, path: Path) -> _Trace:
-        """What a process that is gone left. A line that it could not finish was promised to nobody."""
+    def _recover(self, path: Path) -> _Trace:
+        """Reads the file that an earlier process left. An incomplete last line was never acknowledged, so it is cut
+        off."""
         content = path.read_bytes()
         whole = content.rfind(b"\n") + 1
         if whole < len(content):
             os.truncate(path, whole)
         trace = _Trace()
         for line in content[:whole].splitlines(keepends=True):
-            self._note(trace, line)
+            self._update(trace, line)
         return trace
 
 
 def _split(document: dict[str, Any]) -> tuple[dict[str, list[dict[str, Any]]], int]:
-    """A document by traces, each group of spans with its resource and scope; and how many spans have no valid ids."""
+    """Splits a document by trace, keeping the resource and scope of each group of spans. Also counts spans without
+    valid ids."""
     parts: dict[str, list[dict[str, Any]]] = {}
     bad = 0
     for resource in as_list(document.get("resourceSpans")):

@@ -1,9 +1,9 @@
-"""OpenTelemetry: spans of generative AI as OTLP JSON, one document or one a line (what the file exporter writes).
+"""OpenTelemetry: spans of generative AI as OTLP JSON, one document or one per line (as the file exporter writes).
 
-Spans were made to measure, not to tell what happened: they come when they end, and mostly without what was said. So a
-session that is made of them carries the label `derived`, and a gap where the words are missing. A conversation, else a
-trace, is a session. Spans are read in the order they began: `invoke_agent` is a turn, or a call where it stands inside
-another; `chat` an answer of a model, `execute_tool` a call. All other spans are kept as they are.
+Spans are made for measuring, not for recording: they arrive when they end, and mostly without content. So a session
+made from them has the label `derived`, and a gap if the content is missing. A conversation, otherwise a trace, is a
+session. Spans are read in the order they started: `invoke_agent` is a turn, or a call if it is inside another one;
+`chat` is a reply of a model, `execute_tool` a call. All other spans are kept unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAME = "otel-spans"
 TITLE = "OpenTelemetry"
 find_in_home = home_files()
 MARK, OWNER = "imported", "owner"
-"""In a file that spans are added to as they come: how many of its lines were read before, and into which session."""
+"""In a file that grows with incoming spans: how many of its lines were imported before, and into which session."""
 _GROUPS = ("scopeSpans", "spans")
 _VALUES = ("stringValue", "intValue", "doubleValue", "boolValue", "bytesValue")
 
@@ -79,11 +79,11 @@ def _records(spans: list[dict[str, Any]], broken: list[tuple[Any, str]]) -> Iter
 
 
 def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
-    """The conversation, or session, that each trace is of; else its own id."""
+    """The conversation or session of each trace; otherwise the trace's own id."""
     owners: dict[str, str] = {}
     for span in spans:
         trace, about = text_in(span, "traceId"), span["attributes"]
-        # The session that a trace is in is not left when a late span names another.
+        # A trace stays in its session even if a late span names another one.
         told = span["owner"] or text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
         if told and (trace not in owners or owners[trace] == trace):
             owners[trace] = told
@@ -92,7 +92,7 @@ def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
-    """All spans of a file, each with its attributes as one object, and what is none."""
+    """All spans of a file, each with its attributes as one object; and what is not a span."""
     lines = list(json_lines(path))
     documents: list[Any] = [line.value for line in lines if line.value is not None]
     broken: list[tuple[Any, str]] = [(line.text, line.broken) for line in lines if line.value is None]
@@ -109,13 +109,13 @@ def _spans(path: Path) -> tuple[list[dict[str, Any]], list[tuple[Any, str]]]:
         for resource in as_list(as_dict(given).get("resourceSpans", [given])):
             shared = _attributes(as_dict(as_dict(resource).get("resource")).get("attributes"))
             for scope in as_list(as_dict(resource).get("scopeSpans", [resource])):
-                # What a group of spans shares is kept with the first of them.
+                # What a group of spans shares is stored with the first of them.
                 about = {k: v for each in (resource, scope) for k, v in as_dict(each).items() if k not in _GROUPS}
                 for span in as_list(as_dict(scope).get("spans")):
                     if isinstance(span, dict):
                         same = msgspec.json.encode(span)
                         if text_in(span, "spanId") and same in seen:
-                            continue  # sent again
+                            continue  # sent twice
                         seen.add(same)
                         spans.append(_span(span, shared, about) | {"late": bool(late) and late[number], "owner": owner})
                         about = {}
@@ -163,6 +163,6 @@ def _value(given: Any, depth: int = 0) -> Any:
 
 
 def _nanoseconds(given: Any) -> int:
-    """A time in nanoseconds, which JSON has as text; 0 for what is none."""
+    """A time in nanoseconds, which is a string in JSON. 0 for anything else."""
     text = str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0

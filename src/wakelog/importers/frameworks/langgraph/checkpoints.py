@@ -1,8 +1,8 @@
 """LangGraph: the SQLite database of its checkpointer (`langgraph-checkpoint-sqlite`), one session for each thread.
 
-A checkpoint is one record. What differs from its parent is told: the input of a run, messages, calls of tools, and the
-values of the channels. A checkpoint whose parent is not the one before it is a rewind. Checkpoints of subgraphs, and
-what tasks wrote, are kept as they are. Neither LangGraph nor any class of the graph is needed to read them.
+A checkpoint is one record. Its steps are the differences from its parent: the input of a run, messages, tool calls, and
+the values of the channels. A checkpoint whose parent is not the one before it is a rewind. Checkpoints of subgraphs and
+the writes of tasks are kept unchanged. Reading needs neither LangGraph nor the classes of the graph.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def _records(path: Path, thread: str) -> Iterator[tuple[st.SourceRecord, int]]:
     reader = CheckpointReader()
     writes: dict[tuple[str, str], list[Value]] = {}
     for ns, id, task, idx, channel, kind, data in _rows(path, _WRITES, thread):
-        writes.setdefault((ns, id), []).append([task, idx, channel, decoded_value(kind, data)])
+        writes.setdefault((ns, id), []).append([task, idx, channel, decode_value(kind, data)])
     for ns, id, parent, kind, data, metadata in _rows(path, _CHECKPOINTS, thread):
         size, wrote = len(data or b"") + len(metadata or b""), writes.get((ns, id), [])
-        yield reader.read(ns, id, parent or "", decoded_value(kind, data), _metadata(metadata), wrote), size
+        yield reader.read(ns, id, parent or "", decode_value(kind, data), _metadata(metadata), wrote), size
 
 
-def decoded_value(kind: str | None, data: bytes | None) -> Value:
-    """What a serializer stored, in its readable form; of one that is not known, its bytes."""
+def decode_value(kind: str | None, data: bytes | None) -> Value:
+    """Decodes a stored value into its readable form. For an unknown serializer it keeps the bytes."""
     if kind in (None, "null", "empty") or data is None:
         return None
     if kind == "msgpack":
@@ -89,7 +89,7 @@ class CheckpointReader:
 
     def __init__(self) -> None:
         self._values: dict[str, dict[str, Value]] = {}
-        """The channels of each checkpoint that later ones may begin from."""
+        """The channels of each checkpoint that later ones may start from."""
         self._last = ""
         self._is_open = False
         self._asked: Value = None
@@ -129,7 +129,7 @@ class CheckpointReader:
         elif source == "loop" and not self._is_open:
             yield from self._begin(id, said)
         for item in new:
-            yield from self._told(item)
+            yield from self._message_steps(item)
         if changed := diff(before, public):
             yield st.StateDeltaStep(changed)
         if source == "loop" and not has_next(values, as_list(checkpoint.get("updated_channels"))):
@@ -140,7 +140,7 @@ class CheckpointReader:
         self._is_open, self._asked = True, asked
         yield st.PromptStep(asked, id)
 
-    def _told(self, item: dict[str, Value]) -> Iterator[st.Step]:
+    def _message_steps(self, item: dict[str, Value]) -> Iterator[st.Step]:
         kind = message_kind(item)
         if kind in ("human", "user"):
             if self._asked is not None and self._asked == item["content"]:
@@ -162,7 +162,7 @@ class CheckpointReader:
 
 
 def _new_messages(before: dict[str, Value], after: dict[str, Value]) -> Iterator[dict[str, Value]]:
-    """Messages in lists of `after` that `before` does not have: by id, else by place."""
+    """Messages in lists of `after` that `before` does not have: compared by id, otherwise by position."""
     for name, value in after.items():
         if type(value) is not list:
             continue

@@ -1,4 +1,4 @@
-"""What a checkpoint of LangGraph says: messages, inputs, whether it rests. In the form of values.py."""
+"""Reads messages, inputs and pending nodes of a LangGraph checkpoint, in the form of values.py."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wakelog.model.values import Value
 
 
 class ModelReply(msgspec.Struct, frozen=True):
-    """What a model's message says."""
+    """The reply in a model's message."""
 
     id: str
     content: list[Value]
-    """Content blocks, with one for each call that it asks for."""
+    """Content blocks, including one for each requested call."""
     calls: list[dict[str, Value]]
     """Those calls: id, name, args."""
     model: str
@@ -26,19 +26,18 @@ class ModelReply(msgspec.Struct, frozen=True):
 
 
 def is_public(name: str) -> bool:
-    """Whether a channel is the graph's own, and not one of LangGraph's."""
+    """Whether a channel belongs to the graph, and not to LangGraph itself."""
     return name[:2] != "__" and name[:1] != "$" and ":" not in name
 
 
 def has_next(values: dict[str, Any], updated: list[str]) -> bool:
-    """Whether a node is due: the edges of a graph write such channels, and sends lie in one of their own."""
+    """Whether a node is due to run: edges write these channels, and sends have a channel of their own."""
     if values.get("__pregel_tasks") or any(name.startswith("branch:to:") for name in values):
         return True
     return any(name.startswith("join:") for name in updated)
 
 
 def reply_of(item: dict[str, Value]) -> ModelReply:
-    """The message of a model."""
     said, asked = item["content"], item.get("tool_calls")
     content = list(said) if type(said) is list else [text_block(said)] if said else []
     calls = [call for call in dicts_in(asked) if type(call.get("name")) is str and type(call.get("id")) is str]
@@ -56,7 +55,7 @@ def reply_of(item: dict[str, Value]) -> ModelReply:
 
 
 def message_kind(item: Value) -> str:
-    """The kind of a message in its stored form; empty for what is none."""
+    """The kind of a stored message. Empty for anything else."""
     if type(item) is not dict or "content" not in item:
         return ""
     if "$object" in item:
@@ -70,7 +69,7 @@ def message_kind(item: Value) -> str:
 
 
 def usage_of_message(item: dict[str, Value]) -> Usage:
-    """What a model's message says it used, each token counted once."""
+    """The usage in a model's message, each token counted once."""
     told = item.get("usage_metadata")
     if type(told) is not dict:
         return Usage()
@@ -87,7 +86,7 @@ def usage_of_message(item: dict[str, Value]) -> Usage:
 
 
 def input_of(start: Value) -> Value:
-    """What an invocation was given, as a person would say it: the words of its one message, or all of it."""
+    """The input of an invocation as a user would see it: the content of its one message, or all of it."""
     if type(start) is dict and type(start.get("messages")) is list and start["messages"]:
         last = start["messages"][-1]
         if message_kind(last):

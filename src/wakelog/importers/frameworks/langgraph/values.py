@@ -1,18 +1,18 @@
-"""LangGraph's values as JSON, exactly and readably, and back.
+"""Converts LangGraph's values to JSON, exactly and readably, and back.
 
-LangGraph stores a value as MessagePack: plain data as it is, objects as extensions that name a class and hold its
-fields. Here the same is JSON. What JSON has no word for is an object with one key that starts with `$`:
+LangGraph stores a value as MessagePack: plain data directly, objects as extensions that name a class and hold its
+fields. Here the same is JSON. A value that JSON cannot express is an object with one key that starts with `$`:
 
-    {"$int": "9007199254740993"}      an integer beyond what JSON readers keep exact
-    {"$float": "1.0"}                 a float that JSON readers take for an integer, or that is no number
+    {"$int": "9007199254740993"}      an integer that not every JSON parser reads exactly
+    {"$float": "1.0"}                 a float that JSON parsers read as an integer, or that is not a number
     {"$bytes": "AQI="}                bytes, in base64
-    {"$map": [[1, "a"]]}              a map whose keys are not plain text
-    {"$object": "pkg.mod.Class", …}   a Pydantic object, its fields beside
+    {"$map": [[1, "a"]]}              a map whose keys are not plain strings
+    {"$object": "pkg.mod.Class", …}   a Pydantic object, with its fields beside
     {"$ext": 2, "value": […]}         any other extension, by its number
-    {"$typed": ["msgpack", "AQI="]}   bytes of a serializer, kept as they are
+    {"$typed": ["msgpack", "AQI="]}   bytes of a serializer, unchanged
 
-Nothing is imported to read a value: a class is only a name here. Whoever wants objects back gives the MessagePack
-bytes (`to_msgpack`) to LangGraph's own serializer, which decides what it will build.
+Reading a value imports nothing: a class is only a name here. To get objects back, pass the MessagePack bytes
+(`to_msgpack`) to LangGraph's own serializer, which decides what it builds.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PYDANTIC = 5
 _RAW_EXT = "bytes"
 _VALIDATE = "model_validate_json"
 _DEPTH_MAX = 24
-"""Deeper values are kept as bytes: the log takes 64 levels, and an object takes two of them."""
+"""Deeper values are kept as bytes: the log allows 64 levels, and an object takes two of them."""
 
 _unpack = msgspec.msgpack.Decoder().decode
 _pack = msgspec.msgpack.Encoder().encode
 
 
 def from_msgpack(data: bytes) -> Value:
-    """The JSON form of MessagePack bytes; what cannot be told apart again is kept as bytes."""
+    """The JSON form of MessagePack bytes. Values that could not be converted back are kept as bytes."""
     try:
         return plain_form(_unpack(data))
     except (msgspec.DecodeError, TypeError, RecursionError, _TooDeepError):
@@ -46,12 +46,12 @@ def from_msgpack(data: bytes) -> Value:
 
 
 def to_msgpack(value: Value) -> bytes:
-    """The MessagePack bytes that a JSON form stands for."""
-    return _pack(_revived(value))
+    """The MessagePack bytes of a JSON form."""
+    return _pack(_revive(value))
 
 
 def typed(kind: str, data: bytes) -> Value:
-    """Bytes of a serializer that are kept as they are."""
+    """Bytes of a serializer, unchanged."""
     return {"$typed": [kind, base64.b64encode(data).decode()]}
 
 
@@ -105,40 +105,40 @@ def _ext_form(ext: Ext, depth: int) -> Value:
     return {"$ext": ext.code, "value": plain_form(inside, depth + 1)}
 
 
-def _revived(value: Value) -> Any:
-    """What `plain_form` was given."""
+def _revive(value: Value) -> Any:
+    """Reverses `plain_form`."""
     kind = type(value)
     if kind is list:
-        return [_revived(item) for item in value]
+        return [_revive(item) for item in value]
     if kind is not dict:
         return value
     tag = tag_of(value)
-    return _special(tag, value) if tag else {key: _revived(item) for key, item in value.items()}
+    return _revive_tagged(tag, value) if tag else {key: _revive(item) for key, item in value.items()}
 
 
 def tag_of(value: dict[str, Value]) -> str:
-    """The key by which an object stands for something else; empty where it stands for itself."""
+    """The `$` key of an object that represents another value. Empty if it represents itself."""
     return "" if TAGS.isdisjoint(value) else next(key for key in value if key in TAGS)
 
 
-def _special(tag: str, value: dict[str, Value]) -> Any:
-    told = value[tag]
+def _revive_tagged(tag: str, value: dict[str, Value]) -> Any:
+    content = value[tag]
     if tag == "$object":
-        module, _, name = told.rpartition(".")
-        fields = {key: _revived(item) for key, item in value.items() if key != tag}
+        module, _, name = content.rpartition(".")
+        fields = {key: _revive(item) for key, item in value.items() if key != tag}
         return Ext(PYDANTIC, _pack([module, name, fields, _VALIDATE]))
     if tag == "$ext":
         raw = value.get(_RAW_EXT)
-        return Ext(told, _pack(_revived(value["value"])) if raw is None else base64.b64decode(raw))
+        return Ext(content, _pack(_revive(value["value"])) if raw is None else base64.b64decode(raw))
     if tag == "$map":
-        return {_hashable(_revived(key)): _revived(item) for key, item in told}
+        return {_hashable(_revive(key)): _revive(item) for key, item in content}
     if tag == "$bytes":
-        return base64.b64decode(told)
+        return base64.b64decode(content)
     if tag == "$int":
-        return int(told)
+        return int(content)
     if tag == "$float":
-        return float(told)
-    return _unpack(base64.b64decode(told[1])) if told[0] == "msgpack" else value
+        return float(content)
+    return _unpack(base64.b64decode(content[1])) if content[0] == "msgpack" else value
 
 
 def _hashable(key: Any) -> Any:
