@@ -342,7 +342,7 @@ def test_files_that_a_shell_command_names_are_kept_before_and_after(url: str, tm
 def _hook(said: dict) -> None:
     text = json.dumps(said).encode()
     spool.append("claude-code", text)
-    spool._append_beside("claude-code", text)
+    spool._append_context("claude-code", text)
 
 
 # Codex and Gemini

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakelog.hooks.json_text import BadJsonError, add_member, append_item, insert, parse, remove, take_back
+from wakelog.hooks.json_text import BadJsonError, add_member, append_item, insert, parse, remove, undo_insertions
 
 TEXTS = [
     "{}",
@@ -35,7 +35,7 @@ def test_a_member_is_added_and_everything_else_stays(text: str) -> None:
     after = insert(text, steps)
     there = json.loads(text.removeprefix("\ufeff"))
     assert json.loads(after.removeprefix("\ufeff")) == {**there, "hooks": {**there.get("hooks", {}), "New": [{"x": 1}]}}
-    assert take_back(after, steps) == text
+    assert undo_insertions(after, steps) == text
 
 
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff"])
@@ -43,7 +43,7 @@ def test_an_empty_file_becomes_a_document(text: str) -> None:
     steps = add_member(text, ("hooks",), "New", [1])
     after = insert(text, steps)
     assert json.loads(after.removeprefix("\ufeff")) == {"hooks": {"New": [1]}}
-    assert take_back(after, steps) == text
+    assert undo_insertions(after, steps) == text
 
 
 @given(objects, st.sampled_from([None, 1, 2, 4, "\t"]), values)
@@ -57,7 +57,7 @@ def test_adding_and_removing_in_any_document(document, indent, value) -> None:
     wanted = {**document, "hooks": {**document.get("hooks", {}), "New": value}}
     assert json.loads(after) == wanted
     assert parse(after).value == wanted
-    assert take_back(after, steps) == text
+    assert undo_insertions(after, steps) == text
     removed = remove(after, ("hooks", "New"))
     assert json.loads(removed) == {**document, "hooks": document.get("hooks", {})}
     if document.get("hooks"):
@@ -70,7 +70,7 @@ def test_appending_to_any_list(items, indent, value) -> None:
     steps = append_item(text, ("a",), value)
     after = insert(text, steps)
     assert json.loads(after) == {"a": [*items, value]}
-    assert take_back(after, steps) == text
+    assert undo_insertions(after, steps) == text
     assert json.loads(remove(after, ("a", len(items)))) == {"a": items}
 
 
@@ -91,7 +91,7 @@ def test_comments_are_left_where_they_are() -> None:
         ('{"a": [1 2]}', "comma"),
         ('{"a": tru}', "no JSON"),
         ('{"a": 1', "comma or }"),
-        ("{} {}", "follows"),
+        ("{} {}", "after its end"),
         ("[" * 200, "too deep"),
     ],
 )
@@ -102,4 +102,4 @@ def test_what_is_wrong_is_told_with_its_place(text: str, where: str) -> None:
 
 def test_what_was_changed_cannot_be_taken_back() -> None:
     steps = add_member("{}", (), "a", 1)
-    assert take_back(insert("{}", steps).replace("1", "2"), steps) is None
+    assert undo_insertions(insert("{}", steps).replace("1", "2"), steps) is None

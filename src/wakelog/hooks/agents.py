@@ -1,7 +1,7 @@
-"""The coding agents: where each keeps its settings, which of its hooks are worth having, and how they are written.
+"""The supported coding agents: their settings files, the hooks to register, and how hooks are written.
 
-Hooks are registered for what an agent's transcript does not tell, or tells late: what was about to run, what somebody
-allowed or denied, how it ended. They are synchronous, because then they come in order and none is killed with the agent
+Hooks are registered for what an agent's transcript does not record, or records late: what was about to run, what
+somebody allowed or denied, how it ended. They are synchronous, so they come in order and none is killed with the agent
 that started it. `WorktreeCreate` of Claude Code is never registered: it replaces what the agent does.
 """
 
@@ -22,29 +22,29 @@ from wakelog.errors import InvalidInputError
 
 Scope = Literal["user", "project", "local"]
 SERVER = "wakelog"
-"""What our MCP server is called in an agent's settings."""
+"""The name of our MCP server in an agent's settings."""
 
 
 class HookedAgent(msgspec.Struct, frozen=True):
-    """One agent: its names, its events, and how long it waits for a hook, in its own unit."""
+    """One agent: its names, its events, and its hook timeout in its own unit."""
 
     name: str
     title: str
     events: tuple[str, ...]
     timeout: int
     home: str
-    """Its folder in the user's home, and in a project."""
+    """Its settings folder, in the user's home and in a project."""
     home_variable: str
     hooks_file: str
     mcp_file: str
     scopes: tuple[Scope, ...]
     has_comments: bool = False
     after: str = ""
-    """What a person still has to do."""
+    """What the user still has to do after `enable`."""
 
     @property
     def label(self) -> str:
-        """What importers call it."""
+        """Its name among the importers."""
         return "gemini-cli" if self.name == "gemini" else self.name
 
     @property
@@ -53,21 +53,21 @@ class HookedAgent(msgspec.Struct, frozen=True):
         return "codex-rollout" if self.name == "codex" else self.label
 
     def is_off(self, settings: dict[str, Any]) -> bool:
-        """Whether settings switch all hooks off."""
+        """Whether the settings disable all hooks."""
         if self.name == "gemini":
             config = settings.get("hooksConfig")
             return isinstance(config, dict) and config.get("enabled") is False
         return settings.get("disableAllHooks") is True
 
     def folder(self, environ: Mapping[str, str] | None = None) -> Path:
-        """Where the user's settings and transcripts are."""
+        """The folder with the user's settings and transcripts."""
         environ = os.environ if environ is None else environ
         if named := environ.get(self.home_variable):
             return Path(named) / self.home if self.name == "gemini" else Path(named)
         return Path(environ.get("HOME") or Path.home()) / self.home
 
     def settings(self, scope: Scope, project: Path) -> Path:
-        """The file that hooks go into."""
+        """The settings file for hooks."""
         if scope == "user":
             return self.folder() / self.hooks_file
         if scope == "local":
@@ -75,7 +75,7 @@ class HookedAgent(msgspec.Struct, frozen=True):
         return project / self.home / self.hooks_file
 
     def mcp_settings(self, scope: Scope, project: Path) -> tuple[Path, tuple[str, ...]]:
-        """The file that MCP servers go into, and where in it."""
+        """The settings file for MCP servers, and the path to them inside it."""
         if self.name == "claude-code":
             if scope == "project":
                 return project / ".mcp.json", ("mcpServers",)
@@ -85,8 +85,8 @@ class HookedAgent(msgspec.Struct, frozen=True):
         file = (self.folder() if scope == "user" else project / self.home) / self.mcp_file
         return file, ("mcp_servers",) if self.name == "codex" else ("mcpServers",)
 
-    def handlers(self, event: str, command: str, *, brief: bool = False) -> dict[str, Any]:
-        """What is registered for an event."""
+    def hook_entry(self, event: str, command: str, *, brief: bool = False) -> dict[str, Any]:
+        """The entry to register for an event."""
         line = f"{command} --brief" if brief and event == "SessionStart" else command
         handler: dict[str, Any] = {"type": "command", "command": line, "timeout": self.timeout}
         if self.name == "gemini":
@@ -147,22 +147,22 @@ _OURS = re.compile(r"(?:^|[\s/'\"\\])wakelog(?:\.exe)?['\"]?\s+hook\s+(?:claude-
 
 
 def agent_named(name: str) -> HookedAgent:
-    """The agent of that name; InvalidInputError names those there are."""
+    """Finds an agent by name. The InvalidInputError lists the known ones."""
     found = AGENTS.get({"claude": "claude-code", "gemini-cli": "gemini"}.get(name, name))
     if found is None:
         raise InvalidInputError(
-            f"there are no hooks for {name!r}", kind="unknown-agent", hint=f"there are: {', '.join(AGENTS)}"
+            f"there are no hooks for {name!r}", kind="unknown-agent", hint=f"supported: {', '.join(AGENTS)}"
         )
     return found
 
 
 def is_ours(command: object) -> bool:
-    """Whether a command line is one that `enable` wrote."""
+    """Whether `enable` wrote this command line."""
     return isinstance(command, str) and _OURS.search(command) is not None
 
 
 def own_command() -> tuple[str, ...]:
-    """How this wakelog is started from anywhere: by its name where that finds it, else by where it is."""
+    """The command that starts this wakelog from anywhere: its name if the PATH finds it, otherwise its path."""
     here = Path(sys.prefix) / "bin" / "wakelog"
     found = shutil.which("wakelog")
     if found and (not here.exists() or os.path.realpath(found) == os.path.realpath(here)):
@@ -177,6 +177,6 @@ def hook_command(agent: HookedAgent) -> str:
 
 
 def project_root() -> Path:
-    """The folder that project settings are in: that of the repository around here, or here."""
+    """The folder for project settings: the root of the current repository, or the current folder."""
     here = Path.cwd().absolute()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)

@@ -1,4 +1,4 @@
-"""Where in git an agent works, for the hooks that tell of a beginning. Loads next to nothing, like spool.py."""
+"""Where in git an agent works, for hooks that report a start. Imports next to nothing, like spool.py."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import os
 
 from wakelog.files.git_head import git_labels
 
-BEGINNINGS = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
+STARTS = ("SessionStart", "UserPromptSubmit", "BeforeAgent")
 EVENT = "git.seen"
 
 
-def place_of(text: bytes) -> bytes:
-    """Repository, branch and commit of the folder that a record names, as the text of a record. Empty when it tells of
-    no beginning, or the folder is not in git."""
-    said = json.loads(text)
-    folder = said.get("cwd")
-    if said.get("hook_event_name") not in BEGINNINGS or not isinstance(folder, str) or not os.path.isabs(folder):
+def git_record(text: bytes) -> bytes:
+    """A record with the repository, branch and commit of the folder that the input names. Empty if the input reports no
+    start, or the folder is not in git."""
+    hook_input = json.loads(text)
+    folder = hook_input.get("cwd")
+    if hook_input.get("hook_event_name") not in STARTS or not isinstance(folder, str) or not os.path.isabs(folder):
         return b""
     labels = git_labels(folder)
     if not labels:
         return b""
-    about = {"session_id": said.get("session_id"), "cwd": folder, "hook_event_name": EVENT, **labels}
+    about = {"session_id": hook_input.get("session_id"), "cwd": folder, "hook_event_name": EVENT, **labels}
     return json.dumps(about).encode()

@@ -1,6 +1,6 @@
-"""Whether recording works: what `doctor` says about each agent.
+"""Whether recording works: what `doctor` reports about each agent.
 
-That hooks stand in a file proves little: an agent may skip them. So what counts is when one was last heard from.
+An agent may ignore hooks in its settings. So what counts is when a hook last ran.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from wakelog.importers.formats import get_format
 
 
 class CaptureHealth(msgspec.Struct, frozen=True):
-    """How one agent is recorded."""
+    """The state of recording for one agent."""
 
     agent: str
     files: tuple[str, ...] = ()
-    """The settings that have our hooks."""
+    """The settings files that have our hooks."""
     missing: tuple[str, ...] = ()
-    """Events that this version records, and those hooks do not."""
+    """Events that this version records, but the installed hooks do not."""
     last_heard_us: int = 0
     transcripts: int = 0
     bad_command: str = ""
-    """A program that the hooks name, and that is not there."""
+    """A program that the hooks name, but that does not exist."""
     switched_off: str = ""
-    """A file that switches all hooks off."""
+    """A file that disables all hooks."""
     trouble: str = ""
 
     @property
@@ -44,7 +44,7 @@ class CaptureHealth(msgspec.Struct, frozen=True):
 
 
 def capture_health(project: Path) -> Iterator[CaptureHealth]:
-    """Each agent that is enabled, or has been used on this machine."""
+    """Each agent that is enabled or was used on this machine."""
     for agent in AGENTS.values():
         found = _health(agent, project)
         if found.is_enabled or found.transcripts or found.last_heard_us or found.trouble:
@@ -60,7 +60,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
     for file in dict.fromkeys(places):
         try:
             text = file.read_bytes().decode()
-            there = hook_entries.registered(text, agent)
+            events_here = hook_entries.registered(text, agent)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except (OSError, UnicodeDecodeError, BadJsonError) as exc:
@@ -69,9 +69,9 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
         settings = parse(text, comments=agent.has_comments).value if text.strip() else {}
         if isinstance(settings, dict) and agent.is_off(settings):
             off = str(file)
-        if there:
+        if events_here:
             files.append(str(file))
-            events |= {*there}
+            events |= {*events_here}
             bad = bad or _missing_program(text, agent)
     return CaptureHealth(
         agent.name,
@@ -86,7 +86,7 @@ def _health(agent: HookedAgent, project: Path) -> CaptureHealth:
 
 
 def _missing_program(text: str, agent: HookedAgent) -> str:
-    """The program of a command of ours that cannot be found; empty when all can."""
+    """The program of one of our commands that cannot be found. Empty if all can."""
     for command in hook_entries.commands(text, agent):
         try:
             program = shlex.split(command)[0]

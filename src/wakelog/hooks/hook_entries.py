@@ -1,4 +1,4 @@
-"""Our entries among an agent's hooks: one group an event, with one command."""
+"""Our entries among an agent's hooks: one group per event, with one command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from wakelog.hooks.json_text import (
     append_item,
     find,
     insert,
+    is_blank,
     parse,
     remove,
 )
@@ -21,20 +22,20 @@ HOOKS = "hooks"
 
 
 def add(text: str, agent: HookedAgent, *, brief: bool = False) -> tuple[list[Insertion], tuple[tuple[str, ...], ...]]:
-    """What to insert into settings that have nothing of ours, and the paths that are made for it."""
-    _check(text, agent)
+    """What to insert into settings without our entries, and the paths that this creates."""
+    _check_settings(text, agent)
     insertions: list[Insertion] = []
     made: list[tuple[str, ...]] = []
     command = hook_command(agent)
     missing = [event for event in agent.events if _events_of(text, agent).get(event) is None]
     if missing and _hooks_of(text, agent) is None:
-        # As one piece, so that it stands as one block in the file.
+        # All at once, so that it is one block in the file.
         made.append((HOOKS,))
-        value = {event: [agent.handlers(event, command, brief=brief)] for event in agent.events}
+        value = {event: [agent.hook_entry(event, command, brief=brief)] for event in agent.events}
         insertions += add_member(text, (), HOOKS, value, comments=agent.has_comments, spread=1)
         return insertions, ((HOOKS,), *((HOOKS, event) for event in agent.events))
     for event in agent.events:
-        group = agent.handlers(event, command, brief=brief)
+        group = agent.hook_entry(event, command, brief=brief)
         if event in missing:
             made.append((HOOKS, event))
             step = [*add_member(text, (HOOKS,), event, [group], comments=agent.has_comments)]
@@ -45,15 +46,15 @@ def add(text: str, agent: HookedAgent, *, brief: bool = False) -> tuple[list[Ins
     return insertions, tuple(made)
 
 
-def cut(text: str, agent: HookedAgent, made: tuple[tuple[str, ...], ...] | None = None) -> str:
-    """The settings without our entries. What we made around them goes too when it is empty; without a receipt that is
-    every list and object that is empty now because of it."""
-    if not text.strip():
+def remove_entries(text: str, agent: HookedAgent, made: tuple[tuple[str, ...], ...] | None = None) -> str:
+    """Removes our entries. Empty objects and lists that we created around them are removed too; without a receipt, all
+    that are empty now because of the removal."""
+    if is_blank(text):
         return text
-    _check(text, agent)
+    _check_settings(text, agent)
     left = text
     for event in _events_of(text, agent):
-        left = _cut_event(left, agent, event, made)
+        left = _remove_event(left, agent, event, made)
     hooks = _hooks_of(left, agent)
     is_empty = hooks is not None and hooks.kind == "object" and not hooks.members
     if left != text and is_empty and (made is None or (HOOKS,) in made):
@@ -61,7 +62,7 @@ def cut(text: str, agent: HookedAgent, made: tuple[tuple[str, ...], ...] | None 
     return left
 
 
-def _cut_event(text: str, agent: HookedAgent, event: str, made: tuple[tuple[str, ...], ...] | None) -> str:
+def _remove_event(text: str, agent: HookedAgent, event: str, made: tuple[tuple[str, ...], ...] | None) -> str:
     comments = agent.has_comments
     was = len(_events_of(text, agent)[event].members)
     for at in reversed(range(was)):
@@ -82,12 +83,11 @@ def _cut_event(text: str, agent: HookedAgent, event: str, made: tuple[tuple[str,
 
 
 def registered(text: str, agent: HookedAgent) -> list[str]:
-    """The events that have a command of ours."""
+    """The events with one of our commands."""
     return [event for event, node in _events_of(text, agent).items() if any(map(is_ours, _commands_in(node)))]
 
 
 def commands(text: str, agent: HookedAgent) -> list[str]:
-    """All commands, ours and others'."""
     return [command for node in _events_of(text, agent).values() for command in _commands_in(node)]
 
 
@@ -97,9 +97,9 @@ def _commands_in(node: JsonNode) -> list[str]:
     return [handler["command"] for handler in handlers if isinstance(handler.get("command"), str)]
 
 
-def _check(text: str, agent: HookedAgent) -> None:
-    """BadJsonError when these are no settings that an agent would read."""
-    if not text.strip("\ufeff \t\r\n"):
+def _check_settings(text: str, agent: HookedAgent) -> None:
+    """Raises BadJsonError if these are not settings that an agent would read."""
+    if is_blank(text):
         return
     if not agent.has_comments:
         try:
@@ -120,7 +120,7 @@ def _check(text: str, agent: HookedAgent) -> None:
 
 
 def _hooks_of(text: str, agent: HookedAgent) -> JsonNode | None:
-    return find(parse(text, comments=agent.has_comments), (HOOKS,)) if text.strip("\ufeff \t\r\n") else None
+    return None if is_blank(text) else find(parse(text, comments=agent.has_comments), (HOOKS,))
 
 
 def _events_of(text: str, agent: HookedAgent) -> dict[str, JsonNode]:

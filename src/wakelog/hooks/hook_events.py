@@ -1,9 +1,8 @@
-"""Records of hooks into events of one session.
+"""Turns hook records into events of one session.
 
-Where the agent writes a transcript, that is the fuller record, and hooks only add what it does not have: what somebody
-was asked and answered, what a rule denied, which instructions were loaded, what a shell command did to the files it
-names, and how the session ended. Without a transcript the hooks are all there is: then prompts, calls and answers are
-made from them too.
+If the agent writes a transcript, that is the fuller record, and hooks only add what it lacks: what somebody was asked
+and answered, what a rule denied, which instructions were loaded, what a shell command did to the files it names, and
+how the session ended. Without a transcript, prompts, calls and results are made from hooks too.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from wakelog.model.values import Value
 from wakelog.runtime.values import summarise
 
 HELD_US = 6 * 3600 * 1_000_000
-"""How long the beginning of a call waits for its end."""
+"""How long the start of a call waits for its end."""
 SETTLE_US = 3 * 1_000_000
-"""How long after the end of a turn an agent may take to write its last words into the transcript."""
+"""How long an agent may take after a turn to write its last message into the transcript."""
 QUESTION = "permission-"
 _COMMON = frozenset({"session_id", "transcript_path", "cwd", "hook_event_name", "permission_mode", "timestamp"})
 _CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _ENDS = frozenset({"UserPromptSubmit", "BeforeAgent", "Stop", "AfterAgent", "StopFailure", "SessionEnd"})
-"""After one of these nobody waits for an answer any longer."""
+"""After one of these, open questions have no answer any more."""
 
 
 class HookedSession:
-    """Makes the events of one session, record by record. Begins with what the log says is open."""
+    """Makes the events of one session, record by record. Starts with what is open in the log."""
 
     def __init__(
         self,
@@ -59,20 +58,20 @@ class HookedSession:
         self._is_closed = status in ("closed", "archived")
         self._held: dict[str, SpooledRecord] = {}
         self.written_files: set[str] = set()
-        """Calls whose changes of files are in the log."""
+        """Calls whose file changes are in the log."""
         self._stopped: SpooledRecord | None = None
-        """That the agent said the turn is over, where its transcript does not say so yet, or never does."""
+        """The record that says the turn is over, if the transcript does not say so yet, or never does."""
         self._at = 0
 
     def settle(self, now_us: int) -> list[SpooledRecord]:
-        """After the last record: those that are to be given again together with what follows them. A call that runs
-        waits for its end, and the end of a turn for the last words in the transcript."""
+        """Call after the last record. Returns the records to pass again next time: a running call waits for its end,
+        and the end of a turn for the last message in the transcript."""
         left = []
         for record in [*self._held.values()]:
             if now_us - record.at_us < HELD_US:
                 left.append(msgspec.structs.replace(record, is_held=True))
             elif record.event == "BeforeTool":
-                self._cut_off(record)
+                self._record_cut_off(record)
         if self._stopped is not None and self._is_open:
             if now_us - self._stopped.at_us < SETTLE_US:
                 left.append(self._stopped)
@@ -82,15 +81,15 @@ class HookedSession:
         return left
 
     def take(self, record: SpooledRecord) -> None:
-        """One record more, in order of time."""
+        """Takes the next record, in order of time."""
         self._at = record.at_us
         data = record.data
         event = record.event
         if event in _ENDS:
             self._end_questions()
-            self._end_held(is_over=event == "SessionEnd")
+            self._drop_held(is_over=event == "SessionEnd")
         elif event == "SessionStart":
-            self._end_held(is_over=True)  # the agent begins anew: it was killed, and no hook told of that
+            self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
         make = _MAKERS.get(event)
         if make is not None:
             make(self, data, record)
@@ -98,27 +97,27 @@ class HookedSession:
             if not self._has_transcript:
                 _CALLS[event](self, data, record)
             elif event == "BeforeTool":
-                self._held[f"call {_given(data)}"] = record
+                self._held[f"call {_call_key(data)}"] = record
             elif event != "PreToolUse":
                 self._answer_question(data, "allow")
-                self._held.pop(f"call {_given(data)}", None)
-        elif not self._has_transcript or event not in _TOLD:
-            self._keep(event, data)
+                self._held.pop(f"call {_call_key(data)}", None)
+        elif not self._has_transcript or event not in _IN_TRANSCRIPT:
+            self._keep_unknown(event, data)
         if record.is_cut and not self._has_transcript:
             said = f"{event or 'what the agent said'} had more than {record.size_bytes:,} bytes: the rest is not here"
             self._put(ev.GapNoted(missed=said, source=self._agent), actor="runtime")
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         if self._is_closed:
-            # The agent goes on with a session that it had ended.
+            # The agent continues a session that it had ended.
             self._is_closed = False
             reopened = ev.SessionReopened(occurred_at=self._at)
             self.drafts.append(EventDraft(reopened, actor="runtime"))
         event = msgspec.structs.replace(event, occurred_at=self._at)
         self.drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
 
-    def _keep(self, event: str, data: dict[str, Any]) -> None:
-        """What has no kind of its own is kept as it came."""
+    def _keep_unknown(self, event: str, data: dict[str, Any]) -> None:
+        """Keeps a record without an event kind of its own, unchanged."""
         kind = "x.hook." + re.sub(r"[^a-z0-9]+", "_", _CAPITAL.sub("_", event or "unknown").lower()).strip("_")
         about = {k: storable(v) for k, v in data.items() if k not in _COMMON}
         self._put(ev.Foreign(foreign_kind=kind, data=about), actor="runtime", source=self._agent)
@@ -136,9 +135,9 @@ class HookedSession:
             self._put(ev.LabelsSet(labels={**new}), actor="runtime")
 
     def _git_seen(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        """Where the agent works now. The commit is the one that the session began with. A transcript that tells the
-        branch with every line has told it already, and perhaps a later one."""
-        is_branch_told = self._has_transcript and self._agent in _TELL_BRANCH
+        """Where the agent works now. The label `commit` stays the one that the session started with. A transcript with
+        the branch in every line has reported it already, perhaps a later one."""
+        is_branch_told = self._has_transcript and self._agent in _WITH_BRANCH
         kept = ("commit", "branch") if is_branch_told else ("commit",)
         names = [n for n in ("repo", "branch", "commit") if n not in kept or n not in self._labels]
         self._label({name: text_in(data, name) for name in names})
@@ -182,21 +181,22 @@ class HookedSession:
         self._end_turn("failed", error=error)
 
     def _end_turn(self, outcome: Any, *, why: str = "", error: ev.Failure | None = None) -> None:
-        """Ends the turn, if one is open. What ran in it and gave no answer has an unknown outcome."""
+        """Ends the turn if one is open. Calls without a result have an unknown outcome."""
         for action, pending in [*self._pending.items()]:
             if pending.get("status") in ("requested", "running") and pending.get("tool") != "input":
-                told = "the turn ended before an answer came"
+                reason = "the turn ended before an answer came"
                 if pending.get("effect") in ("read", "pure"):
-                    self._put(ev.ActionFailed(action=action, error=ev.Failure("interrupted", told)), actor="runtime")
+                    self._put(ev.ActionFailed(action=action, error=ev.Failure("interrupted", reason)), actor="runtime")
                 else:
-                    self._put(ev.ActionUncertain(action=action, why=told), actor="runtime")
+                    self._put(ev.ActionUncertain(action=action, why=reason), actor="runtime")
                 del self._pending[action]
         if self._is_open:
             self._put(ev.TurnEnded(outcome=outcome, error=error, why=why), actor="runtime")
             self._is_open = False
 
-    def _notified(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        """Codex's `notify` tells a whole turn at its end. Hooks and the transcript tell more, where they are."""
+    def _codex_notify(self, data: dict[str, Any], record: SpooledRecord) -> None:
+        """Codex's `notify` reports a whole turn at its end. It only counts without hooks and transcript, which have
+        more."""
         if self._labels.get("capture") != "notify":
             return
         prompts = data.get("input-messages")
@@ -210,7 +210,7 @@ class HookedSession:
         tool, given = text_in(data, "tool_name") or "unknown", storable(data.get("tool_input"))
         action = text_in(data, "tool_use_id") or f"hook-{record.key}"
         if action in self._pending:
-            return  # two settings files named the same hook
+            return  # two settings files have the same hook
         effect, input_hash = effect_of(tool, given), hash_value(given)
         self._put(ev.ActionRequested(action=action, tool=tool, effect=effect, input=given, input_hash=input_hash))
         self._pending[action] = {"tool": tool, "status": "requested", "effect": effect, "input_hash": input_hash}
@@ -220,7 +220,7 @@ class HookedSession:
         output = storable(data.get("tool_response"))
         error = _error_of(data, output)
         cost = ev.Cost(duration_us=_duration_us(data))
-        action = self._asked(data)
+        action = self._find_pending(data)
         if action is None:
             self._record(data, record, output, error, cost)
             return
@@ -233,10 +233,10 @@ class HookedSession:
         else:
             summary = summarise(output)
             event = ev.ActionSucceeded(action=action, output=output, output_summary=summary, cost=cost)
-        self._put_of_tool(event, str(pending.get("effect")), str(pending.get("tool", "")))
+        self._put_tool_event(event, str(pending.get("effect")), str(pending.get("tool", "")))
 
-    def _asked(self, data: dict[str, Any]) -> str | None:
-        """The pending call that an answer is for: by its id, or for agents without one by tool and input."""
+    def _find_pending(self, data: dict[str, Any]) -> str | None:
+        """The pending call of a result: by id, or for agents without ids by tool and input."""
         if id := text_in(data, "tool_use_id"):
             return id if id in self._pending else None
         wanted = (text_in(data, "tool_name"), hash_value(storable(data.get("tool_input"))))
@@ -245,7 +245,7 @@ class HookedSession:
     def _record(
         self, data: dict[str, Any], record: SpooledRecord, output: Value, error: ev.Failure | None, cost: ev.Cost
     ) -> None:
-        """A call whose beginning no hook told of."""
+        """Records a call whose start no hook reported."""
         tool, given = text_in(data, "tool_name") or "unknown", storable(data.get("tool_input"))
         effect = effect_of(tool, given)
         event = ev.ActionRecorded(
@@ -260,10 +260,10 @@ class HookedSession:
             error=error,
             cost=cost,
         )
-        self._put_of_tool(event, effect, tool)
+        self._put_tool_event(event, effect, tool)
 
-    def _put_of_tool(self, event: ev.Event, effect: str, tool: str) -> None:
-        """What a tool brought from outside is not to be trusted."""
+    def _put_tool_event(self, event: ev.Event, effect: str, tool: str) -> None:
+        """Content that a tool fetched from outside is not trusted."""
         is_outside = effect in UNVERIFIED
         trust = "unverified" if is_outside else "trusted"
         self._put(event, actor="tool", trust=trust, source=tool if is_outside else "")
@@ -283,15 +283,15 @@ class HookedSession:
     def _denied(self, data: dict[str, Any], record: SpooledRecord) -> None:
         self._answer_question(data, "deny")
         reason = text_in(data, "reason")
-        action = self._asked(data)
+        action = self._find_pending(data)
         if action is not None and not self._has_transcript:
             del self._pending[action]
             self._put(ev.ActionDenied(action=action, by="rule", why=reason), actor="runtime")
         else:
-            self._keep("PermissionDenied", data)
+            self._keep_unknown("PermissionDenied", data)
 
     def _answer_question(self, data: dict[str, Any], answer: str) -> None:
-        """A call that ran was allowed; one that was denied, was not."""
+        """A call that ran was allowed; one that was denied was not."""
         mark = f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-"
         for request in [each for each in self._pending if each.startswith(mark)]:
             del self._pending[request]
@@ -303,14 +303,15 @@ class HookedSession:
             why = "the call did not run"
             self._put(ev.InputAnswered(request=request, answer="deny", by="user", why=why), actor="user")
 
-    def _end_held(self, *, is_over: bool) -> None:
-        """A call that ran when the agent ended: Gemini's file does not have it, so only its hook tells of it."""
+    def _drop_held(self, *, is_over: bool) -> None:
+        """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports
+        it."""
         held, self._held = self._held, {}
         for record in held.values() if is_over else ():
             if record.event == "BeforeTool":
-                self._cut_off(record)
+                self._record_cut_off(record)
 
-    def _cut_off(self, record: SpooledRecord) -> None:
+    def _record_cut_off(self, record: SpooledRecord) -> None:
         now, self._at = self._at, record.at_us
         self._ask(record.data, record)
         action = f"hook-{record.key}"
@@ -331,25 +332,25 @@ class HookedSession:
         self._put(event, actor="runtime")
 
     def _files_before(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        self._held[f"files {_call_of(data)}"] = record
+        self._held[f"files {_files_key(data)}"] = record
 
     def _files_after(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        held = self._held.pop(f"files {_call_of(data)}", None)
+        held = self._held.pop(f"files {_files_key(data)}", None)
         for event in changes_between(held, record):
             if event.action not in self.written_files:
                 self._put(event, actor="tool")
 
 
-def _given(data: dict[str, Any]) -> str:
+def _call_key(data: dict[str, Any]) -> str:
     return f"{text_in(data, 'tool_name')} {hash_value(storable(data.get('tool_input')))}"
 
 
-def _call_of(data: dict[str, Any]) -> str:
+def _files_key(data: dict[str, Any]) -> str:
     return text_in(data, "tool_use_id") or text_in(data, "command")
 
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:
-    """What a hook says about a failure: Claude Code has an event of its own for it, Gemini a field of the answer."""
+    """The failure in a hook's input: Claude Code has a separate event for it, Gemini a field of the result."""
     told: Any = data.get("error")
     if told is None and isinstance(output, dict):
         told = output.get("error")
@@ -374,7 +375,7 @@ _MAKERS: dict[str, Maker] = {
     "Stop": HookedSession._stop,
     "AfterAgent": HookedSession._stop,
     "StopFailure": HookedSession._stop_failure,
-    "agent-turn-complete": HookedSession._notified,
+    "agent-turn-complete": HookedSession._codex_notify,
     "PermissionRequest": HookedSession._question,
     "PermissionDenied": HookedSession._denied,
     "InstructionsLoaded": HookedSession._instructions,
@@ -390,6 +391,6 @@ _CALLS: dict[str, Maker] = {
     "PostToolUseFailure": HookedSession._answer,
     "AfterTool": HookedSession._answer,
 }
-_TELL_BRANCH = ("claude-code",)
-_TOLD = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
-"""Transcripts have these."""
+_WITH_BRANCH = ("claude-code",)
+_IN_TRANSCRIPT = frozenset({"PreCompact", "PostCompact", "SubagentStart", "SubagentStop", "PreCompress"})
+"""Events that transcripts have too."""

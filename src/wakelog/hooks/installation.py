@@ -1,8 +1,8 @@
-"""What `enable` adds to an agent's settings, and `disable` takes out again.
+"""What `enable` adds to an agent's settings, and `disable` removes again.
 
-Each change of a file leaves a receipt in the user's data folder: what was inserted where, and the hash of the file with
-it. As long as the file is the same, taking the insertions back gives every byte as it was; after somebody else changed
-it, only what is ours is cut out. The receipt holds none of the file's own content, which may be secret.
+Each change of a file leaves a receipt in the user's data folder: what was inserted where, and the hash of the result.
+While the file is unchanged, undoing the insertions restores every byte. After somebody else changed it, only our
+entries are removed. The receipt holds nothing of the file's own content, which may be secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wakelog.atomic_file import atomic_file
 from wakelog.errors import ConflictError, CorruptLogError, InvalidInputError, NotAllowedError
 from wakelog.hooks import hook_entries, mcp_entries
 from wakelog.hooks.agents import HookedAgent, Scope
-from wakelog.hooks.json_text import BadJsonError, Insertion, insert, take_back
+from wakelog.hooks.json_text import BadJsonError, Insertion, insert, undo_insertions
 from wakelog.hooks.spool import data_folder, prepare_gaps
 from wakelog.model.described import described
 from wakelog.store.url import chosen_url, user_store
@@ -38,21 +38,21 @@ class Receipt(msgspec.Struct, frozen=True, omit_defaults=True):
     scope: Scope
     file: str
     after: str
-    """The SHA-256 of the file with our part."""
+    """The SHA-256 of the file with our entries."""
     insertions: tuple[Insertion, ...]
     made: Made = ()
-    """Paths of what we made around our entries: removed when nothing else is in them."""
+    """Paths that we created around our entries. They are removed if nothing else is in them."""
     made_file: bool = False
     made_folders: tuple[str, ...] = ()
     path: tuple[str, ...] = ()
-    """Where in the file MCP servers are."""
+    """The path to the MCP servers in the file."""
     store: str = ""
-    """The store that its sessions go to, where one was named."""
+    """The store for its sessions, if one was named."""
     brief: bool = False
 
 
 class FileChange(msgspec.Struct, frozen=True):
-    """A file as it is and as it will be; None where there is none. `receipt` is what stays of it."""
+    """A file before and after a change. None if the file does not exist."""
 
     agent: str
     file: Path
@@ -68,7 +68,7 @@ class FileChange(msgspec.Struct, frozen=True):
 def plan_enable(
     agent: HookedAgent, scope: Scope, project: Path, *, mcp: bool = False, brief: bool = False, store: str = ""
 ) -> list[FileChange]:
-    """What would change, in each file. Nothing is written."""
+    """Plans the change of each file. Writes nothing."""
     if scope not in agent.scopes:
         raise InvalidInputError(
             f"{agent.title} has no {scope} settings", kind="bad-scope", hint=f"use --{' or --'.join(agent.scopes)}"
@@ -96,8 +96,8 @@ def _plan(
     what = tuple(each for each in ("hooks", "mcp") if each in wanted or (old is not None and each in old.what))
     insertions: list[Insertion] = []
     made: Made = ()
-    with _naming(file):
-        base = _without(before, old, agent, wanted)
+    with _naming_file(file):
+        base = _without_ours(before, old, agent, wanted)
         after = base or ""
         for each in what:
             step, paths = (
@@ -125,8 +125,8 @@ def _plan(
 
 
 def plan_disable(agents: Iterable[HookedAgent], project: Path, scope: Scope | None = None) -> list[FileChange]:
-    """What would be removed: all that receipts tell of, and hooks of ours that stand where they usually do. A server of
-    our name that no receipt tells of may be somebody's own work."""
+    """Plans what to remove: everything that receipts list, and our hooks in the usual files. A server with our name but
+    no receipt may be somebody's own work."""
     changes: list[FileChange] = []
     known = {each.file: each for each in receipts()}
     for agent in agents:
@@ -135,25 +135,25 @@ def plan_disable(agents: Iterable[HookedAgent], project: Path, scope: Scope | No
         files += [Path(each.file) for each in known.values() if each.agent == agent.name and each.scope in scopes]
         for file in dict.fromkeys(files):
             before, old = _read(file), known.get(str(file))
-            with _naming(file):
-                changes.append(FileChange(agent.name, file, before, _without(before, old, agent, ["hooks"]), old))
+            with _naming_file(file):
+                changes.append(FileChange(agent.name, file, before, _without_ours(before, old, agent, ["hooks"]), old))
     return [each for each in changes if each.is_change or each.receipt is not None]
 
 
-def _without(text: str | None, old: Receipt | None, agent: HookedAgent, what: list[str]) -> str | None:
-    """A file without our part; None when it is there because of us alone. `what` is looked for without a receipt."""
+def _without_ours(text: str | None, old: Receipt | None, agent: HookedAgent, what: list[str]) -> str | None:
+    """The file without our entries. None if it only exists because of us. `what` is removed even without a receipt."""
     if text is None:
         return None
     if old is not None and _hash(text) == old.after:
-        base = take_back(text, old.insertions)
+        base = undo_insertions(text, old.insertions)
         if base is not None:
             return None if old.made_file and not base else base
     if old is None:
-        return hook_entries.cut(text, agent) if "hooks" in what else text
+        return hook_entries.remove_entries(text, agent) if "hooks" in what else text
     if "hooks" in old.what:
-        text = hook_entries.cut(text, agent, old.made)
+        text = hook_entries.remove_entries(text, agent, old.made)
     if "mcp" in old.what:
-        text = mcp_entries.cut(text, agent, old.path, old.made)
+        text = mcp_entries.remove_entry(text, agent, old.path, old.made)
     return None if old.made_file and "".join(text.split()) in ("", "{}") else text
 
 
@@ -161,7 +161,7 @@ def _without(text: str | None, old: Receipt | None, agent: HookedAgent, what: li
 
 
 def apply(changes: Iterable[FileChange], *, enables: bool) -> None:
-    """Writes planned changes, each whole or not at all, and their receipts."""
+    """Writes planned changes, each completely or not at all, and their receipts."""
     for change in changes:
         if change.is_change:
             _write(change)
@@ -171,7 +171,7 @@ def apply(changes: Iterable[FileChange], *, enables: bool) -> None:
             continue
         _write_receipts(keep)
         for folder in reversed(change.receipt.made_folders if change.receipt else ()):
-            with contextlib.suppress(OSError):  # somebody else put something in
+            with contextlib.suppress(OSError):  # somebody else put something there
                 Path(folder).rmdir()
     if enables:
         os.makedirs(data_folder(), mode=0o700, exist_ok=True)
@@ -179,7 +179,7 @@ def apply(changes: Iterable[FileChange], *, enables: bool) -> None:
 
 
 def _write(change: FileChange) -> None:
-    file = Path(os.path.realpath(change.file))  # settings are often links into somebody's collection
+    file = Path(os.path.realpath(change.file))  # settings files are often symlinks
     if _read(change.file) != change.before:
         raise ConflictError(f"{change.file} was changed meanwhile", kind="settings-changed", hint="run it again")
     try:
@@ -210,7 +210,7 @@ def _read(file: Path) -> str | None:
 
 
 @contextlib.contextmanager
-def _naming(file: Path) -> Iterator[None]:
+def _naming_file(file: Path) -> Iterator[None]:
     try:
         yield
     except BadJsonError as exc:
@@ -230,7 +230,7 @@ def _hash(text: str) -> str:
 
 
 def _missing_folders(file: Path) -> list[Path]:
-    """The folders to be made for a file, the outermost first."""
+    """The folders to create for a file, the outermost first."""
     out: list[Path] = []
     folder = file.parent
     while not folder.exists():
@@ -243,7 +243,7 @@ def _missing_folders(file: Path) -> list[Path]:
 
 
 def receipts() -> list[Receipt]:
-    """What is enabled, as far as this user's data folder knows."""
+    """What is enabled, according to this user's data folder."""
     file = Path(data_folder()) / RECEIPTS
     try:
         return msgspec.json.decode(file.read_bytes(), type=described(list[Receipt]))
@@ -251,7 +251,7 @@ def receipts() -> list[Receipt]:
         return []
     except (msgspec.MsgspecError, OSError) as exc:
         raise CorruptLogError(
-            f"{file}, which tells what wakelog enabled, cannot be read: {exc}",
+            f"{file}, which lists what wakelog enabled, cannot be read: {exc}",
             kind="bad-receipts",
             hint=f"delete {file}; wakelog disable --all then removes what it finds",
         ) from exc
@@ -271,9 +271,8 @@ def _write_receipts(kept: list[Receipt]) -> None:
 
 
 def store_for(agent: str, folder: str, enabled: list[Receipt]) -> str:
-    """The store for a session of an agent that works in a folder: the one that was named when hooks were enabled; else
-    the one that was chosen for that folder; else the user's own. No store is created in a project because an agent ran
-    there."""
+    """The store for an agent's session in a folder: the one named when hooks were enabled, otherwise the one chosen for
+    that folder, otherwise the user's own. An agent run never creates a store in a project."""
     named = [each for each in enabled if each.agent == agent and each.store]
     here = Path(folder) if folder and Path(folder).is_absolute() else None
     for each in sorted(named, key=lambda receipt: receipt.scope == "user"):

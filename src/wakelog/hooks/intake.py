@@ -1,10 +1,10 @@
-"""Taking the spool into the log: what hooks wrote becomes sessions.
+"""Moves the spool into the log: what hooks wrote becomes sessions.
 
-A record says that something happened in a session. Where the agent writes a transcript, that is imported, which adds
-what is new in it; then hooks add what only they know. All records that the spool has of a session are one commit, with
-an id made from them: after a crash before the spool is emptied, the log knows that it has them.
+A record says that something happened in a session. If the agent writes a transcript, its new part is imported, and then
+hooks add what only they know. All spooled records of a session are one commit, with an id made from them. So after a
+crash before the spool is emptied, the log knows that it already has them.
 
-Nothing here fails the command that happens to come by: what cannot be taken in stays in the spool, and is told.
+Nothing here fails the command that runs it: what cannot be recorded stays in the spool, and is reported.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ from wakelog.session import Session
 from wakelog.store import Store
 
 PATIENCE_US = 600 * 1_000_000
-"""How long a transcript that was named may take to appear."""
+"""How long to wait for a transcript that a record names."""
 KEEP_US = 30 * 24 * 3600 * 1_000_000
-"""How long records are kept that cannot be taken in."""
+"""How long records that cannot be recorded are kept."""
 COMMIT_MAX = 300
-"""So many records become one commit."""
+"""How many records become one commit."""
 
 OpenStore = Callable[[str], Store]
 
 
 class IntakeReport(msgspec.Struct):
-    """What became of the spool."""
+    """The result of an intake."""
 
     records: int = 0
     sessions: list[str] = []
     waiting: int = 0
-    """Records that stay in the spool: calls that run, or a transcript that is not there yet."""
+    """Records that stay in the spool: running calls, or a transcript that does not exist yet."""
     broken: int = 0
     deleted: int = 0
-    """Records of sessions that were deleted: they are not taken in."""
+    """Records of deleted sessions, which are dropped."""
     troubles: list[str] = []
 
 
 def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> IntakeReport:
-    """Takes in all that hooks have written. With `into`, everything goes to that store."""
+    """Records everything that hooks have written. With `into`, all of it goes to that store."""
     report = IntakeReport()
     with spool_lock() as has:
         if not has:
@@ -66,7 +66,7 @@ def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> Intake
             return report
         opened = _Stores(open_store)
         try:
-            left = _take_records(file.records, opened, into, now_us or time.time_ns() // 1000, report)
+            left = _record_all(file.records, opened, into, now_us or time.time_ns() // 1000, report)
         finally:
             opened.close()
         keep_only(file, left)
@@ -76,21 +76,21 @@ def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> Intake
     return report
 
 
-def _take_records(
+def _record_all(
     records: Iterable[SpooledRecord], opened: _Stores, into: str, now_us: int, report: IntakeReport
 ) -> list[SpooledRecord]:
-    """Takes in records; those that must wait."""
+    """Records them, and returns those that must wait."""
     left: list[SpooledRecord] = []
     for (agent, _), given in _by_session(records).items():
         if all(each.is_held and now_us - each.at_us < HELD_US for each in given):
-            left += given  # nothing new: the call still runs
+            left += given  # nothing new: the call is still running
             continue
         try:
             enabled = receipts()
             folder = next((text_in(r.data, "cwd") for r in given if text_in(r.data, "cwd")), "")
             store = opened.get(into or store_for(agent, folder, enabled))
             left += _SessionIntake(store, agent, given, now_us).run(report)
-        except Exception as exc:  # a fault of ours must not stand between somebody and their store either
+        except Exception as exc:  # a bug of ours must not lock anybody out of their store
             said = exc.message if isinstance(exc, WakelogError) else f"{type(exc).__name__}: {exc}"
             if said not in report.troubles:
                 report.troubles.append(said)
@@ -110,7 +110,7 @@ def _by_session(records: Iterable[SpooledRecord]) -> dict[tuple[str, str], list[
 
 
 class _Stores:
-    """Stores that are opened when something goes there, each once."""
+    """Opens each store once, when it is needed."""
 
     def __init__(self, open_store: OpenStore) -> None:
         self._open = open_store
@@ -127,7 +127,7 @@ class _Stores:
 
 
 class _SessionIntake:
-    """The records of one session."""
+    """Records one session."""
 
     def __init__(self, store: Store, agent: str, records: list[SpooledRecord], now_us: int) -> None:
         self._store, self._agent, self._now_us = store, AGENTS[agent], now_us
@@ -143,14 +143,14 @@ class _SessionIntake:
             report.deleted += len(self._records)
             return []
         labels: dict[str, str] = session.log.part("labels") if session is not None else {}
-        is_bare = CAPTURE in labels
-        has_transcript = not is_bare and self._import()
-        if not has_transcript and not is_bare:
+        is_hooks_only = CAPTURE in labels
+        has_transcript = not is_hooks_only and self._import()
+        if not has_transcript and not is_hooks_only:
             if session is not None:
-                has_transcript = True  # the file is gone since; what it had is here
-            elif self._may_come():
+                has_transcript = True  # the file is gone by now; its content is in the session
+            elif self._is_transcript_due():
                 return self._records
-        session = self._session() or self._open(is_bare=not has_transcript)
+        session = self._session() or self._open(is_hooks_only=not has_transcript)
         report.records += len(self._records)
         if self._name not in report.sessions:
             report.sessions.append(self._name)
@@ -159,10 +159,10 @@ class _SessionIntake:
     def _session(self) -> Session[Any] | None:
         return self._store.resume(self._name) if self._store.is_open(self._name) else None
 
-    def _open(self, *, is_bare: bool) -> Session[Any]:
+    def _open(self, *, is_hooks_only: bool) -> Session[Any]:
         first = self._records[0].data
         labels = {"agent": self._agent.label, "origin": self._origin, "project": text_in(first, "cwd")}
-        if is_bare:
+        if is_hooks_only:
             labels[CAPTURE] = "notify" if all(r.agent.endswith("-notify") for r in self._records) else "hooks"
         return self._store.session(
             self._name, agent=self._agent.label, labels={k: v for k, v in labels.items() if v}, limits={}, folder=""
@@ -171,7 +171,7 @@ class _SessionIntake:
     # The transcript
 
     def _import(self) -> bool:
-        """Imports what is new in the session's transcript and those of its sub-agents. False when there is none."""
+        """Imports the new part of the session's transcript and those of its sub-agents. False if there is none."""
         found = False
         changes = changes_by_call(self._records)
         calls = {*changes}
@@ -179,7 +179,7 @@ class _SessionIntake:
             try:
                 report = import_transcript(self._store, path, changes=changes)
             except UnsupportedError:
-                self._is_unreadable = True  # the hooks are all there is
+                self._is_unreadable = True  # only hooks are left
                 continue
             found = found or any(each.name == self._name for each in report.sessions)
         self._written = calls - {*changes}
@@ -193,8 +193,8 @@ class _SessionIntake:
         if self._agent.name == "codex" and not any(named):
             yield from self._agent.folder().glob(f"sessions/*/*/*/rollout-*{self._origin}.jsonl")
 
-    def _may_come(self) -> bool:
-        """Whether a transcript was named that the agent may still be about to write."""
+    def _is_transcript_due(self) -> bool:
+        """Whether the agent may still write a transcript that a record names."""
         is_named = any(text_in(r.data, "transcript_path") for r in self._records)
         has_ended = any(r.event == "SessionEnd" for r in self._records)
         return (
@@ -221,7 +221,7 @@ class _SessionIntake:
         for start in range(0, len(self._records), COMMIT_MAX):
             chunk = self._records[start : start + COMMIT_MAX]
             id = "hooks-" + hashlib.sha256("".join(each.key for each in chunk).encode()).hexdigest()[:24]
-            for record in _once(chunk):
+            for record in _without_duplicates(chunk):
                 hooked.take(record)
             left = hooked.settle(self._now_us) if start + COMMIT_MAX >= len(self._records) else []
             drafts, hooked.drafts = hooked.drafts, []
@@ -230,8 +230,8 @@ class _SessionIntake:
         return left
 
 
-def _once(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:
-    """Records without those that came twice, because two settings files name the same hook."""
+def _without_duplicates(records: list[SpooledRecord]) -> Iterator[SpooledRecord]:
+    """Records without duplicates, which come if two settings files have the same hook."""
     seen: dict[str, int] = {}
     for record in records:
         mark = msgspec.json.encode({k: v for k, v in record.data.items() if k != "timestamp"}).hex()

@@ -1,7 +1,7 @@
-"""Edits a JSON file as text: what is added is inserted, what is removed is cut out, and every other byte stays.
+"""Edits a JSON file as text: additions are inserted, removals are cut out, and every other byte stays.
 
-A settings file belongs to its owner, with its indentation and the order of its keys. So nothing is written anew: the
-text is parsed into spans, and an edit is one insertion at the end of an object or an array, in the style around it.
+A settings file belongs to its owner, with its indentation and key order. So nothing is rewritten: the text is parsed
+into spans, and an edit is one insertion at the end of an object or an array, in the style around it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class BadJsonError(ValueError):
 
 
 class JsonNode(msgspec.Struct):
-    """A value with where it stands: `start` is its first character, `end` is after its last."""
+    """A value and its span: `start` is its first character, `end` is after its last."""
 
     start: int
     end: int
     value: Any = None
     members: list[tuple[str | int, int, JsonNode]] = []
-    """Of an object or array: key or index, where the member begins (its key, if it has one), and its value."""
+    """For an object or array: key or index, where the member starts (at its key, if it has one), and its value."""
     kind: str = "scalar"
 
     def get(self, key: str | int) -> JsonNode | None:
@@ -40,23 +40,27 @@ class JsonNode(msgspec.Struct):
 
 
 class Insertion(msgspec.Struct, frozen=True):
-    """A text that was inserted, and where."""
+    """An inserted text, and its position."""
 
     at: int
     text: str
 
 
+def is_blank(text: str) -> bool:
+    return not text.strip("\ufeff \t\r\n")
+
+
 def parse(text: str, *, comments: bool = False) -> JsonNode:
-    """The document with its spans; BadJsonError when it is none."""
+    """Parses a document into spans. Raises BadJsonError if it is not JSON."""
     return _Parser(text, comments).document()
 
 
 def add_member(
     text: str, path: JsonPath, key: str, value: Any, *, comments: bool = False, spread: int = 0
 ) -> list[Insertion]:
-    """What to insert so that the object at `path` has a new last member; objects on the way are made. Of the value,
-    `spread` levels get a line for each member."""
-    root = parse(text, comments=comments) if text.strip("\ufeff \t\r\n") else None
+    """The insertion that adds a last member to the object at `path`; missing objects on the path are created. The outer
+    `spread` levels of the value get a line for each member."""
+    root = None if is_blank(text) else parse(text, comments=comments)
     if root is None:
         made: Any = {key: value}
         for name in reversed(path):
@@ -67,25 +71,26 @@ def add_member(
     while at < len(path) and (found := node.get(path[at])) is not None:
         node, at = found, at + 1
     if node.kind != "object":
-        raise BadJsonError(f"{_show(path[:at])} is not an object")
+        raise BadJsonError(f"{_path_text(path[:at])} is not an object")
     missing = [str(name) for name in path[at:]]
     made = value
     for name in reversed([*missing[1:], key] if missing else []):
         made = {name: made}
     label = json.dumps(missing[0] if missing else key) + ": "
-    return [_last(text, node, label, made, depth=len(missing) + spread)]
+    return [_insert_last(text, node, label, made, depth=len(missing) + spread)]
 
 
 def append_item(text: str, path: JsonPath, value: Any, *, comments: bool = False) -> list[Insertion]:
-    """What to insert so that the array at `path`, which is there, has a new last item."""
+    """The insertion that adds a last item to the existing array at `path`."""
     node = find(parse(text, comments=comments), path)
     if node is None or node.kind != "array":
-        raise BadJsonError(f"{_show(path)} is not an array")
-    return [_last(text, node, "", value, depth=0)]
+        raise BadJsonError(f"{_path_text(path)} is not an array")
+    return [_insert_last(text, node, "", value, depth=0)]
 
 
 def remove(text: str, path: JsonPath, *, comments: bool = False) -> str:
-    """The text without the member at `path`, its comma and the blanks before it. What is not there is not removed."""
+    """The text without the member at `path`, its comma and the blanks before it. Unchanged if there is no such
+    member."""
     root = parse(text, comments=comments)
     node = find(root, path[:-1])
     if node is None or not node.members:
@@ -102,7 +107,7 @@ def remove(text: str, path: JsonPath, *, comments: bool = False) -> str:
 
 
 def find(node: JsonNode | None, path: JsonPath) -> JsonNode | None:
-    """The value at a path; None where there is none."""
+    """The value at a path. None if there is none."""
     for name in path:
         node = node.get(name) if node is not None else None
     return node
@@ -114,8 +119,8 @@ def insert(text: str, insertions: Sequence[Insertion]) -> str:
     return text
 
 
-def take_back(text: str, insertions: Sequence[Insertion]) -> str | None:
-    """The text as it was before; None when what was inserted does not stand there any longer."""
+def undo_insertions(text: str, insertions: Sequence[Insertion]) -> str | None:
+    """The text before the insertions. None if they are not there any more."""
     for each in reversed(insertions):
         end = each.at + len(each.text)
         if text[each.at : end] != each.text:
@@ -127,8 +132,8 @@ def take_back(text: str, insertions: Sequence[Insertion]) -> str | None:
 # Style
 
 
-def _last(text: str, node: JsonNode, label: str, value: Any, depth: int) -> Insertion:
-    """A new last member, on a line of its own where the others are. `depth` more levels are spread over lines."""
+def _insert_last(text: str, node: JsonNode, label: str, value: Any, depth: int) -> Insertion:
+    """Inserts a last member, on its own line if the others are. `depth` more levels are spread over lines."""
     newline = _newline(text)
     opening = text[node.start + 1 : node.members[0][1] if node.members else node.end - 1]
     is_spread = "\n" in opening or (not node.members and (node.start == 0 or "\n" in text[: node.start]))
@@ -145,7 +150,7 @@ def _last(text: str, node: JsonNode, label: str, value: Any, depth: int) -> Inse
 
 
 def _spread(value: Any, indent: str, unit: str, newline: str, depth: int) -> str:
-    """JSON whose outer levels have a line for each member, and whose inner ones stand on one."""
+    """JSON with a line for each member in its outer levels. Inner levels are on one line."""
     if depth <= 0 or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)
     inner = indent + unit
@@ -167,12 +172,12 @@ def _indent_at(text: str, place: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """What the file indents by: the blanks before its first member."""
+    """The file's indentation: the blanks before its first member."""
     found = re.search(r"[{\[]\s*\n([ \t]+)", text)
     return found[1] if found else "  "
 
 
-def _show(path: JsonPath) -> str:
+def _path_text(path: JsonPath) -> str:
     return ".".join(map(str, path)) or "the file"
 
 
@@ -184,7 +189,7 @@ class _Parser:
     def document(self) -> JsonNode:
         node = self._value(self._skip(0), 0)
         if (rest := self._skip(node.end)) != len(self.text):
-            raise self._error("something follows its end", rest)
+            raise self._error("there is more after its end", rest)
         return node
 
     def _skip(self, at: int) -> int:

@@ -7,21 +7,20 @@ import tomllib
 from typing import Any
 
 from wakelog.hooks.agents import SERVER, HookedAgent, own_command
-from wakelog.hooks.json_text import BadJsonError, Insertion, add_member, find, parse, remove
+from wakelog.hooks.json_text import BadJsonError, Insertion, add_member, find, is_blank, parse, remove
 
 Made = tuple[tuple[str, ...], ...]
 
 
 def add(text: str, agent: HookedAgent, path: tuple[str, ...], store: str = "") -> tuple[list[Insertion], Made]:
-    """What to insert, and the paths that are made for it; nothing where a server of our name is registered."""
+    """What to insert, and the paths that this creates. Nothing if a server with our name exists."""
     command, *rest = own_command()
     entry: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *(["--store", store] if store else [])]}
     if agent.name == "codex":
         return _add_table(text, entry), ()
     if agent.name == "claude-code":
         entry = {"type": "stdio", **entry}
-    is_blank = not text.strip("\ufeff \t\r\n")
-    root = None if is_blank else parse(text, comments=agent.has_comments)
+    root = None if is_blank(text) else parse(text, comments=agent.has_comments)
     if root is not None and root.kind != "object":
         raise BadJsonError("it is not an object")
     servers = find(root, path)
@@ -31,12 +30,12 @@ def add(text: str, agent: HookedAgent, path: tuple[str, ...], store: str = "") -
     return [*add_member(text, path, SERVER, entry, comments=agent.has_comments)], made
 
 
-def cut(text: str, agent: HookedAgent, path: tuple[str, ...], made: Made | None = None) -> str:
-    """The settings without our server, and without what we made around it, where that is empty now."""
-    if not text.strip("\ufeff \t\r\n"):
+def remove_entry(text: str, agent: HookedAgent, path: tuple[str, ...], made: Made | None = None) -> str:
+    """Removes our server, and what we created around it if that is empty now."""
+    if is_blank(text):
         return text
     if agent.name == "codex":
-        return _cut_table(text)
+        return _remove_table(text)
     comments = agent.has_comments
     if find(parse(text, comments=comments), (*path, SERVER)) is None:
         return text
@@ -48,7 +47,7 @@ def cut(text: str, agent: HookedAgent, path: tuple[str, ...], made: Made | None 
     return text
 
 
-# TOML: a table of its own at the end of the file
+# TOML: a table at the end of the file
 
 
 def _tables(text: str) -> dict[str, Any]:
@@ -59,14 +58,14 @@ def _tables(text: str) -> dict[str, Any]:
 
 
 def _add_table(text: str, entry: dict[str, Any]) -> list[Insertion]:
-    there = _tables(text)
-    if SERVER in there.get("mcp_servers", {}):
+    tables = _tables(text)
+    if SERVER in tables.get("mcp_servers", {}):
         return []
     newline = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[mcp_servers.{SERVER}]", *(f"{key} = {json.dumps(value)}" for key, value in entry.items()), ""]
     gap = "" if not text else newline if text.endswith("\n") else newline * 2
     inserted = Insertion(len(text), gap + newline.join(lines))
-    wanted = {**there, "mcp_servers": {**there.get("mcp_servers", {}), SERVER: entry}}
+    wanted = {**tables, "mcp_servers": {**tables.get("mcp_servers", {}), SERVER: entry}}
     try:
         is_right = tomllib.loads(text + inserted.text) == wanted
     except tomllib.TOMLDecodeError:
@@ -76,7 +75,7 @@ def _add_table(text: str, entry: dict[str, Any]) -> list[Insertion]:
     return [inserted]
 
 
-def _cut_table(text: str) -> str:
+def _remove_table(text: str) -> str:
     if SERVER not in _tables(text).get("mcp_servers", {}):
         return text
     import tomlkit

@@ -1,4 +1,4 @@
-"""What a shell command did to the files that it names: two records of shell_files.py, compared."""
+"""Compares the files before and after a shell command, which shell_files.py recorded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from wakelog.model.json_fields import as_dict, text_in
 
 
 def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Iterator[ev.FileChanged]:
-    """What a shell command did to the files that it names."""
+    """The changes of the files that a shell command names."""
     old_files, new_files = _contents(before.data) if before is not None else {}, _contents(after.data)
     folder = text_in(after.data, "cwd")
     if before is not None and (before.data.get("more") or after.data.get("more")):
-        # Not all were looked at, so one that is on one side only may have been there all the time.
+        # Not all files were read, so one that is on one side only may have existed all the time.
         old_files, new_files = (
             {p: f[p] for p in f if p in g} for f, g in ((old_files, new_files), (new_files, old_files))
         )
     for path in sorted({*old_files, *new_files}) if before is not None else ():
         old, new = old_files.get(path), new_files.get(path)
         if old == new:
-            continue  # as it was, or not known on either side
+            continue  # unchanged, or unknown on both sides
         change: Any = "created" if path not in old_files else "deleted" if path not in new_files else "modified"
         action = text_in(after.data, "tool_use_id")
         place = project_folder(folder) if folder else ""
@@ -35,7 +35,7 @@ def changes_between(before: SpooledRecord | None, after: SpooledRecord) -> Itera
 
 
 def changes_by_call(records: Iterable[SpooledRecord]) -> dict[str, list[ev.FileChanged]]:
-    """By the id of the call: what shell commands did to files."""
+    """The file changes of shell commands, by call id."""
     before: dict[str, SpooledRecord] = {}
     out: dict[str, list[ev.FileChanged]] = {}
     for record in records:

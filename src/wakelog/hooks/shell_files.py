@@ -1,10 +1,10 @@
-"""Files before and after a shell command, for the hooks around it.
+"""Reads the files around a shell command, for the hooks before and after it.
 
-An agent's own edits are in its transcript; what a shell command does to files is not. The hook before it is the only
-moment to see them as they were. A hook has no time to look through a project, so it looks at the files that the command
-names: what else it changes is not known.
+An agent's own edits are in its transcript, but what a shell command does to files is not. Only the hook before the
+command can see them as they were. A hook has no time to scan a project, so it reads the files that the command names:
+other changes stay unknown.
 
-Loads next to nothing, like spool.py.
+Imports next to nothing, like spool.py.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _BREAKS = str.maketrans(dict.fromkeys("\"'`;|&<>()=,{}[]$\n\t", " "))
 
 
 def files_around(text: bytes) -> bytes:
-    """What the files that a shell command names hold now, as the text of a record. That it names none that is there
-    counts too: one that is there afterwards was made. Empty when it is not a command."""
-    said = json.loads(text)
-    given = said.get("tool_input")
+    """A record with the current content of the files that a shell command names. If none exists, that counts too: one
+    that exists afterwards was created. Empty if the input is not a shell command."""
+    hook_input = json.loads(text)
+    given = hook_input.get("tool_input")
     command = given.get("command") if isinstance(given, dict) else None
-    folder = said.get("cwd")
+    folder = hook_input.get("cwd")
     if isinstance(command, list):
         command = " ".join(map(str, command))
     if not isinstance(command, str) or not isinstance(folder, str) or not os.path.isabs(folder):
@@ -36,22 +36,21 @@ def files_around(text: bytes) -> bytes:
     if isinstance(given, dict) and isinstance(given.get("directory") or given.get("dir_path"), str):
         folder = os.path.join(folder, given.get("directory") or given["dir_path"])
     names = named_files(command, folder)
-    found = {path: _content(path) for path in names[:FILES_MAX]}
-    is_before = said.get("hook_event_name") in BEFORE
+    is_before = hook_input.get("hook_event_name") in BEFORE
     about: dict[str, Any] = {
-        "session_id": said.get("session_id"),
-        "cwd": said.get("cwd"),
+        "session_id": hook_input.get("session_id"),
+        "cwd": hook_input.get("cwd"),
         "hook_event_name": "files.before" if is_before else "files.after",
-        "tool_use_id": said.get("tool_use_id"),
+        "tool_use_id": hook_input.get("tool_use_id"),
         "command": command[:200],
-        "files": found,
+        "files": {path: _content(path) for path in names[:FILES_MAX]},
         "more": len(names) > FILES_MAX,
     }
     return json.dumps(about).encode()
 
 
 def named_files(command: str, folder: str) -> list[str]:
-    """The files below a folder that a command names, as whole paths; no more than one beyond `FILES_MAX`."""
+    """The files below a folder that a command names, as absolute paths, and at most one more than `FILES_MAX`."""
     top = os.path.realpath(folder)
     out: list[str] = []
     for word in command.translate(_BREAKS).split():
@@ -68,7 +67,7 @@ def named_files(command: str, folder: str) -> list[str]:
 
 
 def _content(path: str) -> str | None:
-    """A file's text; None where it is none, or too long."""
+    """A file's text. None if it is not text or too long."""
     try:
         with open(path, "rb") as file:
             content = file.read(FILE_MAX + 1)

@@ -1,19 +1,19 @@
-"""What `wakelog hook AGENT` does: append what it was told to a spool, and say nothing.
+"""What `wakelog hook AGENT` does: append its input to a spool, and print nothing.
 
-It runs before and after every call of an agent, so it imports next to nothing of the standard library and nothing of
+It runs before and after every call of an agent. So it imports next to nothing of the standard library and nothing of
 ours, opens no store, and always exits 0: a hook that fails or prints something changes what the agent does. The
-environment is never recorded, because it carries the agent's keys.
+environment is never recorded, because it holds the agent's keys.
 
-The spool is a folder in the user's data folder: one file an agent and day, one line a record:
+The spool is a folder in the user's data folder, with one file per agent and day, and one line per record:
 
     w1 TIME AGENT FLAGS SIZE CRC TEXT
 
-TIME is microseconds since 1970; FLAGS is `-`, `cut` (TEXT is only the beginning) or `held` (taken in once, and waiting
-for what follows); SIZE and CRC are of TEXT, in bytes. A record begins and ends with a line break, so that the next one
-is whole after a write that was cut off. JSON has line breaks only between its parts; they become spaces.
+TIME is microseconds since 1970. FLAGS is `-`, `cut` (TEXT is only the beginning) or `held` (read once, and waiting for
+what follows). SIZE and CRC are those of TEXT, in bytes. A record starts and ends with a line break, so that the next
+one is intact after a write that was cut off. JSON has line breaks only between its tokens; they become spaces.
 
-What could not be written is counted in `gaps`: a file that is there before it is needed, and never grows, because a
-full disk is the likely reason.
+Records that could not be written are counted in `gaps`: a file that exists before it is needed and never grows, because
+a full disk is the likely reason.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 AGENTS = ("claude-code", "codex", "gemini", "codex-notify")
 KEEP_MAX = 4 << 20
-"""So much of one input is kept. What is longer is a big result of a tool, which the agent's transcript has too."""
+"""How many bytes of one input are kept. A longer one is a big tool result, which the agent's transcript has too."""
 READ_MAX = 256 << 20
-"""So much is read at all: an agent that cannot write to its hook may take that as a failure."""
+"""How many bytes are read at all: an agent that cannot write to its hook may treat that as a failure."""
 PATIENCE_S = 3.0
-"""How long an input may take to come. Agents wait five seconds for us."""
+"""How long to wait for the input. Agents wait five seconds for us."""
 FILE_MAX = 512 << 20
-"""So much is kept of one agent and day when no command ever takes it in."""
+"""The maximum size of one agent's file per day, if no command ever reads it."""
 TRIES = 8
 SHELLS = (b'"Bash"', b'"PowerShell"', b'"shell"', b'"run_shell_command"')
-BEGINNINGS = (b'"SessionStart"', b'"UserPromptSubmit"', b'"BeforeAgent"')
+STARTS = (b'"SessionStart"', b'"UserPromptSubmit"', b'"BeforeAgent"')
 CALLS = (b'"PreToolUse"', b'"PostToolUse', b'"BeforeTool"', b'"AfterTool"')
 GAP_SLOT, GAP_SLOTS = 64, 64
 VERSION = b"w1"
 TAKEN = ".taken"
-"""How the name of a file ends that was taken away from the hooks (spool_files.py)."""
+"""The suffix of files that intake has taken from the hooks (spool_files.py)."""
 
 
 def data_folder() -> str:
-    """The user's data folder for wakelog, as platformdirs has it; without importing that."""
+    """The user's data folder for wakelog, like platformdirs, but without importing it."""
     if named := os.environ.get("WAKELOG_DATA"):
         return os.path.expanduser(named)
     if sys.platform == "darwin":
@@ -61,7 +61,7 @@ def spool_folder() -> str:
 
 
 def is_waiting() -> bool:
-    """Whether there is anything to take in. Cheap: every command asks."""
+    """Whether the spool has anything to record. Cheap: every command asks."""
     try:
         with os.scandir(spool_folder()) as found:
             return any(each.name.endswith((".log", TAKEN)) for each in found)
@@ -70,7 +70,7 @@ def is_waiting() -> bool:
 
 
 def run_hook(args: Sequence[str]) -> None:
-    """One call by an agent: the whole of `wakelog hook`. Whatever happens, it returns and prints nothing."""
+    """Runs `wakelog hook` for one call by an agent. Always returns, and prints nothing."""
     agent = args[0] if args and args[0] in AGENTS else "unknown"
     try:
         if agent == "unknown":
@@ -83,8 +83,8 @@ def run_hook(args: Sequence[str]) -> None:
             text, flags = text[:KEEP_MAX], "cut"
         if text.strip():
             append(agent, text, flags)
-            _append_beside(agent, text)
-    except BaseException as exc:  # an interrupt too: whoever interrupts the agent does not mean its hook
+            _append_context(agent, text)
+    except BaseException as exc:  # an interrupt too: it is meant for the agent, not for its hook
         note_gap(agent, exc)
         return
     if "--brief" in args[1:]:
@@ -92,31 +92,31 @@ def run_hook(args: Sequence[str]) -> None:
             from wakelog.hooks.start_brief import print_brief
 
             print_brief(agent, text)
-        except BaseException:  # an agent that starts without its brief is better than one that does not start
+        except BaseException:  # an agent without its brief is better than one that does not start
             return
 
 
-def _append_beside(agent: str, text: bytes) -> None:
-    """What nobody knows later. Around a shell command: the files that it names, as they are now. When a session or a
-    turn begins: which repository, branch and commit the agent works on."""
+def _append_context(agent: str, text: bytes) -> None:
+    """Records what nobody can know later. Around a shell command: the current content of the files that it names. At
+    the start of a session or turn: the repository, branch and commit."""
     found = b""
     try:
         if any(name in text for name in SHELLS) and any(name in text for name in CALLS):
             from wakelog.hooks.shell_files import files_around
 
             found = files_around(text)
-        if not found and any(name in text for name in BEGINNINGS):
-            from wakelog.hooks.git_place import place_of
+        if not found and any(name in text for name in STARTS):
+            from wakelog.hooks.git_place import git_record
 
-            found = place_of(text)
-    except (ValueError, AttributeError, TypeError, RecursionError):  # an input that is not as it should be
+            found = git_record(text)
+    except (ValueError, AttributeError, TypeError, RecursionError):  # a malformed input
         return
     if found:
         append(agent, found)
 
 
 def read_input(source: int) -> tuple[bytes, str]:
-    """What stands on stdin, at most `KEEP_MAX` of it. Nothing from a terminal, where a person would have to type it."""
+    """Reads stdin, at most `KEEP_MAX` of it. Nothing from a terminal, where a user would have to type it."""
     import select
 
     kept: list[bytes] = []
@@ -135,7 +135,7 @@ def read_input(source: int) -> tuple[bytes, str]:
             if size < KEEP_MAX:
                 kept.append(part[: KEEP_MAX - size])
             size += len(part)
-    except (OSError, ValueError):  # there is no stdin, or it went away
+    except (OSError, ValueError):  # stdin is missing or was closed
         if not kept:
             return b"", "-"
         return b"".join(kept), "cut"
@@ -143,7 +143,7 @@ def read_input(source: int) -> tuple[bytes, str]:
 
 
 def frame(agent: str, text: bytes, flags: str = "-", at_us: int = 0) -> bytes:
-    """One record as it stands in the spool."""
+    """One record in the format of the spool."""
     import zlib
 
     line = text.replace(b"\r", b" ").replace(b"\n", b" ").strip()
@@ -152,7 +152,7 @@ def frame(agent: str, text: bytes, flags: str = "-", at_us: int = 0) -> bytes:
 
 
 def append(agent: str, text: bytes, flags: str = "-") -> None:
-    """Writes one record to today's file. OSError when it is not, or not wholly, written."""
+    """Appends one record to today's file. Raises OSError if it is not written completely."""
     import fcntl
 
     folder = spool_folder()
@@ -161,17 +161,17 @@ def append(agent: str, text: bytes, flags: str = "-") -> None:
     for _ in range(TRIES):
         file = _open(name, folder)
         try:
-            # Shared between writers; who takes the file away holds it alone, for an instant. One that is stopped at
-            # that instant must not stop us: then the record goes to a file of its own.
+            # Writers share the lock; intake takes the file with an exclusive one, for an instant. An intake that hangs
+            # at that instant must not block us: then the record goes to a separate file.
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except OSError:
                 name = os.path.join(folder, f"{agent}-{time.time_ns()}-{os.getpid()}.log")
                 continue
             if not _is_at(file, name):
-                continue  # taken away between opening and locking
+                continue  # intake took it between opening and locking
             if os.fstat(file).st_size > FILE_MAX:
-                raise OSError(errno.EDQUOT, "nobody takes the spool in")
+                raise OSError(errno.EDQUOT, "no command reads the spool")
             if os.write(file, record) != len(record):
                 raise OSError(errno.ENOSPC, "only a part could be written")
         finally:
@@ -202,7 +202,7 @@ def _is_at(file: int, name: str) -> bool:
 
 
 def _mark_seen(agent: str) -> None:
-    """The time of the last record of an agent is that of an empty file."""
+    """Marks the time of the agent's last record, as the modification time of an empty file."""
     mark = os.path.join(data_folder(), f"seen-{agent}")
     try:
         os.utime(mark)
@@ -210,7 +210,7 @@ def _mark_seen(agent: str) -> None:
         os.close(os.open(mark, os.O_WRONLY | os.O_CREAT, 0o600))
 
 
-# What could not be written
+# Records that could not be written
 
 
 def gaps_file() -> str:
@@ -218,7 +218,7 @@ def gaps_file() -> str:
 
 
 def prepare_gaps() -> None:
-    """Makes the file for gaps, of its full size."""
+    """Creates the file for gaps at its full size."""
     try:
         file = os.open(gaps_file(), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -230,7 +230,7 @@ def prepare_gaps() -> None:
 
 
 def note_gap(agent: str, reason: BaseException) -> None:
-    """Counts a record that is lost, where that is possible. The first slot is the count, the others the newest."""
+    """Counts a lost record, if possible. The first slot is the count, the others are the newest gaps."""
     try:
         import fcntl
 
@@ -245,5 +245,5 @@ def note_gap(agent: str, reason: BaseException) -> None:
             os.pwrite(file, str(count + 1).encode().ljust(GAP_SLOT - 1) + b"\n", 0)
         finally:
             os.close(file)
-    except BaseException:  # there is nowhere left to say it
+    except BaseException:  # there is nowhere left to report it
         return

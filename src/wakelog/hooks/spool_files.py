@@ -1,8 +1,8 @@
-"""The other end of the spool: what hooks have written, read back record by record.
+"""The reading end of the spool: reads what hooks have written, record by record.
 
-A file is first taken away from the hooks, by a new name under a lock they respect; from then on it does not change.
-It is deleted when everything in it is in the log. A process that dies in between leaves it under its new name, and the
-next one begins it again: what is in the log already is known there by its commit's id.
+A file is first taken from the hooks: it is renamed under a lock that they respect, and does not change from then on.
+It is deleted when everything in it is in the log. If a process dies in between, the file stays under its new name, and
+the next process starts over: the log recognises by commit id what it already has.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _CUT_FIELDS = ("session_id", "transcript_path", "cwd", "hook_event_name", "tool_
 
 
 class SpooledRecord(msgspec.Struct, frozen=True):
-    """What an agent told its hook, and when."""
+    """One input of a hook, and its time."""
 
     at_us: int
     agent: str
     data: dict[str, Any]
     is_cut: bool = False
-    """Whether the input was too long: then `data` has only what identifies it."""
+    """Whether the input was too long. Then `data` has only what identifies it."""
     size_bytes: int = 0
     is_held: bool = False
-    """Whether it was taken in once, and waits for what follows it."""
+    """Whether it was read once, and waits for what follows it."""
 
     @property
     def event(self) -> str:
@@ -53,13 +53,13 @@ class SpooledRecord(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What tells this record from all others."""
+        """Identifies this record."""
         given = json.dumps([self.at_us, self.agent, self.data], sort_keys=True)
         return hashlib.sha256(given.encode("utf-8", "surrogatepass")).hexdigest()[:20]
 
 
 class SpoolFile(msgspec.Struct, frozen=True):
-    """A file that was taken from the hooks: its records, and how many lines are none."""
+    """A file that was taken from the hooks: its records, and how many lines are invalid."""
 
     path: Path
     records: tuple[SpooledRecord, ...]
@@ -71,11 +71,11 @@ class Gaps(msgspec.Struct, frozen=True):
 
     count: int
     newest: tuple[tuple[int, str, str], ...] = ()
-    """Time, agent and reason of each, the last first."""
+    """Time, agent and reason of each, newest first."""
 
 
 def waiting_bytes() -> int:
-    """How much lies in the spool."""
+    """The size of the spool."""
     total = 0
     with contextlib.suppress(OSError), os.scandir(spool.spool_folder()) as found:
         for each in found:
@@ -86,7 +86,7 @@ def waiting_bytes() -> int:
 
 @contextlib.contextmanager
 def spool_lock() -> Iterator[bool]:
-    """One process at a time takes the spool in. False when another one is still at it after a while."""
+    """Lets one process at a time read the spool. False if another one still has it after a while."""
     try:
         file = os.open(Path(spool.data_folder()) / "intake.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -110,13 +110,15 @@ def _locked(file: int) -> bool:
 
 
 def take_file() -> SpoolFile | None:
-    """All that hooks have written, as one file; None when there is nothing. Call under `spool_lock`.
+    """Takes all that hooks have written, as one file. None if there is nothing. Call under `spool_lock`.
 
-    One file, because it is deleted at once: were several deleted one by one, a process that dies between two would
-    leave records whose commit nobody recognises. Copies left by one that dies here are told by their keys."""
+    It is one file, because it is deleted at once. If several were deleted one by one, a process that dies between two
+    would leave records whose commit nobody recognises. Copies that a dying process leaves here are recognised by their
+    keys.
+    """
     folder = Path(spool.spool_folder())
     for path in sorted(folder.glob("*.log")):
-        with contextlib.suppress(OSError):  # it stays for next time
+        with contextlib.suppress(OSError):  # it stays for the next time
             _take(path)
     found = sorted(folder.glob(f"*{TAKEN}"))
     records: dict[str, SpooledRecord] = {}
@@ -147,7 +149,7 @@ def _take(path: Path) -> None:
 
 
 def keep_only(file: SpoolFile, left: list[SpooledRecord]) -> None:
-    """Deletes a file, or leaves in it what could not be taken in yet."""
+    """Deletes a file, or leaves only the records that must wait."""
     if {id(each) for each in left} == {id(each) for each in file.records}:
         return
     if left:
@@ -165,7 +167,7 @@ def _write(path: Path, records: Iterable[SpooledRecord]) -> None:
 
 
 def read_records(content: bytes) -> tuple[list[SpooledRecord], int]:
-    """The records in the bytes of a spool file, and how many lines are not whole or no JSON object."""
+    """The records of a spool file, and how many lines are incomplete or not a JSON object."""
     found: list[SpooledRecord] = []
     broken = 0
     for line in content.split(b"\n"):
@@ -193,7 +195,7 @@ def _record(line: bytes) -> SpooledRecord | None:
     is_cut = flags == b"cut"
     try:
         data = json.loads(text, parse_constant=str)
-        if b"\\ud" in text.lower():  # halves of characters, which nothing can store
+        if b"\\ud" in text.lower():  # halves of surrogate pairs, which cannot be stored
             data = json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError):
         data = _fields(text) if is_cut else None
@@ -203,7 +205,7 @@ def _record(line: bytes) -> SpooledRecord | None:
 
 
 def _fields(text: bytes) -> dict[str, Any]:
-    """What identifies an input of which only the beginning is there: agents write these fields first."""
+    """The identifying fields of a truncated input: agents write them first."""
     out = {}
     for name in _CUT_FIELDS:
         found = re.search(rb'"%s"\s*:\s*("(?:[^"\\]|\\.)*")' % name.encode(), text)
@@ -217,14 +219,13 @@ def _fields(text: bytes) -> dict[str, Any]:
 
 
 def last_seen_us(agent: str) -> int:
-    """When a hook of the agent last wrote something; 0 for never."""
+    """When a hook of the agent last wrote a record. 0 for never."""
     with contextlib.suppress(OSError):
         return (Path(spool.data_folder()) / f"seen-{agent}").stat().st_mtime_ns // 1000
     return 0
 
 
 def read_gaps() -> Gaps:
-    """What hooks could not write."""
     try:
         content = Path(spool.gaps_file()).read_bytes()
         count = int(content[: spool.GAP_SLOT].strip() or b"0")

@@ -1,7 +1,7 @@
-"""The brief that an agent gets when it starts, where `enable --brief` asked for it.
+"""The brief that an agent gets when it starts, if `enable --brief` asked for it.
 
-What a hook prints at the start of a session enters the model's window. So it is short, it is quoted as a record of
-earlier work and not as an instruction, and when anything goes wrong or takes too long it is nothing at all.
+What a hook prints at the start of a session enters the model's context. So it is short, and it is marked as a record of
+earlier work, not as an instruction. If anything fails or takes too long, nothing is printed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIME_S = 3.0
 
 
 def print_brief(agent: str, text: bytes) -> None:
-    """Prints the brief of the session that goes on, or of the last one in this project."""
+    """Prints the brief of the continued session, or of the last one in this project."""
     signal.signal(signal.SIGALRM, lambda *_: os._exit(0))
     signal.setitimer(signal.ITIMER_REAL, TIME_S)
     said = json.loads(text)
@@ -40,7 +40,7 @@ def print_brief(agent: str, text: bytes) -> None:
 
 
 def brief_for(agent: str, origin: str, folder: str) -> str:
-    """What earlier work left, in a few hundred words; empty when there was none."""
+    """A brief of earlier work, in a few hundred words. Empty if there was none."""
     take_in(open_store)
     with open_store(store_for(agent, folder, receipts()), create=False) as store:
         session = _session(store, AGENTS[agent].label, origin, folder)
@@ -52,7 +52,7 @@ def brief_for(agent: str, origin: str, folder: str) -> str:
 
 
 def _session(store: Store, label: str, origin: str, folder: str) -> Session[Any] | None:
-    """The session itself if it goes on, else the newest one of the same project."""
+    """The session itself if it has turns, otherwise the newest one of the same project."""
     name = session_name(store, label, origin)
     if store.is_open(name) and store.resume(name).head.turn:
         return store.resume(name)
