@@ -44,11 +44,11 @@ def test_whatever_is_sent_can_be_read(path: str, body: dict[str, Any], answer: A
     assert request is not None
     conversation = Conversation()
     for item in request.items:
-        conversation.hear(item, is_first=True)
+        conversation.note_calls(item, is_first=True)
     conversation.take_request(request, conversation.results(request.items))
     conversation.take_answer(answer)
     assert conversation.results(request.items) == [] or any(not r.id for i in request.items for r in i.results)
-    conversation.news(request)
+    conversation.new_items(request)
     parts_of(body)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wakelog.instruments import patches
-from wakelog.instruments.function_wrapper import watched, watched_async
+from wakelog.instruments.function_wrapper import wrap, wrap_async
 
 
 def _blind(*_: Any) -> Any:
@@ -28,9 +28,9 @@ def test_arguments_that_cannot_be_looked_at_are_passed_and_told_once(caplog: pyt
         return a + b
 
     with caplog.at_level(logging.WARNING, logger="wakelog"):
-        wrapped = watched(_blind, _blind, add)
+        wrapped = wrap(_blind, _blind, add)
         assert (wrapped(1, b=2), wrapped.__name__, wrapped.__doc__) == (3, "add", "Adds.")
-        assert asyncio.run(watched_async(_blind, _blind, later)(1, b=2)) == 3
+        assert asyncio.run(wrap_async(_blind, _blind, later)(1, b=2)) == 3
     (warning,) = caplog.records
     assert "nobody thought of" in warning.getMessage()
 
@@ -42,7 +42,7 @@ def test_an_error_of_the_function_is_its_own() -> None:
         raise error
 
     with pytest.raises(ValueError, match="mine") as raised:
-        watched(_blind, _blind, fail)()
+        wrap(_blind, _blind, fail)()
     assert raised.value is error
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None

@@ -1,7 +1,7 @@
-"""Where clients look for their provider: variables of the environment that hold a base URL.
+"""Where clients look for their provider: environment variables that hold a base URL.
 
-Each is pointed at the recorder, under a path of its own that stands for what it held before, or for the provider's
-public address. One that only matters where somebody uses it is left alone until it is set.
+Each one is pointed at the recorder, with a path that represents its old value or the provider's public address. A
+variable that only matters to some users is left alone unless it is set.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ IF_SET = (
 
 
 class Endpoints:
-    """What is asked of the recorder, and where that goes."""
+    """Maps paths of the recorder to the providers' addresses."""
 
     def __init__(self, environment: Mapping[str, str], also: Mapping[str, str] | None = None) -> None:
-        """`also` are more variables, each with the address it stands for where it is not set."""
+        """`also` are more variables, each with the address to use if it is not set."""
         found = {name: environment.get(name) or own for name, own in ALWAYS.items()}
         found |= {name: environment[name] for name in IF_SET if environment.get(name)}
         for name, own in (also or {}).items():
@@ -47,20 +47,20 @@ class Endpoints:
                     hint=f"set it, or pass --env {name}=https://…",
                 )
         self.upstreams = {name.lower(): url.rstrip("/") for name, url in found.items()}
-        # Nobody else on this machine can guess it, and so send anything through us or into the record.
+        # Nobody else on this machine can guess it, so nobody else can send requests through us or into the record.
         self._secret = secrets.token_urlsafe(12)
 
     def variables(self, address: str, environment: Mapping[str, str]) -> dict[str, str]:
-        """The environment for a command, with everything pointed at the recorder."""
+        """The environment for a command, with all variables pointed at the recorder."""
         env = {name.upper(): f"{address}/{self._secret}/{name}" for name in self.upstreams}
         for name in ("NO_PROXY", "no_proxy"):
             if any(environment.get(proxy) for proxy in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")):
                 env[name] = ",".join(filter(None, (environment.get(name), "127.0.0.1")))
-        # A program that is instrumented itself would record everything a second time.
+        # A program that is instrumented itself would record everything twice.
         return {**environment, **env, "WAKELOG_INSTRUMENT": "0"}
 
     def target(self, path: str) -> str | None:
-        """Where a request to us goes on to; None for one that is not meant for us."""
+        """The address that a request is forwarded to. None if it is not meant for us."""
         _, _, rest = path.partition("/")
         secret, _, rest = rest.partition("/")
         name, slash, rest = rest.partition("/")

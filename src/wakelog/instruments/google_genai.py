@@ -1,7 +1,7 @@
 """Google's client: generated content, sync and async, also on Vertex.
 
-Every request goes through four methods of one class, with the body as it will be sent; so chats, and the client's own
-calling of functions, are seen request by request.
+Every request goes through four methods of one class, with the body as it is sent. So chats, and the client's automatic
+function calling, are seen request by request.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from typing import Any
 import msgspec
 
 from wakelog.instruments import patches
-from wakelog.instruments.function_wrapper import looked, watched, watched_async
+from wakelog.instruments.function_wrapper import try_see, wrap, wrap_async
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
-from wakelog.instruments.stream_listener import Listener, listened, listened_async
+from wakelog.instruments.stream_listener import Listener, listen, listen_async
 from wakelog.model.values import Value
 from wakelog.runtime.values import plain
 
 
 def points(library: Any) -> Iterator[Point]:
     owner = importlib.import_module(f"{library.__name__}._api_client").BaseApiClient
-    yield owner, "request", functools.partial(watched, _see, _take)
-    yield owner, "async_request", functools.partial(watched_async, _see, _take)
-    yield owner, "request_streamed", _watched_stream
-    yield owner, "async_request_streamed", functools.partial(watched_async, _see, _take_stream)
+    yield owner, "request", functools.partial(wrap, _see, _take)
+    yield owner, "async_request", functools.partial(wrap_async, _see, _take)
+    yield owner, "request_streamed", _wrap_stream
+    yield owner, "async_request_streamed", functools.partial(wrap_async, _see, _take_stream)
 
 
 def _see(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
@@ -37,7 +37,7 @@ def _see(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Passin
 
 
 def _answer(response: Any) -> Value:
-    """What the provider sent: the client gives it as text."""
+    """What the provider sent. The client passes it as text."""
     return msgspec.json.decode(response.body)
 
 
@@ -47,19 +47,19 @@ def _take(call: PassingCall, response: Any) -> Any:
 
 
 def _take_stream(call: PassingCall, parts: Any) -> Any:
-    return listened_async(parts, Listener(call, _answer))
+    return listen_async(parts, Listener(call, _answer))
 
 
-def _watched_stream(request: Callable[..., Any]) -> Callable[..., Any]:
-    """A generator: the request is sent when it is read."""
+def _wrap_stream(request: Callable[..., Any]) -> Callable[..., Any]:
+    """Wraps a generator: the request is sent when it is read."""
 
     @functools.wraps(request)
-    def watched(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        call = looked(_see, request, args, kwargs)
+    def stream(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        call = try_see(_see, request, args, kwargs)
         parts = request(*args, **kwargs)
         if call is None:
             yield from parts
             return
-        yield from listened(parts, Listener(call, _answer))
+        yield from listen(parts, Listener(call, _answer))
 
-    return watched
+    return stream

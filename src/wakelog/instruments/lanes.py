@@ -1,11 +1,11 @@
-"""Where conversations are recorded: a lane is a session in which one of them at a time has the turn.
+"""Where conversations are recorded: a lane is a session in which one conversation at a time has an open turn.
 
-A turn starts when a request brings something new from the user, and ends when the model answers without asking for a
-tool. A conversation that starts while another one waits for its tools, as a sub-agent's does, or in another thread,
-gets a lane of its own: two turns cannot be open in one session. A lane that is free is used again, so a script that
-makes a thousand separate calls has one session with a thousand turns.
+A turn starts when a request has new user input, and ends when the model answers without requesting a tool. A
+conversation that starts while another one waits for its tools (a sub-agent's, or one in another thread) gets its own
+lane, because a session cannot have two open turns. A free lane is reused, so a script that makes a thousand separate
+calls has one session with a thousand turns.
 
-In a turn that the program opened itself, nothing is opened or ended here.
+If the program has opened a turn itself, nothing is opened or ended here.
 """
 
 from __future__ import annotations
@@ -34,35 +34,35 @@ if TYPE_CHECKING:
     from wakelog.files.capture import Capture
 
 WAITING_MAX = 8
-"""Lanes that may wait for the results of tools; then the one that waits longest is used for another conversation."""
+"""How many lanes may wait for tool results. Beyond that, the one that waits longest is reused."""
 
 BOUND_MAX = 256
-"""Sessions of the program that are remembered; one that was forgotten is read again."""
+"""How many sessions of the program are remembered. A forgotten one is read again."""
 READ_MAX = 5000
-"""Events of a session that are read when it is met, to know what the program records itself."""
+"""How many events of a session are read at first, to know what the program records itself."""
 
 
 class SessionLane:
-    """One session, and what is going on in it."""
+    """One session, and its open turn."""
 
     def __init__(self, session: Session[Any], *, is_ours: bool) -> None:
         self.session = session
         self.is_ours = is_ours
-        """Whether nobody else writes there."""
+        """Whether nobody else writes to it."""
         self.conversation: Conversation | None = None
-        """The one whose turn is open."""
+        """The conversation whose turn is open."""
         self.last: Conversation | None = None
-        """The newest one that was recorded here."""
+        """The conversation that was recorded here last."""
         self.failure: ev.Failure | None = None
-        """What the last call of the open turn failed with."""
+        """The failure of the last call in the open turn."""
         self.systems: set[bytes] = set()
-        """System prompts that are recorded."""
+        """Digests of the recorded system prompts."""
         self.used = 0.0
-        self.picture: Any = None
-        """The files as they were when the model asked for tools."""
+        self.files_before: Any = None
+        """The state of the files when the model requested tools."""
         self._hold: TurnHold | None = None
         self._turn = 0
-        self._others = _Others(session)
+        self._program_records = _ProgramRecords(session)
 
     @property
     def has_own_turn(self) -> bool:
@@ -71,7 +71,7 @@ class SessionLane:
 
     @property
     def is_free(self) -> bool:
-        """Whether another conversation may have the next turn. After a failed call nobody may ever go on."""
+        """Whether another conversation may have the next turn. A failed call may never be continued."""
         open_turn = self.conversation
         return open_turn is None or (self.failure is not None and not open_turn.is_busy)
 
@@ -81,13 +81,13 @@ class SessionLane:
         return not self.has_own_turn and (self.is_ours or not is_taken)
 
     def opening(self, given: Value) -> list[EventDraft]:
-        """What starts a turn here, and ends the one before."""
+        """The events that start a turn, and end the one before."""
         log = self.session.log
         drafts = self.ending()
         if not drafts and log.part("turn")["status"] == "open":
             refuse_if_held(log)
             drafts = settle_pending(log, end_of_holder(log))
-        # Where the program may open turns itself, this one must not stand in its way.
+        # If the program may open turns itself, this one must not block it.
         self._hold = hold_turn(log) if self.is_ours else None
         holder = self._hold.text if self._hold is not None else ""
         self.session._runtime.flow.new_turn()
@@ -98,7 +98,7 @@ class SessionLane:
         self._turn = self.session.log.part("turn")["number"]
 
     def ending(self, why: str = "") -> list[EventDraft]:
-        """What ends the open turn. Without a reason it came to its end; with one it was cut."""
+        """The events that end the open turn. With a reason, the turn was interrupted."""
         if self.conversation is None:
             return []
         if self.failure is not None:
@@ -113,44 +113,44 @@ class SessionLane:
             self._hold.let_go()
             self._hold = None
 
-    # What the program records by itself
+    # What the program records itself
 
-    def look(self) -> None:
-        """Reads what others wrote here since the last time."""
+    def refresh(self) -> None:
+        """Reads what others note_written since the last time."""
         if self.is_ours:
             return
-        self._others.look()
+        self._program_records.refresh()
         turn = self.session.log.part("turn")
         if self.conversation is not None and (turn["number"], turn["status"]) != (self._turn, "open"):
-            self.ended()  # the program went on with a turn of its own
+            self.ended()  # the program continued with its own turn
 
-    def wrote(self, last: Seq, count: int) -> None:
-        """The last events, up to `last`, are from here."""
+    def note_written(self, last: Seq, count: int) -> None:
+        """Notes that the last `count` events, up to `last`, were written here."""
         if not self.is_ours:
-            self._others.ours.update(range(last - count + 1, last + 1))
+            self._program_records.ours.update(range(last - count + 1, last + 1))
 
     def has_message(self, item: ConversationItem, *, is_input: bool) -> bool:
-        """Whether the program recorded this itself. The newest input it can only have recorded lately: the same words
-        in an earlier turn were said earlier."""
-        return not self.is_ours and self._others.has_message(item, is_input)
+        """Whether the program recorded this itself. It can only have recorded the newest input recently: the same text
+        in an earlier turn is another input."""
+        return not self.is_ours and self._program_records.has_message(item, is_input)
 
     def has_call(self, result: SeenCallResult) -> bool:
-        return not self.is_ours and self._others.has_call(result)
+        return not self.is_ours and self._program_records.has_call(result)
 
 
-class _Others:
-    """Messages and calls that a program records itself, in its own words. They are not recorded a second time."""
+class _ProgramRecords:
+    """Messages and calls that a program records itself. They are not recorded again."""
 
     def __init__(self, session: Session[Any]) -> None:
         self._session = session
         self._seen: Seq = 0
         self.ours: set[Seq] = set()
         self._edge: Seq = 0
-        """Where the last turn began or ended."""
+        """Where the last turn started or ended."""
         self._messages: dict[tuple[str, str], list[Seq]] = {}
         self._calls: list[tuple[str, str, str]] = []
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         log = self._session.log
         self._seen = max(self._seen, log.head().seq - READ_MAX)
         for entry in log.entries(after=self._seen, payloads=True):
@@ -160,14 +160,14 @@ class _Others:
             if entry.seq in self.ours:
                 self.ours.discard(entry.seq)
             elif entry.kind == "message.added":
-                key = text_in(entry.body, "role"), _gist(log.value(entry, entry.body.get("content")))
+                key = text_in(entry.body, "role"), _normalised_text(log.value(entry, entry.body.get("content")))
                 self._messages.setdefault(key, []).append(entry.seq)
             elif entry.kind in ASKS and text_in(entry.body, "effect") != "model":
                 body = entry.body
                 self._calls.append((text_in(body, "action"), text_in(body, "tool"), text_in(body, "input_hash")))
 
     def has_message(self, item: ConversationItem, is_input: bool) -> bool:
-        known = self._messages.get((item.role, _gist(item.content)), [])
+        known = self._messages.get((item.role, _normalised_text(item.content)), [])
         found = next((seq for seq in known if seq > self._edge or not is_input), None)
         if found is not None:
             known.remove(found)
@@ -182,15 +182,15 @@ class _Others:
         return False
 
 
-def _gist(content: Value) -> str:
+def _normalised_text(content: Value) -> str:
     return " ".join(flat(parts_of(content)).split())
 
 
 class SessionLanes:
-    """The sessions of one program: the first when something is to be recorded, more when conversations overlap."""
+    """The sessions of one program: the first one when something is recorded, more when conversations overlap."""
 
     def __init__(self, open_session: Callable[[int], Session[Any]], *, is_ours: bool) -> None:
-        """`open_session` gives the session of a lane by its number, from 1."""
+        """`open_session` returns the session of a lane by its number, from 1."""
         self._open_session = open_session
         self._is_ours = is_ours
         self._lanes: list[SessionLane] = []
@@ -210,14 +210,14 @@ class SessionLanes:
         if lane is None or lane.session is not session:
             lane = next((each for each in self._lanes if each.session is session), None)
             lane = lane or SessionLane(session, is_ours=False)
-        self._bound[session.id] = lane  # the newest last
+        self._bound[session.id] = lane  # the newest is last
         while len(self._bound) > BOUND_MAX:
             del self._bound[next(iter(self._bound))]
         lane.used = time.monotonic()
         return lane
 
     def place(self, conversation: Conversation) -> SessionLane:
-        """The lane for the next request of a conversation: its own, one that is free, or a new one."""
+        """The lane for the next request of a conversation: its own, a free one, or a new one."""
         lane = conversation.lane
         if lane not in self._lanes or not (lane.conversation is conversation or lane.is_free):
             lane = next((each for each in self._lanes if each.is_free), None) or self._another()
@@ -235,8 +235,8 @@ class SessionLanes:
 
 
 class FileCapture:
-    """Lets sessions record what tools change in the project's folder: one for all of them, so that each change is told
-    once."""
+    """Lets sessions record what tools change in the project's folder. They share one capture, so that each change is
+    recorded once."""
 
     def __init__(self) -> None:
         self._capture: Capture | None = None
@@ -248,12 +248,12 @@ class FileCapture:
 
 
 class LaneName(msgspec.Struct, frozen=True):
-    """How the sessions of a program are called: by what runs, when, and which process."""
+    """Names the sessions of a program: by program, time and process."""
 
     program: str
     pid: int
     run: int = 1
-    """Which recording of that process it is."""
+    """The number of the recording in that process."""
 
     def __call__(self, number: int) -> str:
         name = f"{self.program}-{time.strftime('%Y%m%d-%H%M%S')}-{self.pid}"

@@ -1,6 +1,6 @@
-"""LiteLLM: `completion` and `acompletion`, which speak the words of OpenAI's chat completions to every provider.
+"""LiteLLM: `completion` and `acompletion`, which use the format of OpenAI's chat completions for every provider.
 
-Only what describes the call is read of their many arguments: others hold keys and clients.
+Only the arguments that describe the call are read: others hold keys and clients.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wakelog.instruments import patches
-from wakelog.instruments.function_wrapper import watched, watched_async
+from wakelog.instruments.function_wrapper import wrap, wrap_async
 from wakelog.instruments.patches import Point
 from wakelog.instruments.recorder import PassingCall
 from wakelog.instruments.stream_listener import ListenedStream, Listener
@@ -18,7 +18,7 @@ from wakelog.model.values import Value
 from wakelog.runtime.values import bind, plain
 
 _PATH = "/chat/completions"
-_TOLD = frozenset(
+_RECORDED = frozenset(
     {
         *("model", "messages", "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call"),
         *("temperature", "top_p", "n", "stop", "seed", "max_tokens", "max_completion_tokens", "logit_bias", "logprobs"),
@@ -30,8 +30,8 @@ _PROVIDERS = {"gemini": "google", "vertex_ai": "google", "azure": "openai"}
 
 
 def points(litellm: Any) -> Iterator[Point]:
-    yield litellm, "completion", functools.partial(watched, _see, _take)
-    yield litellm, "acompletion", functools.partial(watched_async, _see, _take)
+    yield litellm, "completion", functools.partial(wrap, _see, _take)
+    yield litellm, "acompletion", functools.partial(wrap_async, _see, _take)
 
 
 def _see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> PassingCall | None:
@@ -43,11 +43,11 @@ def _see(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _body(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Value:
     given = bind(function, args, kwargs, defaults=False)
-    return plain({name: value for name, value in given.items() if name in _TOLD and value is not None})
+    return plain({name: value for name, value in given.items() if name in _RECORDED and value is not None})
 
 
 def _take(call: PassingCall, result: Any) -> Any:
-    """A stream is given on as one that is listened to."""
+    """A stream is passed on as one that is observed."""
     if hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"):
         return ListenedStream(result, Listener(call))
     call.answered(result)

@@ -1,9 +1,8 @@
-"""A request to a model, as it goes over the wire: which provider's, and what conversation it carries.
+"""A request to a model as it is sent: its provider, and the conversation in it.
 
 Four shapes are read: OpenAI's chat completions and responses, Anthropic's messages, Google's generated content. Each is
-a list of items, oldest first: a message, a call that the model asked for, or the result of one. An item is known again
-by its gist (who, what text, which calls), not by its bytes: clients move cache marks and reorder fields between
-requests.
+a list of items, oldest first: a message, a call that the model requested, or a result. An item is recognised by its
+gist (role, text, calls), not by its bytes: clients move cache marks and reorder fields between requests.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _RESULTS = frozenset({"tool_result", "function_call_output", "custom_tool_call_o
 
 
 class CallResult(msgspec.Struct, frozen=True):
-    """The result of a tool call, as the next request carries it."""
+    """The result of a tool call in the next request."""
 
     id: str
     name: str
@@ -46,15 +45,15 @@ class CallResult(msgspec.Struct, frozen=True):
 
 
 class ConversationItem(msgspec.Struct, frozen=True):
-    """One thing said in a conversation."""
+    """One item of a conversation."""
 
     role: Role
     content: Value
-    """What a message holds; for results, None."""
+    """The content of a message. None for results."""
     parts: tuple[Part, ...]
     results: tuple[CallResult, ...]
     digest: bytes
-    """By what it is known again."""
+    """Identifies the item in later requests."""
 
     @property
     def text(self) -> str:
@@ -66,25 +65,25 @@ class ConversationItem(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """What a program asks a model."""
+    """A request of a program to a model."""
 
     shape: Shape
     provider: str
-    """As the price table names it; empty when that is not known."""
+    """The provider's name in the price table. Empty if unknown."""
     model: str
     body: dict[str, Any]
     system: str
     items: tuple[ConversationItem, ...]
     is_stream: bool = False
     previous: str = ""
-    """The id of the answer, or of the provider's own conversation, that this goes on from; then the items are only
-    what is new."""
+    """The id of the answer, or of the provider's conversation, that this request continues. Then the items are only the
+    new ones."""
     is_forced: bool = False
-    """Whether the model had to ask for a tool. That is a way to get an answer in a form, and the answer is the end."""
+    """Whether the model had to request a tool. That is a way to get structured output, so the answer ends the turn."""
 
 
 def shape_of(path: str) -> Shape | None:
-    """Which request goes to a path; None for any other than a call of a model."""
+    """The shape of requests to a path. None if it does not call a model."""
     path = path.partition("?")[0].rstrip("/")
     if path.endswith("/chat/completions") or path == "chat/completions":
         return "openai.chat"
@@ -96,8 +95,8 @@ def shape_of(path: str) -> Shape | None:
 
 
 def read_request(path: str, body: Value, provider: str | None = None) -> ModelRequest | None:
-    """The request that goes to a path; None for one that calls no model. `provider` is whose model it is, where that is
-    not the one whose words are spoken."""
+    """Reads the request to a path. None if it does not call a model. `provider` is the model's provider, if it differs
+    from the one whose format is used."""
     shape = shape_of(path)
     if shape is None or not isinstance(body, dict):
         return None
@@ -113,12 +112,12 @@ def read_request(path: str, body: Value, provider: str | None = None) -> ModelRe
         system=system,
         items=tuple(items),
         is_stream=match["verb"] == "streamGenerateContent" if match else body.get("stream") is True,
-        previous=_previous(body) if shape == "openai.responses" else "",
+        previous=_previous_id(body) if shape == "openai.responses" else "",
         is_forced=_is_forced(body),
     )
 
 
-def _previous(body: dict[str, Any]) -> str:
+def _previous_id(body: dict[str, Any]) -> str:
     kept = body.get("conversation")
     kept = kept.get("id") if isinstance(kept, dict) else kept
     return next((v for v in (body.get("previous_response_id"), kept) if isinstance(v, str)), "")
@@ -134,7 +133,7 @@ def _is_forced(body: dict[str, Any]) -> bool:
 
 
 def _without_keys(value: Value) -> Value:
-    """A parameter as it may be stored. Some hold keys: those of the tools that a provider calls by itself."""
+    """Hides keys in a parameter, such as those of tools that the provider calls itself."""
     if isinstance(value, list):
         return [_without_keys(each) for each in value]
     if not isinstance(value, dict):
@@ -163,7 +162,7 @@ def _chat(body: dict[str, Any]) -> Reading:
     for message in dicts_in(body.get("messages")):
         role = message.get("role")
         if role in _SYSTEM:
-            system.append(_said(message.get("content")))
+            system.append(_text(message.get("content")))
         elif role in ("tool", "function"):
             result = CallResult(text_in(message, "tool_call_id"), text_in(message, "name"), message.get("content"))
             items.append(_item("tool", None, parts_of({**message, "role": "tool"}), (result,)))
@@ -187,18 +186,18 @@ def _messages(body: dict[str, Any]) -> Reading:
         said: Value = [b for b in blocks if b.get("type") != "tool_result"] if results else content
         role: Role = "assistant" if message.get("role") == "assistant" else "user" if said else "tool"
         items.append(_item(role, said or None, parts_of(_as_message(message)), results))
-    return _said(body.get("system")), items
+    return _text(body.get("system")), items
 
 
 def _responses(body: dict[str, Any]) -> Reading:
     given = body.get("input")
-    system, items = [_said(body.get("instructions"))], []
+    system, items = [_text(body.get("instructions"))], []
     if isinstance(given, str):
         items.append(_item("user", given, (Text(given),)))
     for each in dicts_in(given):
         role = each.get("role")
         if role in _SYSTEM:
-            system.append(_said(each.get("content")))
+            system.append(_text(each.get("content")))
         elif each.get("type") in _RESULTS:
             result = CallResult(text_in(each, "call_id"), "", each.get("output"))
             items.append(_item("tool", None, parts_of(each), (result,)))
@@ -236,7 +235,7 @@ _READERS: dict[Shape, Callable[[dict[str, Any]], Reading]] = {
 def _item(
     role: Role, content: Value, parts: tuple[Part, ...], results: tuple[CallResult, ...] = ()
 ) -> ConversationItem:
-    # A message that is only text is kept as that, whatever blocks it came in.
+    # A message that is only text is stored as a string, whatever blocks it came in.
     said = [p for p in parts if not isinstance(p, Answered)]
     if content is not None and all(isinstance(p, Text) for p in said):
         content = flat(said)
@@ -254,17 +253,17 @@ def _digest(role: str, parts: tuple[Part, ...], results: tuple[CallResult, ...])
             case Image():
                 gist.append([part.url, hashlib.sha256(part.data.encode()).hexdigest()])
             case Answered() | Thinking():
-                pass  # results stand below; thinking may be left out by whoever repeats it
+                pass  # results are added below; whoever repeats a message may leave out its thinking
     gist += [[r.id, r.name, text_of(r.output)] for r in results]
     return hashlib.sha256(msgspec.json.encode(gist)).digest()
 
 
 def _as_message(message: dict[str, Any]) -> dict[str, Any]:
-    """Without a type of its own, which would make a block of it."""
+    """The message without its type, which would make it a block."""
     return {"role": message.get("role", "user"), "content": message.get("content")} | (
         {"tool_calls": message["tool_calls"]} if isinstance(message.get("tool_calls"), list) else {}
     )
 
 
-def _said(content: Value) -> str:
+def _text(content: Value) -> str:
     return flat(parts_of(content)) if content else ""

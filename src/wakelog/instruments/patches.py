@@ -1,7 +1,7 @@
-"""`wakelog.instrument`: wraps the request methods of a client library, and takes the wraps off again.
+"""`wakelog.instrument`: wraps the request methods of a client library, and unwraps them again.
 
-A wrap calls the original with the same arguments and gives back what it gave, the same object, or raises what it
-raised. Recording happens beside it, and whatever fails there is swallowed.
+A wrapper calls the original with the same arguments, and returns the same object or raises the same exception.
+Recording happens beside it, and its failures are swallowed.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from wakelog.store import Store
 from wakelog.store import open as open_store
 
 OFF = "WAKELOG_INSTRUMENT"
-"""Set to 0 in the environment, `instrument` does nothing."""
+"""If this variable is 0, `instrument` does nothing."""
 
-# What people call a library → our file about it, and the module it needs.
+# Library → our module for it, and the module that it needs.
 _LIBRARIES = {
     "openai": ("wakelog.instruments.openai_anthropic", "openai"),
     "anthropic": ("wakelog.instruments.openai_anthropic", "anthropic"),
@@ -39,7 +39,7 @@ _LIBRARIES = {
 }
 
 Point = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
-"""A method that is wrapped: its owner, its name, and the wrap."""
+"""A method to wrap: its owner, its name, and the wrapper."""
 
 _lock = threading.Lock()
 _patches: dict[str, list[MethodPatch]] = {}
@@ -53,13 +53,13 @@ def instrument(
     *libraries: str, session: Session[Any] | None = None, store: Store | str | None = None, files: bool = False
 ) -> None:
     """Records the model calls of these client libraries ("openai", "anthropic", "litellm", "google-genai") from now on,
-    with no other change in the program.
+    without any other change in the program.
 
-    A call is recorded in the session whose turn is open where it is made, else in `session`, else in a new session of
-    `store` (by default the default store), named after the program. The tools that the model asks for are recorded too,
-    when the next request brings their results; with `files`, what they changed in the project's folder in a session
-    that is made for this. Nothing here raises into the program: where recording fails, one warning
-    is logged and the gap is noted. `WAKELOG_INSTRUMENT=0` in the environment turns it off.
+    A call is recorded in the session whose turn is open where it is made, otherwise in `session`, otherwise in a new
+    session of `store` (by default the default store), named after the program. The tools that the model requests are
+    recorded too, when the next request has their results. With `files`, a session made for this also records what the
+    tools changed in the project's folder. Nothing here raises into the program: if recording fails, one warning is
+    logged and the gap is noted. `WAKELOG_INSTRUMENT=0` in the environment turns it off.
     """
     for library in libraries:
         if library not in _LIBRARIES:
@@ -83,7 +83,7 @@ def instrument(
 
 
 def uninstrument(*libraries: str) -> None:
-    """Stops recording the model calls of these libraries, or of all. With the last one, what is left is written, and
+    """Stops recording the model calls of these libraries, or of all. With the last one, everything left is written, and
     the session that was made for this ends."""
     global _recorder
     with _lock:
@@ -110,7 +110,7 @@ def _load(library: str) -> Sequence[Point]:
 
 
 class MethodPatch:
-    """One method that is wrapped."""
+    """One wrapped method."""
 
     def __init__(self, owner: Any, name: str, watch: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
         self._owner = owner
@@ -120,16 +120,16 @@ class MethodPatch:
         setattr(owner, name, self._wrap)
 
     def remove(self) -> None:
-        # Somebody else may have wrapped it since: then it stays, and finds no recorder.
+        # If somebody else wrapped it since, our wrapper stays, and finds no recorder.
         if getattr(self._owner, self._name) is self._wrap:
             setattr(self._owner, self._name, self._original)
 
 
-# What the wraps ask
+# For the wrappers
 
 
 def seen(path: str, body: Callable[[], Value], provider: str | None = None) -> PassingCall | None:
-    """A call that a client is about to make, if it is one of a model and is to be recorded. Never raises."""
+    """The call that a client is about to make, if it calls a model and is to be recorded. Never raises."""
     try:
         if not _patches or _is_inside.get() or current_replay() is not None:
             return None
@@ -144,14 +144,14 @@ _warned: list[str] = []
 
 
 def warn_once(error: Exception) -> None:
-    """A request that cannot be read is told once; the program may send many."""
+    """Logs an unreadable request once: the program may send many."""
     if not _warned:
         _warned.append(repr(error))
         warn_by_log(f"model calls go on but are not recorded: {error!r}")
 
 
 def enter_call() -> contextvars.Token[bool]:
-    """A client that calls another one is recorded once."""
+    """Marks that a call is running: a client that calls another one is recorded once."""
     return _is_inside.set(True)
 
 
@@ -160,7 +160,7 @@ def leave_call(token: contextvars.Token[bool]) -> None:
 
 
 def wait(call: PassingCall) -> None:
-    """Until what was seen last of a call is stored, or long enough."""
+    """Waits until the last news of a call is stored, within a limit."""
     if _recorder is not None:
         _recorder.writer.wait(call.last)
 
@@ -176,7 +176,7 @@ async def wait_async(call: PassingCall) -> None:
 def _current_recorder() -> ConversationRecorder:
     global _recorder
     with _lock:
-        if _recorder is None or _recorder.writer.pid != os.getpid():  # a fork's child has a record of its own
+        if _recorder is None or _recorder.writer.pid != os.getpid():  # a forked child has its own recorder
             _recorder = ConversationRecorder(
                 _SessionOpener(**_target),
                 source="instrument",
@@ -202,7 +202,7 @@ def _set_target(session: Session[Any] | None, store: Store | str | None, files: 
 
 
 class _SessionOpener:
-    """Opens the sessions that calls are recorded in, when the first one is made."""
+    """Opens the sessions for recording, when the first one is needed."""
 
     def __init__(
         self, session: Session[Any] | None = None, store: Store | str | None = None, files: bool = False
@@ -227,7 +227,7 @@ class _SessionOpener:
 
 
 def program_name() -> str:
-    """What the running program is called: its script, or its package."""
+    """The name of the running program: its script, or its package."""
     path = Path(sys.argv[0] if sys.argv else "")
     stem = path.parent.name if path.stem == "__main__" else path.stem
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in stem)[:60].strip("-.") or "python"

@@ -1,8 +1,8 @@
-"""The recording proxy for model APIs: on loopback, in front of the providers, while a command runs.
+"""The recording proxy for model APIs: listens on loopback, in front of the providers, while a command runs.
 
-Requests and answers pass unchanged, streams as they come. Only what must differ does: hop-by-hop headers, the Host, and
-no compression, so that what passes can be read. What is recorded is the body of a call of a model, and its answer;
-never a header, and never a query, which is where keys are. The traffic never waits for the store.
+Requests and answers pass unchanged, streams as they come. Only these differ: hop-by-hop headers, the Host, and no
+compression, so that the content can be read. Only the bodies of model calls and their answers are recorded; never a
+header or a query, which hold keys. The traffic never waits for the store.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from wakelog.model.json_fields import as_dict
 from wakelog.runtime.streams import StreamRecord
 
 BODY_MAX = 64 << 20
-"""An answer larger than this is passed on but not read."""
+"""A larger answer is passed on but not recorded."""
 PIECE = 1 << 16
 _HOP = frozenset(
     {
@@ -39,12 +39,12 @@ _HOP = frozenset(
     }
 )
 _LAST = frozenset({"message_stop", "response.completed", "response.incomplete", "response.failed"})
-"""Events after which a client need not read on."""
+"""Events after which a client may stop reading."""
 _RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 
 
 class ModelProxy:
-    """Listens on a port of loopback as long as it is open."""
+    """Listens on a loopback port while it is open."""
 
     def __init__(self, endpoints: Endpoints, recorder: ConversationRecorder) -> None:
         handler = type(
@@ -71,11 +71,11 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        return  # a client that goes away is nobody's error
+        return  # a client that disconnects is not an error
 
 
 class _Upstreams:
-    """Connections to the providers, through the proxy that the environment names, if it does."""
+    """Connections to the providers, through the proxy of the environment if there is one."""
 
     def __init__(self) -> None:
         self._how: dict[str, Any] = {"maxsize": 64, "retries": False, "ssl_context": ssl.create_default_context()}
@@ -103,43 +103,43 @@ class _Exchange(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:
         return
 
-    def _pass(self) -> None:
+    def _forward(self) -> None:
         target = self.endpoints.target(self.path)
         if target is None:
-            self._say(404, "this address belongs to a command that wakelog records")
+            self._send_text(404, "this address belongs to a command that wakelog records")
             return
         if self.headers.get("upgrade"):
             self._tunnel(target)
             return
         body = self._body()
-        call = self._seen(target, body)
+        call = self._begin_record(target, body)
         try:
-            answer = self._ask(target, body)
+            answer = self._send_request(target, body)
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             if call is not None:
                 call.failed(exc)
-            self._say(502, f"{urlsplit(target).netloc} did not answer: {exc!r}")
+            self._send_text(502, f"{urlsplit(target).netloc} did not answer: {exc!r}")
             return
-        heard = _HeardAnswer(call, self.recorder, answer)
+        record = _AnswerRecord(call, self.recorder, answer)
         try:
             self._send_head(answer)
             for piece in _pieces(answer):
-                heard.take(piece)  # first, so that what the client does next comes later in the record too
+                record.take(piece)  # first, so that what the client does next is recorded later
                 self._send(piece)
         except (urllib3.exceptions.HTTPError, http.client.HTTPException) as exc:
-            heard.broke(exc)
-            self.close_connection = True  # an answer without an end, as it came to us
+            record.broke(exc)
+            self.close_connection = True  # an incomplete answer, as it came to us
         except OSError:
-            heard.left()
+            record.left()
             self.close_connection = True
             raise
         else:
-            heard.ended()
+            record.ended()
             self._send_end()
         finally:
             answer.close()
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _pass
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = _forward
 
     # The request
 
@@ -154,18 +154,18 @@ class _Exchange(BaseHTTPRequestHandler):
             pass
         return bytes(body)
 
-    def _seen(self, target: str, body: bytes) -> PassingCall | None:
+    def _begin_record(self, target: str, body: bytes) -> PassingCall | None:
         path = urlsplit(target).path
         if self.command != "POST" or shape_of(path) is None:
             return None
         try:
             request = read_request(path, msgspec.json.decode(body))
             return self.recorder.asked(request) if request is not None else None
-        except Exception:  # whatever a body is like, the traffic must not notice
+        except Exception:  # whatever the body, the traffic must not be disturbed
             self.recorder.missed("a request that could not be read")
             return None
 
-    def _ask(self, target: str, body: bytes) -> urllib3.BaseHTTPResponse:
+    def _send_request(self, target: str, body: bytes) -> urllib3.BaseHTTPResponse:
         headers = urllib3.HTTPHeaderDict()
         for name, value in self.headers.items():
             if name.lower() not in _HOP | {"host", "accept-encoding", "content-length"}:
@@ -207,9 +207,9 @@ class _Exchange(BaseHTTPRequestHandler):
         if self._is_chunked:
             self.wfile.write(b"0\r\n\r\n")
 
-    def _say(self, status: int, text: str) -> None:
+    def _send_text(self, status: int, text: str) -> None:
         data = text.encode()
-        self.close_connection = True  # its body may not be read
+        self.close_connection = True  # its body may be unread
         self.send_response_only(status)
         self.send_header("connection", "close")
         self.send_header("content-type", "text/plain; charset=utf-8")
@@ -217,10 +217,10 @@ class _Exchange(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
-    # What is not HTTP any longer
+    # Protocol upgrades
 
     def _tunnel(self, target: str) -> None:
-        """A connection that is turned into another protocol passes as it is, and is not read."""
+        """Passes a connection that switches to another protocol through, unrecorded."""
         url = urlsplit(target)
         self.close_connection = True
         self.recorder.missed(f"a {self.headers.get('upgrade')} connection")
@@ -231,7 +231,7 @@ class _Exchange(BaseHTTPRequestHandler):
             if url.scheme == "https":
                 there = ssl.create_default_context().wrap_socket(there, server_hostname=url.hostname)
         except OSError as exc:
-            self._say(502, f"{url.netloc} did not answer: {exc!r}")
+            self._send_text(502, f"{url.netloc} did not answer: {exc!r}")
             return
         there.settimeout(None)
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -239,12 +239,12 @@ class _Exchange(BaseHTTPRequestHandler):
         lines += [f"{name}: {value}" for name, value in self.headers.items() if name.lower() != "host"]
         with there:
             there.sendall(("\r\n".join(lines) + "\r\n\r\n").encode("latin-1"))
-            up = threading.Thread(target=_pour, args=(self.connection, there), daemon=True)
+            up = threading.Thread(target=_copy, args=(self.connection, there), daemon=True)
             up.start()
-            _pour(there, self.connection)
+            _copy(there, self.connection)
 
 
-def _pour(source: socket.socket, target: socket.socket) -> None:
+def _copy(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while piece := source.recv(PIECE):
             target.sendall(piece)
@@ -253,13 +253,13 @@ def _pour(source: socket.socket, target: socket.socket) -> None:
 
 
 def _pieces(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """What came, as soon as it comes."""
+    """Yields data as soon as it arrives."""
     while piece := answer.read1(PIECE, decode_content=False):
         yield piece
 
 
-class _HeardAnswer:
-    """What passes of an answer, for the record. Nothing here raises."""
+class _AnswerRecord:
+    """Records an answer as it passes. Nothing here raises."""
 
     def __init__(
         self, call: PassingCall | None, recorder: ConversationRecorder, answer: urllib3.BaseHTTPResponse
@@ -292,7 +292,7 @@ class _HeardAnswer:
                     self._stream.take(part)
                 if part is None or (isinstance(part, dict) and part.get("type") in _LAST):
                     self.ended()
-        except Exception:  # not what it says it is
+        except Exception:  # not what its content type says
             self._give_up("a stream that could not be read")
 
     def ended(self) -> None:
@@ -310,7 +310,7 @@ class _HeardAnswer:
             said = msgspec.json.decode(self._whole)
             if self._status >= 400:
                 call.refused(_failure(self._status, said))
-            elif isinstance(said, list):  # Google's stream, where nobody asked for events
+            elif isinstance(said, list):  # Google's stream without server-sent events
                 stream = call.stream()
                 for part in said:
                     stream.take(part)
@@ -340,7 +340,7 @@ class _HeardAnswer:
 
 
 def _failure(status: int, said: Any) -> Failure:
-    """What a provider says went wrong."""
+    """The failure that a provider reports."""
     error = said.get("error") if isinstance(said, dict) else None
     told: dict[str, Any] = as_dict(error)
     names = (told.get("type"), told.get("status"), told.get("code"), f"http-{status}")

@@ -1,8 +1,8 @@
-"""Writes what was seen of conversations into sessions: messages, tool calls, model calls, turns.
+"""Writes observed conversations into sessions: messages, tool calls, model calls, turns.
 
-All of it is done by one writer's thread, which is the only one that knows where each conversation stands. Whatever goes
-wrong there stays there: it is told once, counted, and noted as a gap when the store is back. What a missed request said
-is not lost for long, because the next one repeats it (conversation.py).
+One writer thread does all of it, and only it knows the state of each conversation. Failures stay in that thread: they
+are reported once, counted, and noted as a gap when the store works again. The content of a missed request is not lost
+for long, because the next one repeats it (conversation.py).
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _CUT = "the program ended"
 
 
 def warn_by_log(text: str) -> None:
-    """A program's own logging decides where this goes; without any, it is stderr."""
+    """The program's own logging decides where this goes. Without any, it is stderr."""
     _logger.warning("%s", text)
 
 
 class PassingCall:
-    """A model call that passes by. Each of its verbs returns at once, or after the short time that a store takes; none
+    """A model call that is being observed. Its methods return at once, or after the short time that a store takes. None
     of them raises."""
 
     def __init__(self, recorder: ConversationRecorder, request: ModelRequest, session: Session[Any] | None) -> None:
@@ -59,8 +59,8 @@ class PassingCall:
         self.last: Future[None] | None = recorder.do(lambda: recorder.begin(self))
 
     def answered(self, answer: Any) -> None:
-        """The whole answer came."""
-        # Made plain here: the object is the program's, which may change it.
+        """The complete answer arrived."""
+        # Converted here: the object belongs to the program, which may change it.
         told = plain(answer)
         self.end(lambda: End("succeeded", told))
 
@@ -73,7 +73,7 @@ class PassingCall:
         self.end(lambda: End("failed", error=error))
 
     def stream(self) -> StreamRecord:
-        """Takes the parts of an answer that comes as a stream."""
+        """Takes the parts of a streamed answer."""
         return observed_stream(lambda end: self.end(lambda: end), self._ended_by)
 
     def end(self, how: Callable[[], End]) -> None:
@@ -99,9 +99,9 @@ class ConversationRecorder:
         holds_answers: bool = False,
         warn: Callable[[str], None] = warn_by_log,
     ) -> None:
-        """`open_session` gives a session by its number, from 1, when something is to be recorded; with `is_ours` they
-        are made for this, and end with it. `source` says who saw it. With `holds_answers` a proxy lets an answer go
-        when it is recorded: then the files are looked at before a tool can change them."""
+        """`open_session` returns a session by its number, from 1, when something is recorded. With `is_ours` the
+        sessions are made for this, and end with it. `source` says who observed the calls. With `holds_answers` a proxy
+        passes an answer on only when it is recorded, so that the files are read before a tool can change them."""
         self.writer = RecordWriter(HOLD_S if holds_answers else None)
         self.holds_answers = holds_answers
         self._lanes = SessionLanes(open_session, is_ours=is_ours)
@@ -119,11 +119,11 @@ class ConversationRecorder:
         return self._lanes.opened
 
     def asked(self, request: ModelRequest, session: Session[Any] | None = None) -> PassingCall:
-        """A request is about to be sent, by a program that works in this session, or in none."""
+        """Call before a request is sent. `session` is the one that the program works in, if any."""
         return PassingCall(self, request, session)
 
     def missed(self, what: str) -> None:
-        """Something passed that cannot be read."""
+        """Notes that something passed that cannot be read."""
         self._missed += 1
         self.do(self._note_gap)
         self._warn(f"{what} was passed on but not recorded")
@@ -132,7 +132,7 @@ class ConversationRecorder:
         def guarded() -> None:
             try:
                 job()
-            except Exception as exc:  # whatever goes wrong here, the program must not notice
+            except Exception as exc:  # whatever fails here, the program must not notice
                 self._missed += 1
                 if not self._is_failing:
                     self._is_failing = True
@@ -140,32 +140,32 @@ class ConversationRecorder:
                     self._warn(f"model calls go on but are not recorded: {message}")
 
         done = None
-        with contextlib.suppress(RuntimeError):  # no thread can be started any more: the process ends
+        with contextlib.suppress(RuntimeError):  # no thread can be started any more: the process is exiting
             done = self.writer.put(guarded)
         if done is None:
             self._missed += 1
         return done
 
     def close(self) -> None:
-        """Writes what is left, and ends what is open."""
+        """Writes what is left, and ends open turns."""
         self.writer.close(self._close)
 
-    # In the writer's thread
+    # In the writer thread
 
     def begin(self, call: PassingCall) -> None:
-        """Records what a request brings, and that the call starts."""
+        """Records the new items of a request, and the start of the call."""
         request, session = call.request, call.session
         if session is not None and (session._is_answering or _is_in_model_call(session)):
-            return  # `session.model` records it, or the turn is done and nothing is
+            return  # `session.model` records it, or the turn is already answered
         scope = session.id if session is not None else ""
-        conversation, news = self._conversations.find(request, scope)
+        conversation, new_items = self._conversations.find(request, scope)
         lane = self._lanes.bound(session) if session is not None else self._lanes.place(conversation)
-        lane.look()
+        lane.refresh()
         if conversation.lane is None and lane.last is not None:
-            news = request.items[lane.last.shared(request) :]
+            new_items = request.items[lane.last.count_shared(request) :]
         self._note_gap(lane)
-        results = conversation.results(news)
-        drafts = self._drafts(lane, conversation, request, news, results)
+        results = conversation.results(new_items)
+        drafts = self._drafts(lane, conversation, request, new_items, results)
         if drafts:
             self._append(lane, drafts)
             if any(isinstance(d.event, ev.TurnStarted) for d in drafts):
@@ -178,14 +178,14 @@ class ConversationRecorder:
         runtime = lane.session._runtime
         observed = ObservedCall(runtime, request.body, prices=lane.session._prices, provider=request.provider)
         observed.begin()
-        lane.wrote(lane.session.head.seq, 2)
+        lane.note_written(lane.session.head.seq, 2)
         self._is_failing = False
         call.observed, call.lane, call.conversation = observed, lane, conversation
         conversation.call, conversation.is_failed = call, True
         self._open[id(call)] = call
 
     def finish(self, call: PassingCall, end: End) -> None:
-        """Records how a call ended, and the end of the turn if it is that."""
+        """Records how a call ended, and the end of the turn if it ends there."""
         self._open.pop(id(call), None)
         observed, lane, conversation = call.observed, call.lane, call.conversation
         if observed is None or lane is None or conversation is None:
@@ -194,34 +194,36 @@ class ConversationRecorder:
         is_newest = conversation.call is call
         if is_newest:
             conversation.call = None
-        rests = False
+        is_answered = False
         if end.how == "succeeded":
             conversation.is_failed = conversation.is_failed and not is_newest
             asked = conversation.take_answer(end.result)
-            rests = not asked or call.request.is_forced
-            self._conversations.name(conversation, *_ids_of(end.result), call.request.previous)
+            is_answered = not asked or call.request.is_forced
+            self._conversations.add_ids(conversation, *_ids_of(end.result), call.request.previous)
         has_turn = is_newest and lane.conversation is conversation and not lane.has_own_turn
-        ending = lane.ending() if has_turn and rests else []
+        ending = lane.ending() if has_turn and is_answered else []
         observed.finish(end, *ending)
-        lane.wrote(lane.session.head.seq, 1 + len(ending))
+        lane.note_written(lane.session.head.seq, 1 + len(ending))
         if ending:
             lane.ended()
         elif has_turn:
             lane.failure = end.error if end.how != "succeeded" else None
         capture = lane.session._runtime.capture
-        lane.picture = capture.before() if capture is not None and end.how == "succeeded" and not rests else None
+        lane.files_before = (
+            capture.before() if capture is not None and end.how == "succeeded" and not is_answered else None
+        )
 
     def _drafts(
         self,
         lane: SessionLane,
         conversation: Conversation,
         request: ModelRequest,
-        news: tuple[ConversationItem, ...],
+        new_items: tuple[ConversationItem, ...],
         results: list[SeenCallResult],
     ) -> list[EventDraft]:
-        """The events of what is new: results of tools, then, if the user said something, a turn with what was said."""
-        newest = next((item for item in reversed(news) if item.role == "user"), None)
-        said = [item for item in news if item.content is not None and not conversation.is_known(item)]
+        """The events of the new items: tool results, then, if the user said something, a turn with it."""
+        newest = next((item for item in reversed(new_items) if item.role == "user"), None)
+        said = [item for item in new_items if item.content is not None and not conversation.is_known(item)]
         said = [item for item in said if not lane.has_message(item, is_input=item is newest)]
         inputs = [item for item in said if item.role == "user"]
         drafts = [self._tool_call(lane, result) for result in results if not lane.has_call(result)]
@@ -255,19 +257,19 @@ class ConversationRecorder:
         return lane.session._runtime.flow.draft(event, mark=_TOOL.mark(result.tool))
 
     def _changed_files(self, lane: SessionLane, calls: list[EventDraft]) -> list[EventDraft]:
-        capture, picture = lane.session._runtime.capture, lane.picture
-        if capture is None or picture is None:
+        capture, files_before = lane.session._runtime.capture, lane.files_before
+        if capture is None or files_before is None:
             return []
-        lane.picture = None
-        # Several calls in one step ran as the program liked: which of them changed a file is not known.
+        lane.files_before = None
+        # Several calls may have run in any order, so it is unknown which one changed a file.
         action = calls[0].event.action if len(calls) == 1 and isinstance(calls[0].event, ev.ActionRecorded) else ""
-        return [EventDraft(change, actor="tool") for change in capture.changes(picture, action=action)]
+        return [EventDraft(change, actor="tool") for change in capture.changes(files_before, action=action)]
 
     def _append(self, lane: SessionLane, drafts: list[EventDraft]) -> None:
         before = lane.session.head.seq
         runtime = lane.session._runtime
         last = lane.session.append(*map(runtime.pin_to_turn, drafts), guard=runtime.guard).seq
-        lane.wrote(last, last - before)
+        lane.note_written(last, last - before)
 
     def _note_gap(self, lane: SessionLane | None = None) -> None:
         lane = lane or next(iter(self._lanes), None)
@@ -303,7 +305,7 @@ def _is_in_model_call(session: Session[Any]) -> bool:
 
 
 def _ids_of(answer: Value) -> tuple[str, ...]:
-    """What a later request may call this answer: its id, or that of the conversation the provider keeps."""
+    """Ids by which a later request may refer to this answer: its own, or that of the provider's conversation."""
     if not isinstance(answer, dict) or answer.get("object") != "response":
         return ()
     kept = answer.get("conversation")

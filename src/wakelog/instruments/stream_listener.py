@@ -1,7 +1,7 @@
-"""A stream that is being read, listened to in place: the reader keeps the client's own object.
+"""Observes a stream in place: the reader keeps the client's own object.
 
-Where the client's stream keeps its iterator in `_iterator`, that is exchanged for one that passes each part on and
-hands it over. Ending, breaking off and being left are told apart as for any stream (runtime/streams.py).
+If the client's stream keeps its iterator in `_iterator`, that is replaced by one that yields each part and also hands
+it to the recorder. A stream that ends, breaks or is abandoned is recorded as such (runtime/streams.py).
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from wakelog.instruments.recorder import PassingCall
 from wakelog.runtime.streams import StreamRecord
 
 Read = Callable[[Any], Any]
-"""From what a client yields to what a provider sent."""
+"""Converts what a client yields into what the provider sent."""
 
 
 class Listener:
-    """Hands the parts of a stream over. What cannot be read is not heard; the stream goes on."""
+    """Hands the parts of a stream to the recorder. After a part that cannot be read it stops; the stream continues."""
 
     def __init__(self, call: PassingCall, read: Read | None = None) -> None:
         self.call = call
         self._record: StreamRecord = call.stream()
         self._read = read
-        self._is_deaf = False
+        self._is_stopped = False
 
     def take(self, part: Any) -> None:
-        if self._is_deaf:
+        if self._is_stopped:
             return
         try:
             self._record.take(part if self._read is None else self._read(part))
         except Exception as exc:  # a part that cannot be stored
-            self._is_deaf = True
+            self._is_stopped = True
             self._record.broke(exc)()
 
     def ended(self) -> None:
@@ -47,8 +47,8 @@ class Listener:
         self._record.left()()
 
 
-def listened(parts: Iterator[Any], listener: Listener) -> Iterator[Any]:
-    """The same parts, heard."""
+def listen(parts: Iterator[Any], listener: Listener) -> Iterator[Any]:
+    """Yields the same parts, and records them."""
     try:
         for part in parts:
             listener.take(part)
@@ -65,7 +65,7 @@ def listened(parts: Iterator[Any], listener: Listener) -> Iterator[Any]:
         patches.wait(listener.call)
 
 
-async def listened_async(parts: AsyncIterator[Any], listener: Listener) -> AsyncIterator[Any]:
+async def listen_async(parts: AsyncIterator[Any], listener: Listener) -> AsyncIterator[Any]:
     try:
         async for part in parts:
             listener.take(part)
@@ -75,7 +75,7 @@ async def listened_async(parts: AsyncIterator[Any], listener: Listener) -> Async
         raise
     except BaseException as exc:
         listener.broke(exc)
-        if isinstance(exc, Exception):  # a cancellation is not held up
+        if isinstance(exc, Exception):  # a cancellation is not delayed
             await patches.wait_async(listener.call)
         raise
     else:
@@ -84,16 +84,16 @@ async def listened_async(parts: AsyncIterator[Any], listener: Listener) -> Async
 
 
 def tap(stream: Any, call: PassingCall) -> bool:
-    """Listens to a client's stream object; False when it is none that can be listened to."""
+    """Starts to observe a client's stream object. False if that is not possible."""
     iterator = getattr(stream, "_iterator", None)
     if iterator is None or not (hasattr(iterator, "__next__") or hasattr(iterator, "__anext__")):
         return False
     listener = Listener(call)
     is_async = hasattr(iterator, "__anext__")
-    stream._iterator = (listened_async if is_async else listened)(iterator, listener)
+    stream._iterator = (listen_async if is_async else listen)(iterator, listener)
     close = getattr(stream, "close", None)
     if close is not None:
-        # Its reader may close it and keep it: then nobody else would say that it was left.
+        # The reader may close it and keep it. Then nobody else would report that it was abandoned.
         stream.close = (_closing_async if is_async else _closing)(close, listener)
     return True
 
@@ -123,13 +123,13 @@ def _closing_async(close: Callable[[], Awaitable[Any]], listener: Listener) -> C
 
 
 class ListenedStream:
-    """A stream that cannot be listened to in place: in front of the client's object, and in all else that object."""
+    """Wraps a stream that cannot be observed in place. In everything else it behaves like the client's object."""
 
     def __init__(self, inner: Any, listener: Listener) -> None:
         self._inner = inner
         self._listener = listener
 
-    @property  # type: ignore[misc]  # so that `isinstance` finds what it looks for
+    @property  # type: ignore[misc]  # so that `isinstance` works
     def __class__(self) -> Any:
         return type(self._inner)
 
