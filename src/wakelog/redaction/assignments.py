@@ -1,11 +1,11 @@
-r"""Secrets told by the name they are given to: `API_KEY=…`, `"password": "…"`, `client_secret => '…'`, `--token …`.
+r"""Finds secrets by the name they are assigned to: `API_KEY=…`, `"password": "…"`, `client_secret => '…'`, `--token …`.
 
-The names end in a handful of words, so the search starts there: one quick expression for each ending, over the text in
-lower case, stops at an ending that a separator follows. At each stop the name is read backwards and the value forwards.
-A value must be long enough and plausible (plausible.py), because `password: str` and `token = next(tokens)` look alike.
+The names end in a few words, so the search starts there: fast expressions over the lower-case text stop at an ending
+that is followed by a separator. At each stop the name is read backwards and the value forwards. A value must be long
+enough and plausible (plausible.py), because `password: str` and `token = next(tokens)` look similar.
 
-Text may be JSON, and must stay JSON. So a value never reaches over a quote or half an escape, and after a quoted name
-it must be quoted itself: the number in `"token": 12345678` is left alone.
+Text may be JSON, and must stay JSON. So a value never crosses a quote or half an escape, and after a quoted name it
+must be quoted too: the number in `"token": 12345678` is left alone.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from wakelog.redaction.plausible import (
 Kind = Literal["password", "secret", "token", "api-key"]
 
 NAMES = ("aws-secret-key", "azure-storage-key", "password", "secret", "token", "api-key")
-"""The markers used here. A key of AWS or Azure is known by its length and alphabet on top of its name."""
+"""The markers used here. A key of AWS or Azure is recognised by length and alphabet in addition to its name."""
 MAX_NAME = 64
 
 _SEP = rb"""((?:["'\]\\ \t]{0,12}(?:=>|:=|={1,3}|:(?!:))| is:? |>))"""
-# What stands last on its line, or before another entry, as in .netrc files.
+# The last word on its line, or before another entry, as in .netrc files.
 _LAST = rb"""[^\s"'`\\<>]{4,256}+(?:\s*(?:$|["'\\\r\n])|\s+(?:machine|account|macdef|default)\b)"""
-# Each starts with a fixed letter or two, rare ones where there is a choice: that is what makes them quick. Three forms
-# are no assignments: the end of a private key's first line, a command that may hold a login, and the header or option
-# that holds cookies (patterns.py).
+# Each starts with one or two fixed letters, rare ones if possible: that makes them fast. Three forms are not
+# assignments: the end of a private key's first line, a command that may contain a login, and the header or option for
+# cookies (patterns.py).
 _ENDINGS = (
     re.compile(
         rb"ke(?:(?:n|y(?<=[a-z_\-.]key)(?:_base)?|y(?<=[a-z0-9] key))"
@@ -58,21 +58,21 @@ _ENDINGS = (
     re.compile(rb"c(?:ret(?:" + _SEP + rb"|( )(?<=-secret ))|url |ookie[\"'\\\\ ]{0,12}(?:[:=]|(?<=--cookie )))"),
 )
 _NAME_BACKWARDS = re.compile(r"[A-Za-z0-9_.\-]+(?: [A-Za-z0-9_.\-]+)?")
-# A value between quotes may hold escapes; between escaped quotes, where text is JSON inside JSON, it holds none.
+# A value between quotes may contain escapes; between escaped quotes (JSON inside JSON) it contains none.
 _VALUE = re.compile(
     r"""[ \t]*+(?:[bBfFrRuU]{0,2}(?P<quote>\\*+["'`])(?![:,}\]])"""
     r"""(?P<quoted>(?:(?<!\\["'`])(?:[^\s"'`\\]|\\[^\s"'`]){1,4096}+|[^\s"'`\\]{1,4096}+))(?P=quote)"""
     r"""|(?P<bare>[^\s"'`\\,;&|<>(){}\[\]]{1,4096}+)(?![(\[{]))"""
 )
 _ELEMENT = re.compile(r"""(?P<quoted>[^\s<>"'`\\]{1,4096}+)(?=<\\?/)""")
-# Elements with the words of a form in them, or components of one, rather than a password.
+# Elements that contain the words of a form, or its components, not a password.
 _LABEL = re.compile(r"(?i:forg[eo]t|reset|change|confirm|enter|show|hide|repeat|wrong|invalid|lost)|[A-Z][a-z]+[A-Z]")
 _ENTRY = re.compile(r"""(?P<quoted>[^\s"'`\\<>]{1,4096}+)""")
 _SPACE = r"(?:\s|\\+[nrt])+"
 _MACHINE = re.compile(
     rf"(?:\bmachine{_SPACE}[^\s\\]+|\bdefault)(?:{_SPACE}(?:login|account){_SPACE}[^\s\\]+){{0,2}}{_SPACE}$"
 )
-# The value of NAME=value, first on its line as in .env files, may hold what ends a value elsewhere.
+# In NAME=value at the start of a line, as in .env files, the value may contain characters that end a value elsewhere.
 _WHOLE_LINE = re.compile(r"""[^\s"'`\\]{1,4096}+""")
 
 _TOKEN_OF_ANOTHER_KIND = re.compile(
@@ -91,7 +91,7 @@ _AZURE = re.compile(r"[A-Za-z0-9/+]{86}==")
 
 
 class Stop(msgspec.Struct, frozen=True, gc=False):
-    """A place where a secret may follow. Without a separator it is where to look for rows of `where="keyword"`."""
+    """A position after which a secret may follow. Without a separator, it triggers the rows with `where="keyword"`."""
 
     name_end: int
     value_start: int
@@ -99,7 +99,7 @@ class Stop(msgspec.Struct, frozen=True, gc=False):
 
 
 def find_stops(low: bytes) -> list[Stop]:
-    """The places in a text, given as lower-case ASCII, where a value may be assigned to a name that says "secret"."""
+    """Finds the positions in a lower-case ASCII text where a value may be assigned to a name that means "secret"."""
     stops = []
     for ending in _ENDINGS:
         match = ending.search(low)
@@ -113,10 +113,10 @@ def find_stops(low: bytes) -> list[Stop]:
 
 
 def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]]:
-    """Start, end and marker name of each value that is a secret by its name."""
+    """Yields start, end and marker name of each value that is a secret by its name."""
     nested, reached = 0, 0
     for stop in stops:
-        # `a=b=c=…` is read as one value, then as another from the next sign on; not for ever.
+        # In `a=b=c=…` each sign starts another value inside the first one; stop after a few.
         nested = nested + 1 if stop.value_start < reached else 0
         if nested > 3:
             continue
@@ -149,7 +149,7 @@ def find_assigned(text: str, stops: list[Stop]) -> Iterator[tuple[int, int, str]
 
 @lru_cache(4096)
 def kind_of_name(name: str) -> Kind | None:
-    """What a value of this name would be, or None when the name says nothing about secrets."""
+    """Returns the kind of secret that a name suggests, or None."""
     if len(name) > MAX_NAME:
         return None
     flat = re.sub(r"[^a-z0-9]", "", name.lower())
@@ -164,16 +164,16 @@ def kind_of_name(name: str) -> Kind | None:
 
 @lru_cache(4096)
 def may_name_secret(key: object) -> bool:
-    """Whether a value stored under a key may be a secret by that: almost never, which is remembered of each key. The
-    value of a patch goes by its path, so `value` may be anything."""
+    """Whether the key alone may make its value a secret. It rarely does, so the answers are cached. The value of a
+    patch is named by its path, so the key `value` may mean anything."""
     if not isinstance(key, str) or key == "value":
         return True
     return kind_of_name(key) is not None or key in _LOGINS or key.lower() in _COOKIES
 
 
 def is_named_secret(name: str, value: str) -> bool:
-    """Whether `value`, stored under `name` in structured data, is a secret. There is no code here to mistake for one,
-    so little is asked: a length, not a placeholder, not a sentence."""
+    """Whether `value`, stored under `name` in structured data, is a secret. Data cannot be confused with code, so the
+    rules are simple: long enough, not a placeholder, not a sentence."""
     kind = kind_of_name(name) if len(value) >= MIN_LENGTH and isinstance(name, str) else None
     if name in _LOGINS:
         return is_encoded_login(value)
@@ -191,25 +191,25 @@ def _place(stop: Stop) -> int:
 
 
 def _is_pass(name: str) -> bool:
-    """`pass` is also a word of its own: `bypass`, `compass`, `first pass`."""
+    """Whether the name ends in `pass` as a separate word: not `bypass`, `compass`, `first pass`."""
     return re.search(r"(?:^|[_\-.])(?:pass|PASS|Pass)$|[a-z]Pass$", name) is not None
 
 
 def _name_before(text: str, end: int) -> str:
-    """Up to two words, since prose says `API key: …`."""
+    """Reads the name before a position: up to two words, because prose says `API key: …`."""
     match = _NAME_BACKWARDS.match(text[max(0, end - MAX_NAME) : end][::-1])
     return match[0][::-1] if match else ""
 
 
 def _is_no_name(text: str, stop: Stop, name: str) -> bool:
-    """`arn:aws:secretsmanager:eu-west-1:1234:secret:prod-a1b2` is a path, and so is `AWS::IAM::AccessKey`. The names of
-    our own markers say "secret", too."""
+    """Whether it is part of a path, such as `arn:aws:secretsmanager:eu-west-1:1234:secret:prod-a1b2` or
+    `AWS::IAM::AccessKey`, or of one of our own markers."""
     start = stop.name_end - len(name)
     return text.endswith(MARKER, 0, start) or (text.endswith(":", 0, start) and stop.separator.endswith(b":"))
 
 
 def _form_of_value(text: str, stop: Stop, name: str) -> re.Pattern[str] | None:
-    """How the value is written; None when this is no place for one."""
+    """Returns the expression for the value; None if there can be no value here."""
     if stop.separator == b">":
         return _ELEMENT if text.endswith("<", 0, stop.name_end - len(name)) else None
     if stop.separator == b" " and name.lower().endswith("password") and not name.endswith("-password"):

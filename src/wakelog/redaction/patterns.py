@@ -1,21 +1,21 @@
-r"""The table of secrets that can be told by their form.
+r"""The table of secrets that are recognised by their format.
 
-A row has a stable name, which is the marker's (`[redacted:github-token]`), the source that tells the form, and a
-regular expression. What is replaced is the group `secret` where there is one, else the whole match. A `check` has the
-last word on a match (plausible.py). Most sources were named from memory: look one up before you rely on it.
+A row has a stable name, which is also the marker's (`[redacted:github-token]`), the source of the format, and a regular
+expression. The group `secret` is replaced if there is one, else the whole match. A `check` makes the final decision on
+a match (plausible.py). Most sources were named from memory: look one up before you rely on it.
 
-`literals` keep the expression from running: at least one of them must be there. `where` says in what they are looked
-for, which is what makes a table this long affordable (redactor.py):
+The expression runs only if one of the `literals` is found. `where` says where to search for them, which makes a table
+of this length affordable (redactor.py):
 
-    text      the whole text. Each costs a scan: for rare single characters, and for rows of your own
+    text      the whole text. Each costs a scan: for rare single characters, and for your own rows
     word      the long words: 20 or more of [A-Za-z0-9_-], a digit or capital among them. Most texts have none. Every
-              match must hold one, with the literal inside; one that begins with a line break begins the word
-    before    the 40 characters before a long word, for a literal that stands there
+              match must contain one, with the literal inside; a literal that starts with a line break starts the word
+    before    the 40 characters before a long word
     keyword   texts in which assignments.py found the first line of a private key, `curl`, or `cookie:`
 
 Sources: `gitleaks: X` is the rule X of github.com/gitleaks/gitleaks; a name alone is the vendor's documentation.
 
-Order matters: where two rows claim the same characters, the earlier one names them.
+Order matters: if two rows match the same characters, the earlier one gives the name.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from wakelog.redaction.prefixes import PREFIXES
 Where = Literal["text", "word", "before", "keyword"]
 Check = Callable[[re.Match[str]], bool]
 
-# A letter before a token speaks against it (`task-…` is no `sk-…`), unless it is half of an escape in JSON: `\nsk-…`.
-# It is asked after the prefix, since an expression that starts with fixed characters is found much faster.
+# A letter before a token rules it out (`task-…` is not `sk-…`), unless it is half of an escape in JSON: `\nsk-…`. This
+# is checked after the prefix, because an expression that starts with fixed characters is much faster.
 _FREE = r"(?:(?<![A-Za-z0-9]{0})|(?<=\\[nrt]{0}))"
 
 
@@ -61,9 +61,9 @@ class Pattern(msgspec.Struct, frozen=True):
     check: Check | None = None
     where: Where = "text"
     source: str = ""
-    """Who says that secrets of this kind look so."""
+    """Where the format is documented."""
     lead: int = 0
-    """So many characters before the match belong to the secret."""
+    """How many characters before the match belong to the secret."""
 
 
 def _text(name: str, source: str, regex: str, *literals: str, check: Check = random_body, lead: int = 0) -> Pattern:
@@ -79,17 +79,17 @@ def _before(name: str, source: str, regex: str, *literals: str, check: Check = r
 
 
 def _after(regex: str) -> str:
-    """Not in the middle of a word."""
+    """Makes an expression match only at the start of a word."""
     return rf"(?:(?<![A-Za-z0-9_\-])|(?<=\\[nrt])){regex}"
 
 
 def _prefixed(name: str, source: str, prefixes: tuple[str, ...], body: str) -> Pattern:
-    """A row of prefixes.py. What follows the prefix must look random, whatever the prefix adds."""
+    """Makes a pattern from a row of prefixes.py. The text after the prefix must look random."""
     any_prefix = "|".join(map(re.escape, prefixes))
     return _word(name, source, _after(rf"(?:{any_prefix})(?P<word>{body})"), *prefixes, check=random_word)
 
 
-# The user name stops at whatever ends a URL, so that a port and a later mail address are not read as a password.
+# The user name stops at whatever ends a URL. Otherwise a port and a later mail address would be read as a password.
 _LOGIN = r"""://(?P<user>[^\s:/@"'`<>\\?#\[]{0,128}):(?P<secret>[^\s"'`<>\\/,?#]{1,256})@(?=[\w\[$])"""
 _CURL = (
     r"""curl\b(?:[^\n]|\\\n){0,256}?\s(?:-u[ ]?|--user[ =])\\{0,4}["']?"""
@@ -104,14 +104,14 @@ _CRYPT = (
     r"|[56]\$(?:rounds=\d{1,9}\$)?[./A-Za-z0-9]{1,16}\$(?:[./A-Za-z0-9]{86}|[./A-Za-z0-9]{43})"
     r"|y\$[./A-Za-z0-9]{1,12}\$[./A-Za-z0-9]{1,86}\$[./A-Za-z0-9]{43})(?![./A-Za-z0-9])"
 )
-# Whole, because texts are full of dollars.
+# Complete schemes, because texts are full of dollar signs.
 _CRYPT_SCHEMES = ("$apr1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$")
 _PEM_BODY = r"""[^"'`<>\-]*+(?:-(?!----)[^"'`<>\-]*+)*+"""
 _PEM_NAME = r"(?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-# Whole, or cut off: then as far as lines of key material go.
+# Complete, or cut off: then as far as the lines of key material go.
 _PEM = rf"""-----BEGIN {_PEM_NAME}(?:{_PEM_BODY}-----END {_PEM_NAME}|(?:\s|\\[nr/]|[A-Za-z0-9+/=]{{16,}}+)++)"""
 _SEGMENT = r"[A-Za-z0-9_\-]"
-# The number of an account in base64 begins each of these, so its characters are few (Discord).
+# Discord: each starts with an account number in base64, so only few characters are possible.
 _DIGITS64 = r"[MNO][DTjz](?:[AEIMQUYcgk][wxyz0-5][MNO][DTjz]){4,5}[A-Za-z0-9]{2,4}"
 _DIGITS64_STARTS = tuple(f"\n{a}{b}" for a in "MNO" for b in "DTjz")
 
@@ -125,7 +125,7 @@ PATTERNS: tuple[Pattern, ...] = (
         *("AKIA", "ASIA"),
         check=not_an_example,
     ),
-    # Where code is kept and run
+    # Hosting and running code
     _word(
         "github-token",
         "gitleaks: github-pat, github-oauth, github-app-token, github-refresh-token",
@@ -182,7 +182,7 @@ PATTERNS: tuple[Pattern, ...] = (
         r"(?i:asana)[^\n]{0,32}?(?<![A-Za-z0-9/])(?P<secret>0/[a-f0-9]{32})(?![A-Za-z0-9])",
         *("sana", "SANA"),
     ),
-    # Where people talk
+    # Chat
     _word("slack-token", "gitleaks: slack-bot-token", r"xox[abeoprs]-[A-Za-z0-9\-]{16,}", "xox", check=has_digits),
     _word("slack-token", "gitleaks: slack-app-token", r"xapp-\d-[A-Za-z0-9\-]{20,}", "xapp-", check=has_digits),
     _before(
@@ -219,7 +219,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("stripe-webhook-secret", "Stripe", r"whsec_[A-Za-z0-9]{18}[A-Za-z0-9+/]{6,}={0,2}", "whsec_"),
     _before("sendgrid-key", "gitleaks: sendgrid-api-token", rf"SG\.{_SEGMENT}{{20,24}}\.{_SEGMENT}{{39,50}}", "SG."),
     _word("mailgun-key", "gitleaks: mailgun-private-api-token", _after(r"key-[0-9a-f]{32}(?![A-Za-z0-9_\-])"), "key-"),
-    # Base64 of numbers begins with EAAA, too, and goes on with more zeros.
+    # Base64 of numbers also begins with EAAA, and continues with more zeros.
     _word(
         "square-token",
         "gitleaks: square-access-token",
@@ -255,7 +255,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _word("perplexity-key", "gitleaks: perplexity-api-key", _after(r"pplx-[A-Za-z0-9]{40,}"), "pplx-"),
     _word("replicate-token", "Replicate", _after(r"r8_[A-Za-z0-9]{37}(?![A-Za-z0-9])"), "r8_"),
     _word("nvidia-key", "NVIDIA", _after(r"nvapi-[A-Za-z0-9_\-]{60,}"), "nvapi-"),
-    # Clouds, and what runs there
+    # Clouds
     _word("google-api-key", "gitleaks: gcp-api-key", r"AIza[A-Za-z0-9_\-]{35,}", "AIza"),
     _word("google-oauth-secret", "Google", r"GOCSPX-[A-Za-z0-9_\-]{24,}", "GOCSPX-"),
     _before("google-oauth-token", "Google", r"ya29\.[A-Za-z0-9_\-]{20,}", "ya29."),
@@ -326,7 +326,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "SSWS ",
     ),
     *(_prefixed(*row) for row in PREFIXES),
-    # Of any service
+    # Any service
     _word(
         "jwt",
         "RFC 7519",
@@ -357,7 +357,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     _text("url-password", "RFC 3986", _LOGIN, "@", check=is_login),
     _text("shell-password", "sshpass, mysql", _SHELL, "sshpass ", "mysql", check=is_shell_password),
-    # What files of Apache and of Unix keep of passwords, which can be guessed from it.
+    # Password hashes in files of Apache and Unix; a password can be guessed from its hash.
     _text("password-hash", "Apache: htpasswd; crypt(5)", _CRYPT, *_CRYPT_SCHEMES),
     _text("password-hash", "Apache: htpasswd; RFC 2307", r":\{SS?HA\}(?P<secret>[A-Za-z0-9+/]{27,64}={0,2})", "HA}"),
     Pattern("session-cookie", re.compile(COOKIE), ("=",), is_session_cookie, "keyword", "RFC 6265"),

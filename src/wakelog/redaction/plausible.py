@@ -1,11 +1,11 @@
-"""Is this string a secret, or does it only stand where one would?
+"""Decides whether a string at the place of a secret is a secret.
 
-Two questions, asked of a value whose place already speaks for a secret. A *placeholder* is what people write instead of
-one: `changeme`, `<token>`, `${VAR}`, `os.environ["X"]`, `xxxx`, a marker of our own. A value is *plausible* when it
-does not read as words or code and its characters vary as those of a password or key do.
+Two questions are asked. A *placeholder* is what people write instead of a secret: `changeme`, `<token>`, `${VAR}`,
+`os.environ["X"]`, `xxxx`, one of our own markers. A value is *plausible* if it does not read like words or code, and
+its characters vary like those of a password or key.
 
-Wrong answers cost differently. A placeholder taken for a secret spoils a line of a document; a secret taken for a
-placeholder is stored for good. In doubt the answer is "secret", except for unquoted text, which is mostly code.
+Wrong answers have different costs. A placeholder taken for a secret spoils a line of a document; a secret taken for a
+placeholder is stored permanently. In doubt the answer is "secret", except for unquoted text, which is mostly code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 MARKER = "[redacted:"
 MIN_LENGTH = 8
-"""Shorter values are not taken for secrets on the word of their name alone."""
+"""Shorter values do not count as secrets by their name alone."""
 
 _STAND_INS = re.compile(
     r"example|placeholder|change.?me|replace.?(?:me|this|with)|redacted|dummy|fake|sample|not.?a?.?real|x{4}|\*{3}|\.{3}|•{3}"
@@ -29,7 +29,7 @@ _STAND_INS = re.compile(
     r"|^(?:none|null|nil|true|false|undefined|required|optional|string|unknown)$",
     re.IGNORECASE,
 )
-# Where the secret is to be found, instead of the secret: a variable, a template, a vault, an address.
+# A reference to the secret instead of the secret: a variable, a template, a vault, a URL.
 _REFERENCE = re.compile(
     r"[$:@][A-Za-z_]\w*$|%[A-Za-z_]+%$|%s$|[$#%@]?\{|\$\(|<%|.*\{[A-Za-z_][\w.]*\}"
     r"|(?:os|process|import|deno|system|self|this|cls|config|settings|secrets|vars|env)\."
@@ -39,7 +39,7 @@ _REFERENCE = re.compile(
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?(?:[/\\][\w.@+\-]*)+|[\w\-]+(?:/[\w.\-]+)+\.[a-z]{1,5}")
 _WORDS = re.compile(r"[._\-]*[A-Za-z]+\d{0,2}(?:[._\-:/]+(?:[A-Za-z]+\d{0,2}|\d{1,4}))*[._\-]*")
 _LETTERS = re.compile(r"[^\W\d_]+(?:[._\-' ]+[^\W\d_]+)*")
-# A pair of a cookie header: what it is called, and its value.
+# A pair of a cookie header: name and value.
 COOKIE = r"""(?P<name>[A-Za-z0-9_.$%\-]{1,64})=(?P<secret>[A-Za-z0-9_.%+/=:~!*|\-]{8,4096}+)"""
 _COOKIE = re.compile(COOKIE)
 _COOKIES_BEFORE = re.compile(r"""(?i:cookie)["'\\ ]{0,12}(?:[:=]|(?<=--cookie ))(?:[^\n\\(){}<>]|\\++(?![nr]))*\Z""")
@@ -52,18 +52,18 @@ _RUNS = ("0123456789", "1234567890", "abcdefghijklmnopqrstuvwxyz", "qwertyuiop",
 
 
 def entropy(text: str) -> float:
-    """Shannon entropy in bits per character: 0 for `aaaa`, 4 for sixteen different characters."""
+    """Returns the Shannon entropy in bits per character: 0 for `aaaa`, 4 for sixteen different characters."""
     size = len(text)
     return -sum(n / size * math.log2(n / size) for n in Counter(text).values()) if text else 0.0
 
 
 def is_random(text: str) -> bool:
-    """Whether the body of a token was made by a machine: varied characters, and not lower-case words alone."""
+    """Whether a token's body looks machine-made: varied characters, not only lower-case words."""
     return _is_mixed(text) and entropy(text) >= 3.0
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether `value` stands for a secret without being one."""
+    """Whether `value` is a placeholder for a secret."""
     if MARKER in value or _STAND_INS.search(value[:64]) or _REFERENCE.match(value[:64]):
         return True
     low = value.lower()
@@ -71,17 +71,17 @@ def is_placeholder(value: str) -> bool:
 
 
 def is_plausible(value: str, *, password: bool = False, quoted: bool = False) -> bool:
-    """Whether a value assigned to a name that says "secret" is one.
+    """Whether a value assigned to a name that means "secret" is a secret.
 
-    A quoted password may be simple, as people's passwords are. Keys and tokens are made by machines, and unquoted text
-    is mostly code, so both must look random.
+    A quoted password may be simple, like people's passwords. Keys and tokens are made by machines, and unquoted text is
+    mostly code, so both must look random.
     """
     if not quoted:
         value = value.rstrip("+*/-")  # operators: `a.token+".end"`
     if len(value) < MIN_LENGTH or is_placeholder(value) or _PATH.fullmatch(value):
         return False
     if password and quoted:
-        # Letters alone are a label or a constant; a passphrase of words is long, with hyphens or nothing between.
+        # Only letters: a label or a constant. A passphrase of words is long, with hyphens or nothing in between.
         return not _LETTERS.fullmatch(value) or (len(value) >= 20 and "_" not in value)
     if value.isdigit():
         return password
@@ -89,8 +89,8 @@ def is_plausible(value: str, *, password: bool = False, quoted: bool = False) ->
 
 
 def is_element_password(value: str) -> bool:
-    """Whether the text of an element called `password` is one. Nothing else has a place there but a placeholder, or
-    the word for it in the language of a translation."""
+    """Whether the text of an element named `password` is a password. The only other texts there are placeholders, or
+    the word for "password" in another language."""
     return len(value) >= 6 and not (
         is_placeholder(value) or _PATH.fullmatch(value) or _PASSWORD_ELSEWHERE.fullmatch(value)
     )
@@ -102,7 +102,8 @@ def holds_session_cookie(header: str) -> bool:
 
 
 def _opens_session(match: re.Match[str]) -> bool:
-    """By its name, or because it is long and random. What counts visitors consists of numbers and dots."""
+    """Whether a cookie opens a session: by its name, or because it is long and random. Visitor counters are digits and
+    dots."""
     value = match["secret"]
     if is_placeholder(value):
         return False
@@ -112,17 +113,17 @@ def _opens_session(match: re.Match[str]) -> bool:
 
 
 def _is_mixed(text: str) -> bool:
-    """At least two of digits, lower case, upper case, other characters; separators between words do not count."""
+    """Whether a text has at least two of: digits, lower case, upper case, other characters. Separators do not count."""
     bare = re.sub(r"[_\-.]", "", text)
     kinds = (str.isdigit, str.islower, str.isupper)
     return sum(any(map(kind, bare)) for kind in kinds) + (not bare.isalnum()) >= 2
 
 
-# The last word on a match of a pattern: a JWT's header must decode, a token's body must not be `xxxx`.
+# Final checks on a match of a pattern: a JWT's header must decode, a token's body must not be `xxxx`.
 
 
 def secret_span(match: re.Match[str]) -> tuple[int, int]:
-    """The part of a match that is replaced."""
+    """Returns the part of a match that is replaced."""
     return match.span("secret") if "secret" in match.re.groupindex else match.span()
 
 
@@ -144,7 +145,7 @@ def not_an_example(match: re.Match[str]) -> bool:
 
 
 def has_digits(match: re.Match[str]) -> bool:
-    """Prose and style sheets have `sk-fading-circle-large`; keys have digits between the letters."""
+    """Whether the body has digits, as keys do. Prose and style sheets have `sk-fading-circle-large`."""
     body = secret_of(match)
     return any(map(str.isdigit, body)) and is_random(body) and "xxxx" not in body.lower()
 
@@ -166,14 +167,14 @@ def is_encoded_login(text: str) -> bool:
     """Whether this is `user:password` in base64."""
     try:
         login = base64.b64decode(text + "=" * (-len(text) % 4), validate=True).decode()
-    except ValueError:  # neither base64 nor, inside, text; or not even ASCII
+    except ValueError:  # not base64, not text inside, or not ASCII
         return False
     _, colon, password = login.partition(":")
     return bool(colon) and login.isprintable() and not is_placeholder(password)
 
 
 def has_key_material(match: re.Match[str]) -> bool:
-    """Documents name the first and last line of a key without anything between."""
+    """Whether there is key material between the first and the last line. Documentation often has none."""
     return re.search(r"[A-Za-z0-9+/]{16}", match[0]) is not None
 
 
@@ -185,24 +186,24 @@ def is_login(match: re.Match[str]) -> bool:
 
 
 def is_shell_login(match: re.Match[str]) -> bool:
-    """`-u 1000:1000` is a user and a group."""
+    """Whether it is a login; `-u 1000:1000` is a user and a group."""
     return is_login(match) and not secret_of(match).isdigit()
 
 
 def is_shell_password(match: re.Match[str]) -> bool:
-    """`-p3306` is a port, and `-password=…` is an assignment."""
+    """Whether it is a password; `-p3306` is a port, and `-password=…` is an assignment."""
     password = secret_of(match)
     return not password.isdigit() and not password.startswith(("assword", "ort")) and not is_placeholder(password)
 
 
 def is_signature(match: re.Match[str]) -> bool:
-    """Base64 of 32 bytes, as it stands in a URL."""
+    """Whether it is base64 of 32 random bytes, as encoded in a URL."""
     text = unquote(secret_of(match))
     return len(text) == 44 and is_random(text)
 
 
 def is_session_cookie(match: re.Match[str]) -> bool:
-    """A pair counts where it stands in a header: its line names cookies first, and there is no code between."""
+    """Whether it is a session cookie in a header: `cookie` comes earlier on its line, with no code in between."""
     return (
         _opens_session(match)
         and _COOKIES_BEFORE.search(match.string, max(0, match.start() - 4096), match.start()) is not None
@@ -210,5 +211,5 @@ def is_session_cookie(match: re.Match[str]) -> bool:
 
 
 def has_capitals(match: re.Match[str]) -> bool:
-    """`patched-…` and `path/…` begin as the token does; in lower case throughout it is one of those."""
+    """Whether the token has capitals. `patched-…` and `path/…` start the same way, but are lower case."""
     return random_word(match) and not match["word"].islower()

@@ -1,7 +1,7 @@
-"""Tokens that their makers mark with a prefix of their own: name, source, prefixes, and the form of what follows.
+"""Tokens with a vendor's prefix: name, source, prefixes, and the format of the rest.
 
-patterns.py makes a row of each. A prefix is looked for in long words only, so a row costs next to nothing, and the
-text after it must look random, so a name such as `rnd_generator_for_the_test_cases` is left alone.
+patterns.py makes a row of each. A prefix is searched only in long words, so a row costs almost nothing. The text after
+it must look random, so a name such as `rnd_generator_for_the_test_cases` is left alone.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""Finding secrets in text, quickly, and putting markers in their place.
+"""Finds secrets in text, fast, and replaces them with markers.
 
-Almost no text holds a secret, so what counts is how soon that is known. Three looks tell:
+Almost no text has a secret, so the speed depends on how fast that is known. Three checks are made:
 
-    name endings  three searches in the text in lower case, for the endings of names that say "secret" (assignments.py)
-    long words    two passes find the words that may be tokens; only those are searched for literals (words.py)
-    `@`, `Q~`, `sig=`  addresses with a login or a signature; so short a text is found at the speed of memory
+    name endings       three searches in the lower-case text for endings of names that mean "secret" (assignments.py)
+    long words         two passes find words that may be tokens; only those are searched for literals (words.py)
+    `@`, `Q~`, `sig=`  URLs with a login or a signature; such short strings are found at memory speed
 
-Measured with CPython 3.11 over 400 different texts of 2 KB, code and prose, on a busy machine of two cores: 14 to 17
-µs. One search for one short literal takes 1.7 µs there, so this is the price of nine. The literals of the table one by
-one would take ten times as long, and would see no assignment. JSON that consists of ids takes up to five times as long;
-200 bytes take 2.5 µs.
+Measured with CPython 3.11 on 400 different texts of 2 KB, code and prose, on a busy machine with two cores: 14 to 17
+µs. One search for a short literal takes 1.7 µs there, so this costs as much as nine searches. Searching for each
+literal of the table would take ten times as long, and would not find assignments. JSON full of ids takes up to five
+times as long; 200 bytes take 2.5 µs.
 
-With the native core the three looks are made there first, at the speed of memory. Only a look that found a sign is
-made here, and only here is it said what is a secret.
+The native core, if present, makes the three checks first, at memory speed. A check that found a sign is repeated here,
+and only the Python code decides what is a secret.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ _SHORTEST = 12  # pwd=12345678
 _ROUNDS = 16
 _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _PLACES = ("word", "before", "text")
-# What a scan found: an ending of a name, a literal by a long word, a literal anywhere.
+# What the native scanner found: an ending of a name, a literal near a long word, a literal anywhere.
 _STOP, _LONG_WORD, _ALL_SIGNS = 1, 2, 7
 _MARKERS = re.compile(re.escape(MARKER) + r"[a-z0-9\-]+\]")
 
 
 class Redactor:
-    """A choice of patterns, and what they find. Immutable: `without`, `only` and `adding` give a changed copy."""
+    """Finds secrets with a set of patterns. Immutable: `without`, `only` and `adding` return a changed copy."""
 
     __slots__ = ("_assigned", "_keyword", "_rank", "_scanner", "_text", "_word", "names", "patterns")
 
     def __init__(self, patterns: Iterable[Pattern] = PATTERNS, *, names: Iterable[str] | None = None) -> None:
-        """`names` are the ones in use; all of them when left out."""
+        """`names` are the patterns in use; by default, all."""
         self.patterns = tuple(patterns)
         known = tuple(dict.fromkeys([*(p.name for p in self.patterns), *NAMES, NAMED]))
         wanted = set(known if names is None else names)
@@ -75,17 +75,18 @@ class Redactor:
         return Redactor(self.patterns, names=names)
 
     def adding(self, *patterns: Pattern) -> Redactor:
-        """With patterns of your own, which come first: where one of ours claims the same text, yours names it."""
+        """Adds your own patterns. They come first: if a built-in pattern matches the same text, yours gives the
+        name."""
         return Redactor((*patterns, *self.patterns), names=[*(p.name for p in patterns), *self.names])
 
     def redact_text(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """`text` with each secret replaced by its marker, and the markers' names in order of place. The very same
-        object when there is none."""
+        """Returns `text` with each secret replaced by its marker, and the markers' names in order; the same object if
+        there is none."""
         spans = self.find(text)
         if not spans:
             return text, ()
         found: list[tuple[int, str]] = []
-        # A secret right behind another may show only when that one is gone, so it is looked for again.
+        # A secret right after another may only be found when the first one is replaced, so search again.
         for _ in range(_ROUNDS):
             text, found = _replace(text, spans, found)
             spans = self.find(text)
@@ -97,13 +98,13 @@ class Redactor:
     are_clean = values.are_clean
 
     def find(self, text: str) -> list[Span]:
-        """Start, end and name of each secret in `text`, in order and without overlaps."""
+        """Returns start, end and name of each secret in `text`, in order and without overlaps."""
         if len(text) < _SHORTEST:
             return []
         signs = self._signs(text)
         if not signs:
             return []
-        raw = text.encode("ascii", "replace")  # as long as the text, so that positions are the same
+        raw = text.encode("ascii", "replace")  # one byte per character, so that positions are the same
         spans = self._look(text, raw, find_stops(raw.lower()) if signs & _STOP else [], signs)
         if spans and MARKER in text:
             markers = [(*match.span(), "") for match in _MARKERS.finditer(text)]
@@ -111,7 +112,7 @@ class Redactor:
         return spans
 
     def suspects(self, text: str) -> bool:
-        """Whether `find` would find something; but a name that may say "secret" is enough."""
+        """Whether `find` may find something: also true if only a name suggests a secret."""
         signs = self._signs(text)
         if not signs:
             return False
@@ -120,7 +121,8 @@ class Redactor:
         return bool(stops) or bool(self._look(text, raw, stops, signs))
 
     def _signs(self, text: str) -> int:
-        """Which looks may find something; all of them where nothing scans, or half a character is in the way."""
+        """Returns which checks may find something: all, if there is no native scanner or the text has a lone
+        surrogate."""
         if self._scanner is None:
             return _ALL_SIGNS
         try:
@@ -139,20 +141,20 @@ class Redactor:
                 for pattern, start, end in patterns.around(text, words):
                     _find(pattern, text, start, end, spans)
         for sign, literal, pattern in self._text:
-            # One character is found at the speed of memory, and most texts do not have it.
+            # A single character is found at memory speed, and most texts do not have it.
             if sign in text and literal in text:
                 _find(pattern, text, 0, len(text), spans)
         if spans:
             spans = self._merge(spans)
         if not stops or not self._assigned:
             return spans
-        # A name does not tell where its value ends, so a pattern that knows the better part of it is the better judge.
+        # A name does not say where its value ends, so a pattern that matches most of the value wins.
         assigned = [span for span in find_assigned(text, stops) if span[2] in self._assigned]
         assigned = [span for span in assigned if 2 * _overlaps(spans, span) <= span[1] - span[0]]
         return self._merge([*spans, *assigned]) if assigned else spans
 
     def _merge(self, spans: list[Span]) -> list[Span]:
-        """In order; overlapping finds become one, named by the pattern that stands first."""
+        """Sorts spans and merges overlapping ones. The pattern that comes first in the table gives the name."""
         merged: list[Span] = []
         for start, end, name in sorted(spans):
             if merged and start < merged[-1][1]:
@@ -164,17 +166,17 @@ class Redactor:
 
 
 def _rarest(literal: str) -> str:
-    """The character of a literal that texts have least often: one that is no letter."""
+    """Returns the rarest character of a literal: one that is not a letter or digit, or else the literal."""
     return next((sign for sign in literal if not sign.isalnum()), literal)
 
 
 def _literals(patterns: Iterable[Pattern], where: str) -> list[str]:
-    """What a scan looks for; a pattern without literals is tried everywhere."""
+    """Returns the literals that the scanner searches for. A pattern without literals is tried everywhere."""
     return [literal for p in patterns if p.where == where for literal in p.literals or ("",)]
 
 
 def _replace(text: str, spans: list[Span], found: list[tuple[int, str]]) -> tuple[str, list[tuple[int, str]]]:
-    """The text with markers, and place and name of each, together with those `found` in it before."""
+    """Returns the text with markers, and position and name of each marker, including those `found` before."""
     parts, now, at, size = [], [], 0, 0
     earlier = deque(found)
     for start, end, name in [*spans, (len(text), len(text), "")]:
@@ -201,7 +203,7 @@ def _find(pattern: Pattern, text: str, start: int, end: int, spans: list[Span]) 
 
 
 def _overlaps(known: list[Span], span: Span) -> int:
-    """How many characters of `span` belong to `known`, which is in order and without overlaps."""
+    """Counts the characters of `span` that are also in `known`, which is sorted and has no overlaps."""
     start, end, _ = span
     at = bisect_right(known, start, key=_end)
     size = 0

@@ -1,8 +1,8 @@
-"""Redaction inside events: which fields are looked at, and how far into their values.
+"""Redaction inside events: which fields are searched, and how deep.
 
-Most events hold nothing, so the texts of all events of an append are first gathered and looked at as one. Only when
-that finds something, or a key says "secret", is each event looked at by itself, walked again and rebuilt. Nothing is
-changed in place; whatever holds no secret is handed back as the same object.
+Most events have no secret. So the texts of all events of an append are joined and searched once. Only if that finds
+something, or a key means "secret", each event is searched and rebuilt separately. Nothing is changed in place; a value
+without a secret is returned as the same object.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from wakelog.redaction.redactor import Redactor
 
 NAMED = "named-secret"
-"""The marker of a value that a dict's key gives away."""
+"""The marker of a value whose key in a dict means "secret"."""
 REDACTED = "redacted"
-"""Why a file's content in the log is not the one that was on disk."""
+"""Says that a file's content in the log differs from the file on disk."""
 BYTES_MAX = 1 << 20
-"""Bytes of no stated kind are looked into up to this size, when they are text."""
+"""Untyped bytes up to this size are searched if they are text."""
 
-# Ids, hashes, positions and choices from closed lists; and copies of what the log already holds, which must stay equal.
+# Not searched: ids, hashes, positions, choices from closed lists, and copies of what the log already has, which must
+# stay equal.
 _LEFT_ALONE = frozenset(
     [
         *("action", "request", "session", "parent", "spawner", "key", "handle", "holder", "tool", "effect", "role"),
@@ -41,12 +42,12 @@ _LEFT_ALONE = frozenset(
 _SCALARS = frozenset({int, float, bool, type(None)})
 _fields: dict[type, tuple[str, ...]] = {}
 _walks: dict[type, tuple[tuple[str, ...], str]] = {}
-"""The same for the native core, with the field by whose value the field `value` goes."""
+"""The same for the native core, with the field whose text names the field `value`."""
 
 
 def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ...]]:
-    """`event` with the secrets in its texts, values and payloads replaced, and the markers' names. The very same object
-    when there is none. Ids, hashes and keys of dicts stay as they are."""
+    """Returns `event` with the secrets in its texts, values and payloads replaced, and the markers' names; the same
+    object if there is none. Ids, hashes and keys of dicts are not changed."""
     if redactor.are_clean((event,)):
         return event, ()
     walk = _Walk(redactor)
@@ -58,15 +59,15 @@ def redact_event(redactor: Redactor, event: Event) -> tuple[Event, tuple[str, ..
             if redacted is not value:
                 changes[name] = redacted
     except _TooDeepError:
-        return event, ()  # No such value is stored: the codec refuses it, and says so.
+        return event, ()  # the codec refuses to store such a value
     if type(event) is FileChanged:
         _withhold(event, changes)
     return (msgspec.structs.replace(event, **changes), tuple(walk.names)) if changes else (event, ())
 
 
 def are_clean(redactor: Redactor, events: Sequence[Event]) -> bool:
-    """Whether `redact_event` would give all of them back as they are, told by one look at all their texts. A native
-    scanner can tell that there is no sign of a secret; all else is seen here."""
+    """Whether `redact_event` would return all of them unchanged, found with one search over all their texts. The native
+    scanner can rule out secrets; if it cannot, the search is made here."""
     scanner = redactor._scanner
     if scanner is not None:
         if scanner.are_clean(list(events), _walks):
@@ -88,15 +89,15 @@ def are_clean(redactor: Redactor, events: Sequence[Event]) -> bool:
                 elif value and type(value) not in _SCALARS:
                     suspicious = _gather(redactor, value, _key_of(event, name), texts, 0) or suspicious
         except _TooDeepError:
-            del texts[gathered:]  # no such value is stored
-    # A line break between two texts lets no pattern reach from one into the other. The same text is looked at once:
-    # what a file was after one edit, it was before the next.
+            del texts[gathered:]  # the codec refuses to store such a value
+    # No pattern matches across the line break between two texts. Equal texts are searched once: a file's content after
+    # one edit is its content before the next.
     return not suspicious and not (texts and redactor.find("\n".join(dict.fromkeys(texts))))
 
 
 def _withhold(event: FileChanged, changes: dict[str, Any]) -> None:
-    """A redacted content is not the file's any more, and says so. Its hash goes too: who knows the rest of the file
-    could try out a short secret against it."""
+    """Marks redacted content as different from the file, and removes its hash: with the rest of the file known, a short
+    secret could be guessed by the hash."""
     sides = [side for side in ("before", "after") if side in changes]
     if sides:
         changes["missing"] = {**event.missing, **changes.get("missing", {}), **dict.fromkeys(sides, REDACTED)}
@@ -108,8 +109,8 @@ class _TooDeepError(Exception):
 
 
 def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth: int) -> bool:
-    """Adds all texts of a value, to be looked at as one: a look has a fixed cost, and most texts are short. Whether
-    something here is suspicious already, because of the key it goes by."""
+    """Adds all texts of a value to `texts`, to be searched together: a search has a fixed cost, and most texts are
+    short. Returns whether a key already means "secret"."""
     if depth > DEPTH_MAX:
         raise _TooDeepError
     if isinstance(value, str):
@@ -117,7 +118,7 @@ def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth:
         return bool(key) and is_named_secret(key, value)
     found = False
     if isinstance(value, dict):
-        # Most of what is here is text, which needs no call of its own.
+        # Most values are text; handling them here saves a call.
         for k, v in value.items():
             if type(v) is str and depth < DEPTH_MAX:
                 texts.append(v)
@@ -136,14 +137,14 @@ def _gather(redactor: Redactor, value: Value, key: str, texts: list[str], depth:
     elif isinstance(value, Payload | bytes):
         text, media = _text_of(value)
         if media == "json":
-            # A key may say "secret" of a value that does not look like one, which text alone would not show.
+            # A key may mean "secret" for a value that does not look like one; the text alone would not show it.
             return redactor.suspects(text)
         texts.append(text)
     return found
 
 
 class _Walk:
-    """Rebuilds what holds a secret, and keeps the names of the markers it put there."""
+    """Rebuilds values without their secrets, and collects the names of the markers."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -200,7 +201,7 @@ class _Walk:
 
 
 def _fields_of(cls: type) -> tuple[str, ...]:
-    """The fields that may hold a secret. Of a foreign event, whose fields nobody here knows, all of them."""
+    """Returns the fields that may hold a secret. In a foreign event, whose fields are unknown, all may."""
     found = _fields.get(cls)
     if found is None:
         names = [field.name for field in msgspec.structs.fields(cls)]
@@ -210,19 +211,19 @@ def _fields_of(cls: type) -> tuple[str, ...]:
 
 
 def _key_of(event: Event, field: str) -> str:
-    """The name a field's value goes by. The fields of an event have no say, but a fact goes by its key."""
+    """Returns the name of a field's value: the key for a fact's value, else none."""
     return event.key if field == "value" and type(event) is FactRecorded else ""
 
 
 def _key_in(value: dict[str, Value], key: str) -> str:
-    """The name a dict's value goes by: its key, but the value of a patch goes by the last part of its path."""
+    """Returns the name of a dict's value: its key, or for the value of a patch the last part of its path."""
     if key == "value" and "op" in value and isinstance(path := value.get("path"), str):
         return path.rpartition("/")[2]
     return key
 
 
 def _text_of(value: Payload | bytes) -> tuple[str, Media]:
-    """Content as text, and how to read it; an empty text where there is nothing to look at."""
+    """Returns content as text, and its media type; an empty text if there is nothing to search."""
     media: Media = "bytes" if isinstance(value, bytes) else value.media
     content = value if isinstance(value, bytes) else value.content
     if media == "bytes" and len(content) > BYTES_MAX:

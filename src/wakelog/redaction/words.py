@@ -1,10 +1,10 @@
 """Long words: the places where a token can be.
 
-A long word is a run of 20 or more of [A-Za-z0-9_-] with a digit or a capital in it. Every token of the table holds one
-(patterns.py), and most texts hold none, or few. So the literals of forty kinds of token are looked for in a few words
-instead of the text, and an expression runs around the word that has its literal instead of over the text.
+A long word is 20 or more of [A-Za-z0-9_-] with a digit or a capital among them. Every token of the table contains one
+(patterns.py), and most texts have few or none. So the literals of forty kinds of tokens are searched in a few words,
+not in the whole text, and an expression runs only around a word that contains its literal.
 
-Finding the words is two passes at the speed of memory: translate every character to `a` or blank, find twenty `a`.
+The words are found in two passes at memory speed: translate every character to `a` or blank, then find twenty `a`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from wakelog.redaction.patterns import Pattern
 
 LONG = 20
 BEFORE = 40
-"""How far before a word the literals of `where="before"` may stand."""
+"""How many characters before a word are searched for the literals of `where="before"`."""
 
 _RUN = b"a" * LONG
 _FLAT = bytes(97 if chr(b) in "-_" or (b < 128 and chr(b).isalnum()) else 32 for b in range(256))
 _PLAIN = "abcdefghijklmnopqrstuvwxyz_-"
-# Base64 of something big, such as an image. No token is so long, and there are many words in it.
+# Base64 of something big, such as an image. No token is that long, and it contains many words.
 _BLOB = re.compile(rb"[A-Za-z0-9+/]{2048,}+")
 _JOINTS = (b"+", b"/")
-# A match may start before its word, at an address or a scheme, and go on after it, as a JWT does.
+# A match may start before its word, at a URL or a scheme, and continue after it, like a JWT.
 _AROUND, _AFTER = 64, 1 << 16
 _REST = re.compile(r"""[^\s"'`<>\\]*""")
 
@@ -34,7 +34,7 @@ Place = tuple[int, int]
 
 
 def find_long_words(text: str, raw: bytes) -> list[Place]:
-    """Start and end of each long word; `raw` is the text as ASCII, character for character."""
+    """Returns start and end of each long word. `raw` is the text as ASCII, one byte per character."""
     flat = raw.translate(_FLAT)
     at = flat.find(_RUN)
     words = []
@@ -52,7 +52,7 @@ def find_long_words(text: str, raw: bytes) -> list[Place]:
 
 
 class WordPatterns:
-    """Patterns to be run around long words."""
+    """Patterns to try around long words."""
 
     __slots__ = ("_before", "_gate", "_literals", "_patterns")
 
@@ -63,7 +63,7 @@ class WordPatterns:
         self._gate = _gate({literal for pattern in self._patterns for literal in pattern.literals})
 
     def around(self, text: str, words: list[Place]) -> Iterator[tuple[Pattern, int, int]]:
-        """Each pattern to be tried, with the stretch of text to try it on."""
+        """Yields each pattern to try, with the range of text to try it on."""
         before = self._before
         if before:
             places = ["\n" + text[at - before if at > before else 0 : at] for at, _ in words]
@@ -72,20 +72,21 @@ class WordPatterns:
         done: dict[int, int] = {}
         for number in self._holders(places):
             place, (at, end) = places[number], words[number]
-            for each in sorted({n for literal, n in self._literals if literal in place}):
-                # Stretches of neighbouring words overlap; each is looked at once, however many words it has.
-                if end > done.get(each, -1):
+            for index in sorted({n for literal, n in self._literals if literal in place}):
+                # Ranges of neighbouring words overlap; each part is searched once.
+                if end > done.get(index, -1):
                     rest = _REST.match(text, end, end + _AFTER)
-                    done[each] = stop = rest.end() if rest else end
-                    yield self._patterns[each], max(0, at - _AROUND), stop + 1
+                    done[index] = stop = rest.end() if rest else end
+                    yield self._patterns[index], max(0, at - _AROUND), stop + 1
 
     def _holders(self, places: list[str]) -> Iterable[int]:
-        """The numbers of the places that hold a literal, in order. They are searched as one, since most hold none."""
+        """Returns the indexes of the places that contain a literal. They are joined and searched once: most have
+        none."""
         joined = "".join(places)
         match = self._gate.search(joined)
         if match is None:
             return ()
-        if not match[0]:  # some pattern has no literal, and is to be tried everywhere
+        if not match[0]:  # a pattern without literals is tried everywhere
             return range(len(places))
         ends = list(accumulate(map(len, places)))
         found: list[int] = []
@@ -97,12 +98,13 @@ class WordPatterns:
 
 
 def _gate(literals: Iterable[str]) -> re.Pattern[str]:
-    """One expression for all, which is quicker than many searches where the text is short."""
+    """Returns one expression for all literals: faster than many searches on short text."""
     return re.compile(_any_of(sorted(literals)) if literals else r"(?!)")
 
 
 def _any_of(literals: list[str]) -> str:
-    """An expression for any of some texts. Those that begin alike share their beginning, so that few are tried."""
+    """Returns an expression for any of some texts. Common beginnings are shared, so that fewer alternatives are
+    tried."""
     if "" in literals:
         return ""
     rests: dict[str, list[str]] = {}
