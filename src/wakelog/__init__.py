@@ -51,39 +51,23 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # Importing wakelog loads nothing else: each name loads its module when it is first used.
-_HOMES = {
-    "CallFailedError": "wakelog.errors",
-    "ConflictError": "wakelog.errors",
-    "CorruptLogError": "wakelog.errors",
-    "DivergenceError": "wakelog.errors",
-    "Found": "wakelog.runtime.policy",
-    "InvalidInputError": "wakelog.errors",
-    "Log": "wakelog.log",
-    "ModelMessage": "wakelog.timeline.messages",
-    "NotAllowedError": "wakelog.errors",
-    "NotFoundError": "wakelog.errors",
-    "NotSentError": "wakelog.errors",
-    "Outcome": "wakelog.runtime.outcome",
-    "Plan": "wakelog.replay.plan",
-    "Policy": "wakelog.runtime.policy",
-    "Session": "wakelog.session",
-    "Store": "wakelog.store",
-    "Turn": "wakelog.session",
-    "UnavailableError": "wakelog.errors",
-    "UncertainError": "wakelog.errors",
-    "UnsupportedError": "wakelog.errors",
-    "UserMessage": "wakelog.timeline.messages",
-    "WakelogError": "wakelog.errors",
-    "current": "wakelog.runtime.ambient",
-    "current_call": "wakelog.runtime.ambient",
-    "events": "wakelog.model",
-    "instrument": "wakelog.instruments.patches",
-    "open": "wakelog.store",
-    "recorded": "wakelog.session.replayed",
-    "tool": "wakelog.runtime.tools",
-    "uninstrument": "wakelog.instruments.patches",
-    "untrusted": "wakelog.runtime.ambient",
+_NAMES = {
+    "wakelog.errors": "CallFailedError ConflictError CorruptLogError DivergenceError InvalidInputError NotAllowedError"
+    " NotFoundError NotSentError UnavailableError UncertainError UnsupportedError WakelogError",
+    "wakelog.instruments.patches": "instrument uninstrument",
+    "wakelog.log": "Log",
+    "wakelog.model": "events",
+    "wakelog.replay.plan": "Plan",
+    "wakelog.runtime.ambient": "current current_call untrusted",
+    "wakelog.runtime.outcome": "Outcome",
+    "wakelog.runtime.policy": "Found Policy",
+    "wakelog.runtime.tools": "tool",
+    "wakelog.session": "Session Turn",
+    "wakelog.session.replayed": "recorded",
+    "wakelog.store": "Store open",
+    "wakelog.timeline.messages": "ModelMessage UserMessage",
 }
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "CallFailedError",

@@ -141,7 +141,7 @@ def test_a_chain_is_promoted_endorsed_and_removed_by_commands(folder: Path, cli:
     at = ("--store", str(folder))
     failing = json.loads(cli("patterns", "--kind", "chain", "--json", *at).out)["data"]["patterns"][0]["id"]
     refused = cli("patterns", "promote", failing, "--name", "export", *at)
-    assert (refused.code, "0 independent sessions carried it through" in refused.err) == (6, True)
+    assert (refused.code, "0 independent sessions completed it" in refused.err) == (6, True)
     with open_store(folder) as store:
         chain = refunds(store)
     made = cli("patterns", "promote", chain, "--name", "export", *at)

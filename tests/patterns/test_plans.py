@@ -149,7 +149,7 @@ def test_two_sessions_are_too_few_and_forks_are_one(store: Store) -> None:
 def test_untrusted_instances_do_not_count(store: Store) -> None:
     for number, order in enumerate(ORDERS):
         refund(store, order, trust="untrusted" if number > 1 else "trusted")
-    with pytest.raises(NotAllowedError, match="2 more rest on untrusted content"):
+    with pytest.raises(NotAllowedError, match="2 more depend on untrusted content"):
         store.plans.promote(chain_of(store), "refund")
 
 

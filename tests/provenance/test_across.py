@@ -157,4 +157,4 @@ def test_everywhere_asks_each_session_that_took_the_source_in_the_newest_first(s
     assert not store.taint("mail:*").sessions
     cut = store.taint("web:*", sessions=1)
     assert [each.name for each in cut.sessions] == ["two"]
-    assert cut.limits == ("more sessions took it in; the newest 1 were looked at",)
+    assert cut.limits == ("more sessions read it; only the newest 1 were checked",)

@@ -85,7 +85,7 @@ def encryption_check(store: Store) -> Iterator[StoreCheck]:
     if encryption is None:
         return
     if encryption.has_key:
-        yield StoreCheck("encryption", "ok", f"the key is at hand; key ring {store.encryption.ring_path}")
+        yield StoreCheck("encryption", "ok", f"opened with the key; key ring {store.encryption.ring_path}")
     else:
         yield StoreCheck(
             "encryption",
@@ -172,14 +172,14 @@ def _index(store: Store, *, compare: bool) -> Iterator[StoreCheck]:
 
 def _scrubbed(store: Store) -> StoreCheck:
     now = open_pass(store)
-    under_way = f"; one is under way, {now.sessions} sessions so far" if now is not None else ""
+    under_way = f"; one is in progress, {now.sessions} sessions so far" if now is not None else ""
     last = last_pass(store)
     if last is None or last.ended is None:
         return StoreCheck("scrub", "ok", f"never to its end{under_way}", "" if now else "wakelog store scrub")
     day = datetime.fromtimestamp(last.ended / 1e6, UTC).strftime("%Y-%m-%d %H:%M")
     found = f"{last.damage} damaged" if last.damage else "nothing was damaged"
     level: Literal["ok", "fail"] = "fail" if last.damage else "ok"
-    fix = "wakelog store scrub --anew tells them again" if last.damage else ""
+    fix = "wakelog store scrub --anew lists them again" if last.damage else ""
     return StoreCheck("scrub", level, f"{day} UTC, {last.sessions} sessions, {found}{under_way}", fix)
 
 

@@ -73,7 +73,7 @@ def archive_parquet(
         raise NotAllowedError(
             "the store is encrypted, and an archive in Parquet is not",
             kind="store-encrypted",
-            hint="add --decrypt if that is meant; wakelog store backup s3://… keeps it encrypted",
+            hint="add --decrypt to archive it unencrypted; wakelog store backup s3://… keeps it encrypted",
         )
     objects = Objects(place)
     runs = read_runs(objects, known)

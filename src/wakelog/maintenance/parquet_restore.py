@@ -205,9 +205,9 @@ def check_parquet(place: str) -> ArchiveCheck:
                 if head.hash.hex() != entry.hash:
                     raise CorruptLogError(f"its head is {head.seq} {head.hash.hex()[:16]}, not what was archived")
                 if entry.bundle:
-                    beside = import_bundle(MemoryEngine(), _read_bundle(archive, entry)).head()
-                    if bundle_key(entry.session, beside.seq, beside.hash.hex()) != entry.bundle:
-                        raise CorruptLogError(f"its bundle ends at {beside.seq} {beside.hash.hex()[:16]}")
+                    bundled = import_bundle(MemoryEngine(), _read_bundle(archive, entry)).head()
+                    if bundle_key(entry.session, bundled.seq, bundled.hash.hex()) != entry.bundle:
+                        raise CorruptLogError(f"its bundle ends at {bundled.seq} {bundled.hash.hex()[:16]}")
                     bundles += 1
                 events += head.seq - (head.fork.at if head.fork else 0)
             except WakelogError as exc:

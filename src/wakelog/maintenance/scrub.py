@@ -214,7 +214,9 @@ class _Scrub:
             if exc.kind != "scrub-pending":
                 raise
             self._report(
-                StoreFinding(exc.message, is_damage=False, fix="wakelog store scrub, when nobody else is at work")
+                StoreFinding(
+                    exc.message, is_damage=False, fix="wakelog store scrub, when no other process uses the store"
+                )
             )
 
     def _report(self, finding: StoreFinding) -> None:

@@ -30,7 +30,7 @@ def create_store(
         raise UnsupportedError(
             "only the tables of a PostgreSQL store can be distributed",
             kind="no-shards",
-            hint="name it by postgresql://…; a NATS store has shards without being told",
+            hint="name it by postgresql://…; a NATS store always has shards",
         )
     master = MasterKey.read(encryption_key) if encryption_key else None
     try:
@@ -47,7 +47,7 @@ def create_store(
     if scheme not in ("nats", "tls"):
         if replicas is not None or (shards is not None and not distributed):
             raise UnsupportedError(
-                "only a store on a NATS cluster has shards and replicas of its own",
+                "only a store on a NATS cluster has shards and replicas",
                 kind="no-shards",
                 hint="leave them out, or use nats://host,host,host/store",
             )

@@ -87,8 +87,8 @@ def error_signature(type_: str, message: str) -> str:
     if name.lower() in ("timed_out", "timeout"):
         return "timed out"
     text = _plain(message)
-    said = _raised(text) or _coded(text) or _masked(_first_line(text))
-    return _cut(said) if re.search(r"[A-Za-z]{2}", re.sub(r"<\w+>", "", said)) else ""
+    line = _raised(text) or _coded(text) or _masked(_first_line(text))
+    return _cut(line) if re.search(r"[A-Za-z]{2}", re.sub(r"<\w+>", "", line)) else ""
 
 
 def _plain(message: str) -> str:
@@ -98,9 +98,9 @@ def _plain(message: str) -> str:
 
 def _raised(text: str) -> str:
     """Returns the last line that names an exception: the end of a traceback."""
-    for name, said in reversed(_RAISED.findall(text)):
+    for name, message in reversed(_RAISED.findall(text)):
         if _PYTHON.search(name):
-            short, masked = name.rpartition(".")[2], _masked(said)
+            short, masked = name.rpartition(".")[2], _masked(message)
             return f"{short}: {masked.removeprefix(f'{short}: ')}" if masked else short
     return ""
 

@@ -6,7 +6,7 @@ The result is text with several lines. A short value without line breaks stays J
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from wakelog.model.json_fields import as_dict, dicts_in, text_in
@@ -25,8 +25,8 @@ def laid_out(value: Value) -> str:
     """Formats a value for people."""
     if content_text(value):
         parts = parts_of(value)
-        said = tuple(part for part in parts if not isinstance(part, Thinking))
-        return "\n".join(_part_lines((*said, *(part for part in parts if isinstance(part, Thinking)))))
+        thinking_last = sorted(parts, key=lambda part: isinstance(part, Thinking))
+        return "\n".join(_part_lines(thinking_last))
     if isinstance(value, dict) and not value.keys() & {"$erased", "gone"}:
         if is_request(value):
             return "\n".join(_request_lines(value))
@@ -95,7 +95,7 @@ def _tool_names(tool: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _part_lines(parts: tuple[Part, ...]) -> Iterator[str]:
+def _part_lines(parts: Iterable[Part]) -> Iterator[str]:
     for part in parts:
         match part:
             case Text(text):

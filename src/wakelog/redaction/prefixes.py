@@ -39,7 +39,7 @@ PREFIXES: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
     ("supabase-key", "Supabase", ("sbp_",), rf"{_HEX}{{40}}"),
     ("supabase-key", "Supabase", ("sb_secret_",), rf"{_ANY}{{22,}}"),
     ("tailscale-key", "Tailscale", ("tskey-",), rf"[a-z]{{3,10}}-{_ALNUM}{{10,}}-{_ALNUM}{{20,}}"),
-    # Models, and what agents use beside them
+    # Models and services for agents
     ("daytona-key", "Daytona", ("dtn_",), rf"{_HEX}{{64}}"),
     ("e2b-key", "E2B", ("e2b_",), rf"{_HEX}{{40}}"),
     ("elevenlabs-key", "ElevenLabs", ("sk_",), rf"{_HEX}{{48}}(?!{_ANY})"),

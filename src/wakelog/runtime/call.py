@@ -194,7 +194,7 @@ class Runtime:
         if self.capture is not None and request.has_effects:
             # Then a call without file events is known to have changed no file.
             stored_policy["captures"] = True
-        # This makes the content unique to this caller, so that two callers with the same commit id are told apart.
+        # Makes the content unique: if two processes use the same commit id, the second one gets `commit-id-reused`.
         stored_policy["runner"] = f"{os.getpid()}-{os.urandom(4).hex()}"
         intent = ev.ActionRequested(
             action=call.action,
@@ -262,7 +262,7 @@ class Runtime:
     # Calls that are still pending from before
 
     def _continue_pending(self, running: RunningCall, since: Seq) -> Outcome | Next:
-        """Continues a call that was requested at `since` or later and had no outcome when last looked at."""
+        """Continues a call that was requested at `since` or later and had no outcome when it was last read."""
         call, policy = running.call, running.request.tool.policy
         pending = self.log.part("pending_actions").get(call.action)
         if pending is None:

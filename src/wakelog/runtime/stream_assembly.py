@@ -101,19 +101,19 @@ class Chat:
         for name, value in part.items():
             if value is not None and name not in ("object", "choices"):
                 self._whole[name] = value
-        for place, told in enumerate(part.get("choices") or ()):
-            index = told.get("index", place)
+        for place, delta in enumerate(part.get("choices") or ()):
+            index = delta.get("index", place)
             choice = self._choices.setdefault(index, {"index": index, "message": {}, "finish_reason": None})
-            _merge(choice["message"], told.get("delta") or {})
-            choice["finish_reason"] = told.get("finish_reason") or choice["finish_reason"]
+            _merge(choice["message"], delta.get("delta") or {})
+            choice["finish_reason"] = delta.get("finish_reason") or choice["finish_reason"]
 
     def answer(self) -> Value:
         choices = []
         for _, choice in sorted(self._choices.items()):
-            said = {"role": "assistant", "content": None, **choice["message"]}
-            if "tool_calls" in said:
-                said["tool_calls"] = [{k: v for k, v in c.items() if k != "index"} for c in said["tool_calls"]]
-            choices.append({**choice, "message": said})
+            message = {"role": "assistant", "content": None, **choice["message"]}
+            if "tool_calls" in message:
+                message["tool_calls"] = [{k: v for k, v in c.items() if k != "index"} for c in message["tool_calls"]]
+            choices.append({**choice, "message": message})
         return {**self._whole, "object": "chat.completion", "choices": choices}
 
     @property
@@ -163,8 +163,8 @@ class Response:
             self._whole = part["response"]
             self.is_whole = kind in ("response.completed", "response.incomplete")
             if kind == "response.failed":
-                told = self._whole.get("error") or {}
-                self.error = Failure(str(told.get("code") or "failed"), str(told.get("message") or ""))
+                error = self._whole.get("error") or {}
+                self.error = Failure(str(error.get("code") or "failed"), str(error.get("message") or ""))
         elif kind == "error":
             self.error = Failure(str(part.get("code") or "error"), str(part.get("message") or ""))
         elif kind in ("response.output_item.added", "response.output_item.done"):
@@ -255,10 +255,10 @@ class Candidates:
 
     def add(self, part: Value) -> None:
         self._whole.update({k: v for k, v in part.items() if v is not None and k != "candidates"})
-        for place, told in enumerate(part.get("candidates") or ()):
-            known = self._candidates.setdefault(told.get("index") or place, {"content": {"role": "model", "parts": []}})
-            known.update({k: v for k, v in told.items() if v is not None and k != "content"})
-            for piece in (told.get("content") or {}).get("parts") or ():
+        for place, new in enumerate(part.get("candidates") or ()):
+            known = self._candidates.setdefault(new.get("index") or place, {"content": {"role": "model", "parts": []}})
+            known.update({k: v for k, v in new.items() if v is not None and k != "content"})
+            for piece in (new.get("content") or {}).get("parts") or ():
                 _add_piece(known["content"]["parts"], {k: v for k, v in piece.items() if v is not None})
 
     def answer(self) -> Value:
@@ -299,16 +299,16 @@ def split_answer(shape: str, answer: Value) -> list[Value]:
 
 def _chat_parts(answer: dict[str, Value]) -> Iterator[Value]:
     frame = {k: v for k, v in answer.items() if k not in ("choices", "usage")} | {"object": "chat.completion.chunk"}
-    said, ended = [], []
+    started, ended = [], []
     for choice in answer.get("choices") or ():
         delta = dict(choice["message"])
         if delta.get("tool_calls"):
             delta["tool_calls"] = [{"index": n, **call} for n, call in enumerate(delta["tool_calls"])]
-        said.append({"index": choice["index"], "delta": delta, "finish_reason": None})
+        started.append({"index": choice["index"], "delta": delta, "finish_reason": None})
         if choice.get("finish_reason"):
             ended.append({"index": choice["index"], "delta": {}, "finish_reason": choice["finish_reason"]})
-    if said:
-        yield {**frame, "choices": said}
+    if started:
+        yield {**frame, "choices": started}
     if ended:
         yield {**frame, "choices": ended}
     if answer.get("usage"):

@@ -81,7 +81,7 @@ class StreamRecord:
         self._assembly.add(stored)
         self.parts += 1
 
-    def ended(self) -> Callable[[], None]:
+    def ended(self) -> Callable[[], object]:
         """The stream has no more parts."""
         assembly = self._assembly or Items()
         says_end = self.is_provider if self._assembly is None else assembly.shape not in ("text", "items")
@@ -92,10 +92,10 @@ class StreamRecord:
             return self._finish(End("failed", error=Failure(INCOMPLETE, why)))
         return self._finish(End("succeeded"))
 
-    def broke(self, error: BaseException) -> Callable[[], None]:
+    def broke(self, error: BaseException) -> Callable[[], object]:
         return self._finish(self._classify_error(error))
 
-    def left(self, error: BaseException | None = None) -> Callable[[], None]:
+    def left(self, error: BaseException | None = None) -> Callable[[], object]:
         """The reader left before the end. If its turn goes on, it had what it wanted; if not, it was interrupted."""
         if self._assembly is not None and self._assembly.is_whole:
             return self._finish(End("succeeded"))
@@ -105,7 +105,7 @@ class StreamRecord:
             return self._finish(End("failed", error=Failure("interrupted", why, retryable=True)))
         return self._finish(End("failed", error=Failure(ABANDONED, why)))
 
-    def _finish(self, end: End) -> Callable[[], None]:
+    def _finish(self, end: End) -> Callable[[], object]:
         """Returns the function that records the end; one that does nothing if the end is recorded already."""
         with self._lock:
             if self._is_over:
@@ -117,15 +117,11 @@ class StreamRecord:
         end.took_us = (time.monotonic_ns() - self._started) // 1000
         if end.exception is None and end.error is not None:
             end.exception = CallFailedError(f"the stream {end.error.type}: {end.error.message}", failure=end.error)
-        return functools.partial(_save, self._save, end)
+        return functools.partial(self._save, end)
 
 
 def _nothing() -> None:
     return
-
-
-def _save(save: Callable[[End], object], end: End) -> None:
-    save(end)
 
 
 def pass_on(result: Any, record: StreamRecord) -> Any:
@@ -172,22 +168,21 @@ class LiveStream(Live):
             raise
 
     def close(self) -> None:
-        """Leaves the stream; what has come is recorded as that."""
-        try:
-            if hasattr(self._inner, "close"):
-                self._inner.close()
-        finally:
-            self._record.left()()
+        """Leaves the stream, and records what arrived."""
+        self._close(None)
 
     def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *how: Any) -> None:
+        self._close(how[1])
+
+    def _close(self, error: BaseException | None) -> None:
         try:
             if hasattr(self._inner, "close"):
                 self._inner.close()
         finally:
-            self._record.left(how[1])()
+            self._record.left(error)()
 
 
 class LiveAsyncStream(Live):
@@ -207,7 +202,7 @@ class LiveAsyncStream(Live):
             raise
 
     async def close(self) -> None:
-        """Leaves the stream; what has come is recorded as that."""
+        """Leaves the stream, and records what arrived."""
         await self._close(None)
 
     aclose = close
@@ -227,7 +222,7 @@ class LiveAsyncStream(Live):
             await _to_the_end(self._record.left(error))
 
 
-async def _to_the_end(record: Callable[[], None]) -> None:
+async def _to_the_end(record: Callable[[], object]) -> None:
     if record is not _nothing:
         await in_thread_to_the_end(record)
 

@@ -80,7 +80,7 @@ def key_for_another(store: Store) -> str:
         return ""
     source = personal("encryption.key")
     if not source:
-        raise no_key("a store beside it cannot be made")
+        raise no_key("a related store cannot be created")
     return source
 
 

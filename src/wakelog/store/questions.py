@@ -6,13 +6,12 @@ They read the index and write nothing. They are in a separate class only because
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from wakelog.model.ids import SessionId
 from wakelog.model.totals import SessionTotals
 
 if TYPE_CHECKING:
-    from wakelog.index.index import Index
     from wakelog.index.results import Costs
     from wakelog.index.rollups import Rollup
     from wakelog.model.events import Trust
@@ -32,18 +31,9 @@ if TYPE_CHECKING:
 class StoreQuestions:
     """The queries of a `Store`."""
 
-    if TYPE_CHECKING:
-
-        @property
-        def index(self) -> Index: ...
-        def find(self, name_or_id: str) -> SessionId: ...
-        @property
-        def _store(self) -> Store: ...
-    else:
-
-        @property
-        def _store(self):
-            return self
+    @property
+    def _store(self) -> Store:
+        return cast("Store", self)
 
     def find_derived(
         self,
@@ -102,8 +92,8 @@ class StoreQuestions:
         """Sums up what was spent, by session, turn, tool, model, agent, day or `label:NAME`. Each amount is counted
         once. Named sessions include their sub-agents; without names, all sessions count. Times are in microseconds."""
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else [self.find(name) for name in named]
-        return self.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
+        found = None if named is None else [self._store.find(name) for name in named]
+        return self._store.index.costs(found, by=by, turns=turns, since=since, until=until, utc=utc)
 
     def rollup(
         self,
@@ -121,13 +111,13 @@ class StoreQuestions:
         from wakelog.index.questions import AskRollup
 
         named = [sessions] if isinstance(sessions, str) else sessions
-        found = None if named is None else tuple(self.find(name) for name in named)
-        return self.index.ask(AskRollup(by, found, project, since, until, utc))
+        found = None if named is None else tuple(self._store.find(name) for name in named)
+        return self._store.index.ask(AskRollup(by, found, project, since, until, utc))
 
     def _totals(self, session: Session[Any]) -> SessionTotals:
         from wakelog.index.questions import AskTotals
 
-        return self.index.ask(AskTotals(session.id))
+        return self._store.index.ask(AskTotals(session.id))
 
     @property
     def known(self) -> StoreKnown:

@@ -36,7 +36,7 @@ KINDS: dict[str, type[Event]] = {}
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, gc=False):
-    """What all events share: the recorded reason, and the caller's own clock (microseconds; 0 when not given)."""
+    """What all events share: the recorded reason, and the caller's own time (microseconds; 0 if not given)."""
 
     kind: ClassVar[str] = ""
     payload_fields: ClassVar[tuple[str, ...]] = ()
