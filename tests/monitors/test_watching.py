@@ -101,14 +101,14 @@ def test_own_rules_have_a_memory_for_each_session(store: Store) -> None:
 
 
 def test_a_monitor_that_was_put_aside_goes_on_where_it_was(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "HELD", 2)
+    monkeypatch.setattr(watching, "MONITORS_MAX", 2)
     sessions = [store.session(f"s{number}") for number in range(6)]
     watcher = store.watch()
     for _ in range(3):
         for session in sessions:
             fail(session, 1)
             list(watcher.look())
-    assert len(watcher._held) == 2
+    assert len(watcher._monitors) == 2
     assert all(len(session.state().flags) == 1 for session in sessions)
 
 

@@ -1,10 +1,10 @@
-"""Budgets: limits in money, tokens and seconds, held against what the events of a session add up to.
+"""Budgets: limits in money, tokens and seconds on what a session spends.
 
-What was spent is part of the folded state, and no rewind, resume or fork makes it less. So a budget cannot be reset by
-starting again; a limit can only be raised, by an event that says who did it. Reaching one pauses the session and says
-how to go on. Before each call the runtime asks `check_budget`.
+The amount spent is part of the folded state, and no rewind, resume or fork reduces it. So a budget cannot be reset by
+starting again; a limit can only be raised, by an event that says who did it. Reaching a limit pauses the session and
+says how to continue. The runtime calls `check_budget` before each call.
 
-Seconds are those that calls took, as they reported it, and not the time on the wall.
+Seconds are the reported durations of calls, not wall-clock time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from wakelog.model.values import INT_MAX, Value
 
 WARN_PERCENT = 80
 KEYS: Final = {"usd": "usd_micros", "tokens": "tokens", "seconds": "duration_us"}
-"""What people say → what the state counts."""
+"""Units that people use → keys in the state."""
 
 _MICRO = 1_000_000
 Amount = str | int | float | decimal.Decimal | None
@@ -37,7 +37,7 @@ Amount = str | int | float | decimal.Decimal | None
 
 
 class LimitUse(msgspec.Struct, frozen=True):
-    """What was spent of one limit; `unit` is usd, tokens or seconds, and amounts are as the state counts them."""
+    """What was spent of one limit. `unit` is usd, tokens or seconds; amounts are in the state's units (micros)."""
 
     unit: str
     spent: int
@@ -49,7 +49,7 @@ class LimitUse(msgspec.Struct, frozen=True):
 
     @property
     def level(self) -> int:
-        """0: enough is left, 1: most of it is spent, 2: all of it."""
+        """0: enough is left, 1: nearly reached, 2: reached."""
         if self.limit is None:
             return 0
         return 2 if self.is_reached else 1 if self.spent * 100 >= self.limit * WARN_PERCENT else 0
@@ -60,11 +60,10 @@ class LimitUse(msgspec.Struct, frozen=True):
 
     @property
     def percent(self) -> int | None:
-        """How much of the limit is spent, rounded down; None without one."""
+        """How much of the limit is spent, rounded down; None without a limit."""
         return None if self.limit is None else self.spent * 100 // self.limit if self.limit else 100
 
     def show(self, amount: int) -> str:
-        """An amount of its unit in words."""
         return show(self.unit, amount)
 
     @property
@@ -77,7 +76,7 @@ class LimitUse(msgspec.Struct, frozen=True):
 
 
 def uses(budget: Mapping[str, Value]) -> tuple[LimitUse, ...]:
-    """What a state's budget says of each unit."""
+    """The use of each unit, from a state's budget."""
     limits, spent = budget["limits"], budget["spent"]
     return tuple(LimitUse(unit, spent.get(key, 0), limits.get(key)) for unit, key in KEYS.items())
 
@@ -99,15 +98,15 @@ def show(unit: str, amount: int) -> str:
 
 
 def plain(unit: str, amount: int) -> str:
-    """An amount as `limits_of` takes it: `1.00`, `50000`, `300`."""
+    """An amount in the form that `limits_of` accepts: `1.00`, `50000`, `300`."""
     return show(unit, amount).lstrip("$").removesuffix(" tokens").removesuffix(" s").replace(",", "")
 
 
-def limits_of(given: Mapping[str, Amount]) -> dict[str, int | None]:
-    """Limits as the log takes them, from those that people write: `usd`, `tokens` and `seconds`, None to lift one.
-    The log's own names (`usd_micros`, `duration_us`) are taken as they are."""
+def limits_of(amounts: Mapping[str, Amount]) -> dict[str, int | None]:
+    """Converts limits as people write them (`usd`, `tokens`, `seconds`; None removes one) to the state's units. The
+    state's own names (`usd_micros`, `duration_us`) are accepted too."""
     out: dict[str, int | None] = {}
-    for name, value in given.items():
+    for name, value in amounts.items():
         if name not in KEYS and name not in KEYS.values():
             raise InvalidInputError(
                 f"{name!r} is not a unit for a limit", kind="bad-budget", hint="use usd, tokens or seconds"
@@ -117,13 +116,13 @@ def limits_of(given: Mapping[str, Amount]) -> dict[str, int | None]:
     return out
 
 
-def first_limits(given: Mapping[str, Amount]) -> dict[str, int]:
-    """The limits a session begins with."""
-    return {key: limit for key, limit in limits_of(given).items() if limit is not None}
+def first_limits(amounts: Mapping[str, Amount]) -> dict[str, int]:
+    """The limits of a new session."""
+    return {key: limit for key, limit in limits_of(amounts).items() if limit is not None}
 
 
 def left_of(log: Log) -> dict[str, int] | None:
-    """What a session has left of each limit; None when it has none."""
+    """What a session has left of each limit; None if it has no limits."""
     budget = log.part("budget")
     if not budget["limits"]:
         return None
@@ -133,7 +132,7 @@ def left_of(log: Log) -> dict[str, int] | None:
 
 def _amount(name: str, value: Any, factor: int) -> int:
     try:
-        # A float is taken as it is written: 1.1 is one dollar and ten cents.
+        # A float counts as it is written: 1.1 is one dollar and ten cents.
         amount = decimal.Decimal(str(value).lstrip("$").replace(",", "").replace("_", "")) * factor
         whole = int(amount)
     except (decimal.InvalidOperation, ValueError, OverflowError):
@@ -148,13 +147,10 @@ def _amount(name: str, value: Any, factor: int) -> int:
     return whole
 
 
-# Before each call
-
-
 def check_budget(log: Log) -> None:
-    """NotAllowedError, kind `budget-reached`, when a limit is reached: of the session, or of a `with
-    session.budget.limit(…)` around this call. A session's own limit also pauses it. What running sub-agents
-    spent so far counts."""
+    """NotAllowedError, kind `budget-reached`, if a limit is reached: of the session, or of a `with
+    session.budget.limit(…)` around this call. A session's own limit also pauses it. What running sub-agents have spent
+    counts."""
     for scope in _open_scopes(log):
         scope.check()
     budget = log.part("budget")
@@ -165,7 +161,7 @@ def check_budget(log: Log) -> None:
         return
     note_reached(log, spent)
     why = how_to_go_on(log, spent)
-    # Unless it is paused already, or over: then there is nothing to pause.
+    # Refused if the session is paused or over already.
     with contextlib.suppress(NotAllowedError):
         log.append(EventDraft(ev.SessionPaused(why=why), actor="runtime"))
     raise NotAllowedError(why, kind="budget-reached", hint=_raise_command(log, spent), legal=("budget.set",))
@@ -180,17 +176,17 @@ def limits_money(log: Log) -> bool:
 def note_reached(log: Log, spent: tuple[LimitUse, ...], *, actor: str = "runtime") -> None:
     """Records that limits were reached, once for each limit that was set."""
     for use in spent:
-        # The id makes it once, whoever notes it: the runtime, a monitor beside it, or a watcher in another process.
+        # The commit id makes it idempotent: the runtime, a monitor and a watcher in another process may all record it.
         commit_id = f"budget-reached:{KEYS[use.unit]}:{use.limit}"
         event = ev.BudgetReached(limit=KEYS[use.unit], why=use.words)
         if log.engine.known(log.id, commit_id) is None:
-            # Refused when the session is over, or when it was noted meanwhile, in other words.
+            # Refused if the session is over, or if it was recorded meanwhile with another message.
             with contextlib.suppress(NotAllowedError, InvalidInputError):
                 log.append(EventDraft(event, actor=actor), commit_id=commit_id)
 
 
 def how_to_go_on(log: Log, spent: tuple[LimitUse, ...]) -> str:
-    """Why the session stops here, and what a person can do about it."""
+    """Why the session stops here, and the command to continue."""
     words = " and ".join(use.words for use in spent)
     return f"the budget is reached: {words}; {_raise_command(log, spent)} && wakelog resume {_handle(log)} goes on"
 
@@ -201,13 +197,13 @@ def _raise_command(log: Log, spent: tuple[LimitUse, ...]) -> str:
 
 
 def _handle(log: Log) -> str:
-    """The session's name where it can stand in a shell, else its id."""
+    """The session's name if it needs no quoting in a shell, else its id."""
     name = log.head().name
     return name if re.fullmatch(r"[A-Za-z0-9_][\w.:+-]*", name, re.ASCII) else str(log.id)
 
 
 def spent_so_far(log: Log) -> dict[str, int]:
-    """What the session spent, with what its running sub-agents did."""
+    """What the session and its running sub-agents have spent."""
     return _with_subagents(log, log.part("budget")["spent"])
 
 
@@ -223,12 +219,8 @@ def _with_subagents(log: Log, spent: Mapping[str, int], above: frozenset[Session
     return total
 
 
-# A part of the work with a budget of its own
-
-
 class BudgetScope:
-    """A limit on what is spent inside a `with`, whatever the session spent before. Reaching it refuses the next call;
-    it does not pause the session."""
+    """A limit on what is spent inside a `with`. Reaching it refuses the next call but does not pause the session."""
 
     def __init__(self, log: Log, limits: Mapping[str, int | None]) -> None:
         self._log = log
@@ -237,13 +229,13 @@ class BudgetScope:
 
     @property
     def uses(self) -> tuple[LimitUse, ...]:
-        """What was spent inside so far, of each limit."""
+        """What was spent of each limit since the `with` began."""
         now = spent_so_far(self._log)
         spent = {key: now[key] - self._start.get(key, 0) for key in now}
         return tuple(use for use in uses({"limits": self.limits, "spent": spent}) if use.limit is not None)
 
     def check(self) -> None:
-        """NotAllowedError when a limit is reached."""
+        """NotAllowedError if a limit is reached."""
         over = [use for use in self.uses if use.is_reached]
         if over:
             words = " and ".join(use.words for use in over)
@@ -281,11 +273,8 @@ def _open_scopes(log: Log) -> list[BudgetScope]:
         return list(_scopes.get(log, ()))
 
 
-# Setting one
-
-
 def set_limits(log: Log, limits: Mapping[str, int | None], *, why: str = "") -> Seq:
-    """Writes limits, and clears the flags of those that are no longer reached."""
+    """Records limits, and clears the flags of those that are no longer reached."""
     budget, flags = log.part("budget"), log.part("flags")
     kept = {key: limit for key, limit in {**budget["limits"], **limits}.items() if limit is not None}
     before, after = uses(budget), uses({"limits": kept, "spent": budget["spent"]})

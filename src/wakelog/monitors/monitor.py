@@ -1,10 +1,9 @@
-"""A monitor: rules that run over one session's log, and write down what they find.
+"""A monitor: runs rules over one session's log and records what they find.
 
-What is found becomes `flag.raised`, with the event that led to it as its cause, and `session.paused` in the same commit
-when the rule asks for it and the monitor may. The commit's id is made from rule, flag and cause. So a finding is
-written once, however often it is found: after a restart, by two monitors at the same time, or in a look back over the
-whole session. That is why a monitor keeps no place of its own on disk. It reads again from the beginning, and what is
-known already comes to nothing.
+A finding becomes a `flag.raised` event, with the event that led to it as its cause. If the rule asks for it and the
+monitor may, `session.paused` is in the same commit. The commit id is made from rule, flag and cause, so a finding is
+recorded once, however often it is found: after a restart, by two monitors at the same time, or when the whole session
+is read again. Therefore a monitor stores no position: it reads from the start and skips what is recorded already.
 """
 
 from __future__ import annotations
@@ -33,19 +32,19 @@ from wakelog.monitors.trust_rules import SecretSeen, UntrustedEffect
 from wakelog.timeline.messages import content_of
 
 WARM_UP = 2000
-"""How many events before the first one judged are read, so that rules know what came before."""
+"""How many earlier events to read before the first one that is judged, so that rules know the context."""
 
 PAUSING = ("budget",)
-"""The rules that pause a session unless told otherwise: whoever sets a budget wants it kept."""
+"""The rules that pause a session by default: whoever sets a budget wants it kept."""
 
 
 def pausing(on_effect: str) -> tuple[str, ...]:
-    """The rules that may pause a session, given what an untrusted effect is to lead to."""
+    """The rules that may pause a session. `on_effect` is what to do about an untrusted effect: `flag` or `ask`."""
     return (*PAUSING, "untrusted-effect") if on_effect == "ask" else PAUSING
 
 
 class RaisedFinding(msgspec.Struct, frozen=True):
-    """A finding, and what became of it. `seq` is the event that was written; 0 when the monitor only looks."""
+    """A finding that is new. `seq` is the event that records it; 0 if the monitor does not write."""
 
     session: SessionId
     rule: str
@@ -56,7 +55,7 @@ class RaisedFinding(msgspec.Struct, frozen=True):
 
 
 class Monitor:
-    """Rules over one log. Call `catch_up` when there may be something new; it can be shared by threads."""
+    """Rules over one log. Call `catch_up` when there may be new events. Threads may share a monitor."""
 
     def __init__(
         self,
@@ -67,9 +66,9 @@ class Monitor:
         after: Seq | None = None,
         writes: bool = True,
     ) -> None:
-        """`pause` names the rules that may pause the session, or says that all may, or none. Events up to `after` are
-        not judged; by default all are that the session holds itself, and not its parent. Without `writes` it only
-        looks."""
+        """`pause` names the rules that may pause the session; True means all, False none. Events up to `after` are not
+        judged; by default, all events of the session are, but not those of its parent. Without `writes`, findings are
+        returned but not recorded."""
         self.log = log
         self.rules: list[Rule] = [fresh(rule) for rule in (built_in() if rules is None else rules)]
         self._pause = pause
@@ -79,35 +78,35 @@ class Monitor:
         self._judges_after = max(own, after or 0)
         self._seen = self._begin(max(0, self._judges_after - WARM_UP))
         self._seen.read = functools.partial(content_of, log)
-        self._found: deque[tuple[str, RuleFinding, Seq]] = deque()
-        self._is_gone = False
-        """The newest events were pruned: the state after them is to be found elsewhere."""
+        self._queue: deque[tuple[str, RuleFinding, Seq]] = deque()
+        self._is_stale = False
+        """Whether the newest events read were pruned, so that the state has to be folded again."""
 
     @property
     def seq(self) -> Seq:
-        """How far it has read."""
+        """The last event it has read."""
         return self._seen.seq
 
     def guard(self) -> None:
-        """`catch_up` for those who call it before something new begins: a pause stops that."""
+        """Catches up before something new begins, so that a pause can stop it."""
         self.catch_up()
 
     def catch_up(self) -> list[RaisedFinding]:
-        """Shows the rules what is new, and writes what they find. Returns what was not known before."""
+        """Passes new events to the rules and records what they find. Returns the new findings."""
         with self._lock:
             self._read()
             return self._write()
 
     def tick(self, now: int | None = None) -> list[RaisedFinding]:
-        """Catches up, and asks the rules that look at the clock."""
+        """Catches up, and runs the rules that need the clock."""
         with self._lock:
             self._read()
             seen, time = self._seen, self.log.clock() if now is None else now
             seen.holder = self.log.living_holder
             for rule in list(self.rules):
                 if tick := getattr(rule, "tick", None):
-                    for finding in self._ask(rule, functools.partial(tick, time, seen)):
-                        self._found.append((_name(rule), finding, seen.last))
+                    for finding in self._run(rule, functools.partial(tick, time, seen)):
+                        self._queue.append((_name(rule), finding, seen.last))
             return self._write()
 
     # Reading
@@ -125,79 +124,76 @@ class Monitor:
         return self.log.entry(seq).header.at
 
     def _read(self) -> None:
-        """Shows the rules what is new. What they find waits to be written, so that no failure on the way loses it."""
+        """Passes new events to the rules. Findings are queued before they are recorded, so that no error loses one."""
         if self.log.head().seq <= self._seen.seq:
             return
         for entry in self.log.entries(after=self._seen.seq):
             if not self._take(entry):
                 continue
             for rule in list(self.rules):
-                for finding in self._ask(rule, functools.partial(rule.look, entry, self._seen)):
+                for finding in self._run(rule, functools.partial(rule.look, entry, self._seen)):
                     if entry.seq > self._judges_after:
-                        self._found.append((_name(rule), finding, entry.seq))
+                        self._queue.append((_name(rule), finding, entry.seq))
 
     def _take(self, entry: Entry) -> bool:
-        """Brings what was seen forward; False when there is nothing for rules to look at."""
+        """Updates the session view; False if rules should not see this event."""
         seen = self._seen
         if not entry.record.body:
-            seen.seq, self._is_gone = entry.seq, True
+            seen.seq, self._is_stale = entry.seq, True
             return False
-        if self._is_gone:
+        if self._is_stale:
             before = fold_at(self.log.engine, self.log.segments, entry.seq - 1).fold
-            seen.go_on_from(before, entry.seq - 1, entry.header.at)
-            self._is_gone = False
+            seen.restart_from(before, entry.seq - 1, entry.header.at)
+            self._is_stale = False
         seen.take(entry)
         if entry.kind in ("payload.erased", "range.pruned"):
-            # What was removed may be in the state that was folded here.
-            seen.go_on_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
+            # The state folded here may contain what was removed.
+            seen.restart_from(fold_at(self.log.engine, self.log.segments, entry.seq).fold, entry.seq, entry.header.at)
         return entry.header.actor != ACTOR
 
-    def _ask(self, rule: Rule, question: Callable[[], Found]) -> tuple[RuleFinding, ...]:
-        """What a rule says. One that fails is not asked again; that is flagged too, since nobody looks any more."""
+    def _run(self, rule: Rule, look: Callable[[], Found]) -> tuple[RuleFinding, ...]:
+        """The findings of a rule. A rule that fails is removed, and a flag says so."""
         try:
-            return as_findings(question())
-        except Exception as exc:  # own rules are foreign code
-            return self._retire(rule, exc)
-
-    def _retire(self, rule: Rule, exc: Exception) -> tuple[RuleFinding, ...]:
-        self.rules.remove(rule)
-        message = f"the rule {_name(rule)} failed and is not asked any more: {type(exc).__name__}: {exc}"
-        return (RuleFinding(f"broken-rule:{_name(rule)}", message[:500]),)
+            return as_findings(look())
+        except Exception as exc:  # a user's rule may raise anything
+            self.rules.remove(rule)
+            message = f"the rule {_name(rule)} failed and was switched off: {type(exc).__name__}: {exc}"
+            return (RuleFinding(f"broken-rule:{_name(rule)}", message[:500]),)
 
     # Writing
 
     def _write(self) -> list[RaisedFinding]:
         raised: list[RaisedFinding] = []
-        while self._found:
-            done = self._settle(*self._found[0])
-            self._found.popleft()
+        while self._queue:
+            done = self._record(*self._queue[0])
+            self._queue.popleft()
             if done is not None:
                 raised.append(done)
         if self._writes and any(done.rule == "budget" for done in raised):
             budgets.note_reached(self.log, budgets.reached(self.log.part("budget")), actor=ACTOR)
         return raised
 
-    def _settle(self, rule: str, finding: RuleFinding, cause: Seq) -> RaisedFinding | None:
-        """Writes a finding; None when that was done before, or there is nothing to clear."""
+    def _record(self, rule: str, finding: RuleFinding, cause: Seq) -> RaisedFinding | None:
+        """Records a finding; None if it is recorded already or there is no flag to clear."""
         log = self.log
         commit_id = _commit_id(rule, finding, cause)
         if log.engine.known(log.id, commit_id) is not None:
             return None
-        if finding.is_over and not self._stands(finding.flag, cause):
+        if finding.is_over and not self._is_raised(finding.flag, cause):
             return None
         done = RaisedFinding(log.id, rule, finding, cause)
         if not self._writes:
             return done
         draft = EventDraft(_event(rule, finding), actor=ACTOR, cause=cause)
-        if finding.pause and self._may_pause(rule) and self._is_present(finding, cause):
-            pause = EventDraft(self._paused(finding), actor=ACTOR, cause=cause)
+        if finding.pause and self._may_pause(rule) and self._still_holds(finding, cause):
+            pause = EventDraft(self._pause_event(finding), actor=ACTOR, cause=cause)
             if head := self._append([draft, pause], commit_id):
-                return msgspec.structs.replace(done, seq=self._place(finding, head), has_paused=True)
+                return msgspec.structs.replace(done, seq=self._flag_seq(finding, head), has_paused=True)
         head = self._append([draft], commit_id)
-        return msgspec.structs.replace(done, seq=self._place(finding, head)) if head else None
+        return msgspec.structs.replace(done, seq=self._flag_seq(finding, head)) if head else None
 
     def _append(self, drafts: list[EventDraft], commit_id: str) -> Seq:
-        """The new head; 0 when the session takes no such event now, or another monitor wrote this one first."""
+        """The new head; 0 if the session does not accept the event now, or another monitor recorded it first."""
         try:
             return self.log.append(*drafts, commit_id=commit_id).seq
         except NotAllowedError:
@@ -207,30 +203,30 @@ class Monitor:
                 raise
             return 0
 
-    def _place(self, finding: RuleFinding, head: Seq) -> Seq:
-        standing = self.log.part("flags").get(finding.flag)
-        return standing["seq"] if standing and not finding.is_over else head
+    def _flag_seq(self, finding: RuleFinding, head: Seq) -> Seq:
+        raised = self.log.part("flags").get(finding.flag)
+        return raised["seq"] if raised and not finding.is_over else head
 
-    def _stands(self, flag: str, cause: Seq) -> bool:
-        """Whether the flag is raised, by something older than what would clear it."""
-        standing = self.log.part("flags").get(flag)
-        if standing is None:
-            # When nothing is written, nothing stands either; what was found and is over is told as that.
+    def _is_raised(self, flag: str, cause: Seq) -> bool:
+        """Whether the flag was raised by something older than what would clear it."""
+        raised = self.log.part("flags").get(flag)
+        if raised is None:
+            # Without writing, no flag is ever raised; then every clearing is returned.
             return not self._writes
-        return self.log.entry(standing["seq"]).header.cause < cause
+        return self.log.entry(raised["seq"]).header.cause < cause
 
     def _may_pause(self, rule: str) -> bool:
         return self._pause if isinstance(self._pause, bool) else rule in self._pause
 
-    def _is_present(self, finding: RuleFinding, cause: Seq) -> bool:
-        """Whether what was found still holds, as far as that was read. Nothing is paused for what is over, or for what
-        a person has seen and gone on from."""
+    def _still_holds(self, finding: RuleFinding, cause: Seq) -> bool:
+        """Whether a finding still holds after everything that was read. The session is not paused for something that is
+        over, or after which a person continued."""
         if finding.flag.startswith("budget:"):
             return bool(budgets.reached(self.log.part("budget")))
-        later = itertools.islice(self._found, 1, None)
+        later = itertools.islice(self._queue, 1, None)
         return cause > self._seen.told_to_go_on and not any(f.is_over and f.flag == finding.flag for _, f, _ in later)
 
-    def _paused(self, finding: RuleFinding) -> ev.SessionPaused:
+    def _pause_event(self, finding: RuleFinding) -> ev.SessionPaused:
         spent = budgets.reached(self.log.part("budget")) if finding.flag.startswith("budget:") else ()
         if spent:
             return ev.SessionPaused(why=budgets.how_to_go_on(self.log, spent))
@@ -260,7 +256,7 @@ def _name(rule: Rule) -> str:
 
 
 def built_in(*, on_effect: str = "flag") -> list[Rule]:
-    """The rules that come with wakelog. An effect with untrusted content leads to `flag`, or to `ask`: a pause."""
+    """The rules that come with wakelog. With `on_effect="ask"`, an untrusted effect pauses the session."""
     return [
         RepeatedFailure(),
         Loop(),

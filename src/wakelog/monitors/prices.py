@@ -1,11 +1,11 @@
-"""Prices of models: a dated table that people can see and edit, and what a use comes to by it.
+"""Prices of models: a dated table that people can see and edit, and the cost of a call.
 
-The table that is shipped is small and says of when it is (prices.toml beside this file). A `prices.toml` in the folder
-of the user's settings adds to it, and what it says of a model replaces all that the shipped one says of that model. A
-model that is in neither has no known price: nothing is guessed.
+The built-in table (prices.toml beside this file) is small and dated. A `prices.toml` in the user's settings folder adds
+to it; its rows for a model replace all built-in rows for that model. A model in neither has no known price: nothing is
+guessed.
 
-Amounts are exact: dollars for a million tokens are micro-dollars for one token, so a call is a sum of products of
-decimals. Only that sum is rounded, up, to a whole micro-dollar: a limit is never passed by what was rounded away.
+Amounts are exact: dollars per million tokens are micro-dollars per token, so the cost of a call is a sum of decimal
+products. Only the sum is rounded, up to a whole micro-dollar, so rounding never lets a session exceed its limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FIELDS = frozenset({"provider", "models", "model", "from", "until", "source", *
 
 
 class Price(msgspec.Struct, frozen=True):
-    """What tokens of a model cost, in dollars for a million, while it holds: from a day on, until before another."""
+    """What a model costs, in dollars per million tokens, from day `since` until before day `until`."""
 
     provider: str
     model: str
@@ -38,18 +38,18 @@ class Price(msgspec.Struct, frozen=True):
     origin: str = "built-in"
     """The file it is from, or `built-in`."""
     source: str = ""
-    """Where it was looked up: `list: …` on a page of the provider, `second-hand: …` elsewhere."""
+    """Where it was found: `list: …` for a page of the provider, `second-hand: …` for others."""
 
     @property
     def name(self) -> str:
-        """As it is kept with what was reckoned by it."""
+        """The name stored with costs that were computed from it."""
         return f"{self.provider}/{self.model}" + (f" from {self.since}" if self.since else "")
 
     def holds(self, day: str) -> bool:
         return self.since <= day and (not self.until or day < self.until)
 
     def amount(self, kind: str) -> decimal.Decimal:
-        """Where it is not told apart, reasoning costs what output does, and a cache what input does."""
+        """The price of a kind of tokens. If not listed, reasoning costs the same as output, and cache as input."""
         if kind in self.amounts:
             return self.amounts[kind]
         if kind == "cache_write_1h":
@@ -62,22 +62,20 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Prices(msgspec.Struct, frozen=True):
-    """The table in force."""
-
     rows: tuple[Price, ...] = ()
     as_of: str = ""
     source: str = ""
     file: str = ""
-    """Where a person adds to it; it need not exist."""
+    """The user's own file; it need not exist."""
 
     def find(self, model: str, provider: str, at_us: int) -> Price | None:
-        """The price of a model at a time. Without a provider the model's name must mean one."""
+        """The price of a model at a time. Without a provider, only one provider may have that model."""
         day = datetime.datetime.fromtimestamp(at_us / 1e6, datetime.UTC).strftime("%Y-%m-%d")
         found = [p for p in self.rows if p.model == model and p.holds(day) and provider in ("", p.provider)]
         return found[-1] if len({p.provider for p in found}) == 1 else None
 
     def require(self, model: str, provider: str, at_us: int) -> None:
-        """NotAllowedError, kind `price-unknown`, when a limit in money could not be held for want of a price."""
+        """NotAllowedError, kind `price-unknown`, if there is no price, so that a limit in money cannot be kept."""
         if self.find(model, provider, at_us) is None:
             raise unknown_price(model, provider, self.file)
 
@@ -94,13 +92,11 @@ def unknown_price(model: str, provider: str, file: str) -> NotAllowedError:
 
 @functools.cache
 def built_in() -> Prices:
-    """The table that is shipped."""
-    text = (Path(__file__).parent / FILE).read_text(encoding="utf-8")
-    return parse(text, "built-in")
+    return parse((Path(__file__).parent / FILE).read_text(encoding="utf-8"), "built-in")
 
 
 def load(file: Path) -> Prices:
-    """The table in force: the shipped one with a person's own file over it, if there is one."""
+    """The built-in table with the user's own file over it, if there is one."""
     shipped = msgspec.structs.replace(built_in(), file=str(file))
     if not file.is_file():
         return shipped
@@ -125,26 +121,26 @@ def parse(text: str, origin: str) -> Prices:
     listed = content.get("price", [])
     if unknown or not isinstance(listed, list):
         raise _bad(origin, f"{', '.join(sorted(unknown)) or 'price'} is not known here", "use [[price]] for each price")
-    rows = [row for number, each in enumerate(listed, 1) for row in _rows(each, origin, number)]
+    rows = [row for number, fields in enumerate(listed, 1) for row in _rows(fields, origin, number)]
     _check_overlaps(rows, origin)
     return Prices(tuple(rows), _day(content.get("as_of", ""), origin), str(content.get("source", "")))
 
 
-def _rows(given: Any, origin: str, number: int) -> Iterable[Price]:
+def _rows(fields: Any, origin: str, number: int) -> Iterable[Price]:
     where = f"{origin}: price {number}"
-    if not isinstance(given, dict) or (unknown := given.keys() - _FIELDS):
-        what = ", ".join(sorted(unknown)) if isinstance(given, dict) else "it"
+    if not isinstance(fields, dict) or (unknown := fields.keys() - _FIELDS):
+        what = ", ".join(sorted(unknown)) if isinstance(fields, dict) else "it"
         raise _bad(where, f"{what} is not known", f"one of {', '.join(sorted(_FIELDS))}")
-    models = given.get("models", [given["model"]] if "model" in given else [])
-    provider = given.get("provider", "")
+    models = fields.get("models", [fields["model"]] if "model" in fields else [])
+    provider = fields.get("provider", "")
     if not isinstance(provider, str) or not provider or not isinstance(models, list) or not models:
         raise _bad(where, "it has no provider or no models", 'provider = "openai", models = ["gpt-…"]')
-    amounts = {kind: _amount(given[kind], f"{where}: {kind}") for kind in AMOUNTS if kind in given}
+    amounts = {kind: _amount(fields[kind], f"{where}: {kind}") for kind in AMOUNTS if kind in fields}
     if not amounts.keys() >= {"input", "output"}:
         raise _bad(where, "it needs input and output", 'input = "1.25", output = "10.00"; both may be "0"')
-    since, until = _day(given.get("from", ""), where), _day(given.get("until", ""), where)
+    since, until = _day(fields.get("from", ""), where), _day(fields.get("until", ""), where)
     for model in models:
-        yield Price(provider, str(model), amounts, since, until, origin, str(given.get("source", "")))
+        yield Price(provider, str(model), amounts, since, until, origin, str(fields.get("source", "")))
 
 
 def _amount(value: Any, where: str) -> decimal.Decimal:

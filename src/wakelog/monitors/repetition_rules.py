@@ -1,5 +1,4 @@
-"""Rules about doing the same again: a call that keeps failing, calls that go round in circles, a retry that goes
-another way."""
+"""Rules about repetition: a call that keeps failing, calls in a loop, a retry that takes another course."""
 
 from __future__ import annotations
 
@@ -12,24 +11,24 @@ from wakelog.model.ids import Seq
 from wakelog.monitors.rules import Found, RuleFinding, over
 from wakelog.monitors.session_view import EFFECTS, SeenCall, SessionView, identity
 
-KEPT = 256
-"""How many different calls, or steps of an attempt, are remembered."""
+KEPT_MAX = 256
+"""How many different calls, or steps of an attempt, to remember."""
 
 Name = tuple[str, str]
 
-_ENDED = ANSWERS - {"action.reconciled"}  # that is a person's word, said later
+_ENDINGS = ANSWERS - {"action.reconciled"}  # a person recorded that one later
 
 
-def _ended(entry: Entry, seen: SessionView) -> SeenCall | None:
-    """The call that ended with this event, really run and known by name."""
+def _ended_call(entry: Entry, seen: SessionView) -> SeenCall | None:
+    """The call that ended with this event, if it really ran."""
     call = seen.call
-    return call if entry.kind in _ENDED and call is not None and call.ended and not call.is_repeat else None
+    return call if entry.kind in _ENDINGS and call is not None and call.ended and not call.is_repeat else None
 
 
 class RepeatedFailure:
     """The same tool with the same input failed `times` times, with no success in between.
 
-    Where something was changed in between, as when tests are run after each edit, that is work, and only noted.
+    If something was changed in between, as when tests run after each edit, that is normal work and only an info.
     """
 
     name = "repeated-failure"
@@ -44,8 +43,8 @@ class RepeatedFailure:
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "session.resumed":
-            self._failed.clear()  # somebody decided to go on
-        call = _ended(entry, seen)
+            self._failed.clear()  # somebody decided to continue
+        call = _ended_call(entry, seen)
         if call is not None and call.outcome == "succeeded" and call.effect in EFFECTS:
             self._changed = entry.seq
         if call is None or (not call.input and not call.is_model):
@@ -59,7 +58,7 @@ class RepeatedFailure:
             return None
         failed = self._failed.pop(call.name, [])
         failed = self._failed[call.name] = [*failed[-self.times :], entry.seq]
-        if len(self._failed) > KEPT:
+        if len(self._failed) > KEPT_MAX:
             del self._failed[next(iter(self._failed))]
         if len(failed) != self.times:
             return None
@@ -71,10 +70,10 @@ class RepeatedFailure:
 
 
 class Loop:
-    """The same call over and over, or the same two or three calls in turn, and nobody said anything in between.
+    """The same call over and over, or the same two or three calls in turn, without a person's message in between.
 
-    `times` rounds make a loop. A single call that succeeds each time but answers differently may be polling: it gets
-    twice as many. A person's message, a rewind and a resume begin anew.
+    `times` rounds are a loop. A single call that succeeds each time with different answers may be polling, so it is
+    allowed twice as many. A person's message, a rewind and a resume reset the count.
     """
 
     name = "loop"
@@ -84,37 +83,37 @@ class Loop:
         self.pause = pause
         self._recent: deque[Name] = deque(maxlen=3)
         self._runs = {1: 0, 2: 0, 3: 0}
-        """For each period: how many calls in a row were what they were that many calls before."""
-        self._worked = 0
-        """How many of them in a row, with a period of one, succeeded."""
-        self._same = 0
-        """And how many of those gave the same result as well."""
+        """For each period p: how many calls in a row equal the call p calls earlier."""
+        self._successes = 0
+        """For period 1: how many of them in a row succeeded."""
+        self._same_results = 0
+        """And how many of those had the same result."""
         self._result = ""
         self._flags: dict[frozenset[Name], str] = {}
-        """The loops that were flagged and not left, by the calls they are made of."""
-        self._told: set[frozenset[Name]] = set()
+        """The flags of current loops, by the calls in the loop."""
+        self._reported: set[frozenset[Name]] = set()
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
-        if self._begins_anew(entry):
+        if self._resets(entry):
             self._recent.clear()
-            self._told.clear()
-            self._runs, self._worked, self._same = dict.fromkeys(self._runs, 0), 0, 0
-        call = _ended(entry, seen)
+            self._reported.clear()
+            self._runs, self._successes, self._same_results = dict.fromkeys(self._runs, 0), 0, 0
+        call = _ended_call(entry, seen)
         if call is None or call.is_model or not call.input or entry.body.get("retry"):
             return None
         left = [calls for calls in self._flags if call.name not in calls]
         found = [over(self._flags.pop(calls), f"{call.tool} was called next") for calls in left]
-        self._told.difference_update(left)
+        self._reported.difference_update(left)
         self._count(call)
         self._recent.append(call.name)
         period = next((p for p in self._runs if self._is_loop(p)), 0)
         calls = frozenset(list(self._recent)[-period:])
-        if period and calls not in self._told:
-            self._told.add(calls)
+        if period and calls not in self._reported:
+            self._reported.add(calls)
             found.append(self._finding(call, period, calls, seen))
         return found
 
-    def _begins_anew(self, entry: Entry) -> bool:
+    def _resets(self, entry: Entry) -> bool:
         if entry.kind == "message.added":
             return entry.header.actor == "user"
         return entry.kind in ("history.rewound", "session.resumed")
@@ -124,15 +123,15 @@ class Loop:
         for period in self._runs:
             is_same = len(recent) >= period and recent[-period] == call.name
             self._runs[period] = self._runs[period] + 1 if is_same else 0
-        worked = call.outcome == "succeeded"  # a call that keeps failing is another rule's
-        self._worked = self._worked + 1 if worked and self._runs[1] else 0
-        self._same = self._same + 1 if self._worked and call.output == self._result else 0
-        self._result = call.output if worked else ""
+        succeeded = call.outcome == "succeeded"  # RepeatedFailure is about the others
+        self._successes = self._successes + 1 if succeeded and self._runs[1] else 0
+        self._same_results = self._same_results + 1 if self._successes and call.output == self._result else 0
+        self._result = call.output if succeeded else ""
 
     def _is_loop(self, period: int) -> bool:
         if period == 1:
-            return self._same >= self.times - 1 or self._worked >= 2 * self.times - 1
-        # The same call all along also repeats with any other period.
+            return self._same_results >= self.times - 1 or self._successes >= 2 * self.times - 1
+        # A run of one call also repeats with every longer period; that is not a loop of several calls.
         return self._runs[period] >= period * (self.times - 1) and self._runs[1] < period - 1
 
     def _finding(self, call: SeenCall, period: int, calls: frozenset[Name], seen: SessionView) -> RuleFinding:
@@ -147,10 +146,11 @@ class Loop:
 
 
 class RetryDivergence:
-    """A turn that is tried again on the same input goes another way: another call, or another answer to the same one.
+    """A turn that is tried again on the same input takes another course: another call, or another answer to the same
+    call.
 
-    Also a late worker's evidence that contradicts the outcome recorded meanwhile: the call was then made twice. The
-    answers of models are expected to differ, and are not compared.
+    Also a late worker's evidence that contradicts the recorded outcome: then the call was made twice. Answers of models
+    are expected to differ and are not compared.
     """
 
     name = "retry-divergence"
@@ -160,51 +160,50 @@ class RetryDivergence:
         self._input = ""
         self._former: list[SeenCall] = []
         self._steps: list[SeenCall] = []
-        self._is_told = False
+        self._is_reported = False
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "turn.started":
-            self._begin(entry)
+            self._begin_turn(entry)
         elif entry.kind == "action.evidence":
             return self._contradiction(entry, seen.call)
         call = seen.call
-        if call is None or not entry.header.turn or call.turn != self._turn or call.is_model or self._is_told:
+        if call is None or not entry.header.turn or call.turn != self._turn or call.is_model or self._is_reported:
             return None
-        if entry.seq == call.request and len(self._steps) < KEPT:
+        if entry.seq == call.request and len(self._steps) < KEPT_MAX:
             self._steps.append(call)
-            if found := self._other_call(entry, call):
+            if found := self._compare_call(entry, call):
                 return found
-        return self._other_answer(entry, call) if call.ended == entry.seq else None
+        return self._compare_answer(entry, call) if call.ended == entry.seq else None
 
-    def _begin(self, entry: Entry) -> None:
-        given = identity(entry.body.get("input"))
-        is_retry = entry.header.turn == self._turn and given == self._input
+    def _begin_turn(self, entry: Entry) -> None:
+        input = identity(entry.body.get("input"))
+        is_retry = entry.header.turn == self._turn and input == self._input
         self._former = self._steps if is_retry else []
-        self._turn, self._input, self._steps, self._is_told = entry.header.turn, given, [], False
+        self._turn, self._input, self._steps, self._is_reported = entry.header.turn, input, [], False
 
     def _former_of(self, call: SeenCall) -> SeenCall | None:
+        """The call at the same place in the attempt before."""
         place = next((i for i, step in enumerate(self._steps) if step is call), len(self._former))
         return self._former[place] if place < len(self._former) else None
 
-    def _other_call(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
+    def _compare_call(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
         former = self._former_of(call)
         if former is None or former.name == call.name or not (former.input and call.input):
             return None
         what = "with another input" if former.tool == call.tool else f"instead of {former.tool}"
-        return self._tell(entry, call, former, f"called {call.tool} {what}", "info")
+        return self._report(entry, call, former, f"called {call.tool} {what}", "info")
 
-    def _other_answer(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
+    def _compare_answer(self, entry: Entry, call: SeenCall) -> RuleFinding | None:
         former = self._former_of(call)
-        if former is None or former.name != call.name:
+        if former is None or former.name != call.name or not former.outcome == call.outcome == "succeeded":
             return None
-        if not (former.outcome == call.outcome == "succeeded") or not (former.output and call.output):
+        if not (former.output and call.output) or former.output == call.output:
             return None
-        if former.output == call.output:
-            return None
-        return self._tell(entry, call, former, f"got another answer from {call.tool}", "warning")
+        return self._report(entry, call, former, f"got another answer from {call.tool}", "warning")
 
-    def _tell(self, entry: Entry, call: SeenCall, former: SeenCall, what: str, severity: Severity) -> RuleFinding:
-        self._is_told = True
+    def _report(self, entry: Entry, call: SeenCall, former: SeenCall, what: str, severity: Severity) -> RuleFinding:
+        self._is_reported = True
         place = f"@{entry.header.turn}"
         message = f"attempt {entry.header.attempt} of {place} {what}: e{call.request} differs from e{former.request}"
         return RuleFinding(f"{self.name}:{place}", message, severity, (call.request, former.request))
@@ -217,7 +216,7 @@ class RetryDivergence:
         is_other = outcome and outcome != call.outcome
         if not is_other and (output is None or not call.output or identity(output) == call.output):
             return None
-        twice = ", and what it does may have been done twice" if call.effect in EFFECTS else ""
-        message = f"a late worker says otherwise than e{call.ended} about {call.tool}{twice}"
+        twice = ", and its effect may have happened twice" if call.effect in EFFECTS else ""
+        message = f"a late worker contradicts e{call.ended} about {call.tool}{twice}"
         severity: Severity = "error" if call.effect in EFFECTS else "warning"
         return RuleFinding(f"{self.name}:{call.tool}", message, severity, (entry.seq, call.ended))

@@ -1,17 +1,17 @@
-"""What a rule is: something that looks at events in order, and says so when one of them should be seen by somebody.
+"""What a rule is: it reads events in order and reports what somebody should see.
 
-A rule is pure and incremental. It is given each event once, in order, with what was seen before it (seen.py), and keeps
-whatever small memory it needs in itself. So the same rule runs beside a working agent, over a session that ended last
-year, and in a test. What it finds becomes a flag in the log; monitor.py writes it.
+A rule is pure and incremental. It gets each event once, in order, with a view of what came before (session_view.py),
+and keeps the little memory it needs in itself. So the same rule runs beside a working agent, over a session that ended
+last year, and in a test. monitor.py records its findings as flags in the log.
 
     class TooManyFiles:
         name = "too-many-files"
 
         def look(self, entry, seen):
             if entry.kind == "file.changed" and len(seen.state["files_modified"]) == 100:
-                return Finding("too-many-files", "a hundred files were changed", pause=True)
+                return RuleFinding("too-many-files", "a hundred files were changed", pause=True)
 
-A plain function of (entry, seen) is a rule too. One that needs a clock has `tick(now, seen)` besides.
+A plain function of (entry, seen) is a rule too. A rule that needs the clock also has `tick(now, seen)`.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from wakelog.monitors.session_view import SessionView
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """Something to point at. `flag` is its key: one that is found again under the same key takes the old one's place.
+    """Something that somebody should see. `flag` is its key: a new finding with the same key replaces the old one.
 
-    `pause` asks for the session to be paused; whether it is, its monitor decides. With `is_over` the flag is cleared,
-    and `message` says why.
+    `pause` asks for the session to be paused; the monitor decides. With `is_over` the flag is cleared, and `message`
+    says why.
     """
 
     flag: str
@@ -47,7 +47,7 @@ class RuleFinding(msgspec.Struct, frozen=True):
     targets: tuple[Seq, ...] = ()
     pause: bool = False
     count: int = 1
-    """How often it was found so far: repeats are one flag."""
+    """How often it was found so far; repeats share one flag."""
     is_over: bool = False
 
 
@@ -55,22 +55,22 @@ Found = RuleFinding | Iterable[RuleFinding] | None
 
 
 class Rule(Protocol):
-    """What looks at events. Anything of this shape will do."""
+    """Anything with a name and a `look` method."""
 
     name: str
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
-        """Is given every event once, in order; says what it found, if anything."""
+        """Gets every event once, in order; returns its findings, if any."""
         ...
 
 
 Look = Callable[[Entry, SessionView], Found]
 Given = Rule | type[Rule] | Look
-"""How a rule may be given: an object, a class that makes one without arguments, or a function."""
+"""How a rule may be passed: an object, a class without arguments, or a function."""
 
 
 class FunctionRule:
-    """A function as a rule, under its own name."""
+    """A function as a rule, with the function's name."""
 
     def __init__(self, function: Look) -> None:
         self.name = str(getattr(function, "__name__", "rule")).replace("_", "-")
@@ -81,12 +81,12 @@ class FunctionRule:
 
 
 def over(flag: str, why: str) -> RuleFinding:
-    """What was flagged no longer holds."""
+    """A finding that clears a flag."""
     return RuleFinding(flag, why, is_over=True)
 
 
 def fresh(given: Given) -> Rule:
-    """A rule with a memory of its own, for one session."""
+    """A new instance of a rule, for one session."""
     if isinstance(given, type):
         return cast(Rule, given())
     if hasattr(given, "look"):
@@ -101,20 +101,20 @@ def fresh(given: Given) -> Rule:
 
 
 def as_findings(found: Found) -> tuple[RuleFinding, ...]:
-    """What a rule returned, as a tuple; raises when it is something else."""
+    """What a rule returned, as a tuple; raises if it is something else."""
     if found is None:
         return ()
     findings = (found,) if isinstance(found, RuleFinding) else tuple(found)
-    for each in findings:
-        if not isinstance(each, RuleFinding):
-            raise TypeError(f"a rule returns findings, not {type(each).__name__}")
-        msgspec.convert(msgspec.to_builtins(each), described(RuleFinding))  # a struct does not check what it is made of
-        check_text(each.flag + each.message, "a finding")
+    for finding in findings:
+        if not isinstance(finding, RuleFinding):
+            raise TypeError(f"a rule returns findings, not {type(finding).__name__}")
+        msgspec.convert(msgspec.to_builtins(finding), described(RuleFinding))  # structs do not check types when built
+        check_text(finding.flag + finding.message, "a finding")
     return findings
 
 
 def load_rules(place: str) -> list[Given]:
-    """The rule or rules that `module:attribute` names; modules of the working folder are found too."""
+    """The rule or rules that `module:attribute` names. Modules in the working folder are found too."""
     name, _, attribute = place.partition(":")
     if not name or not attribute:
         raise InvalidInputError(f"{place!r} does not name a rule", kind="bad-rule", hint="use module:attribute")
@@ -125,13 +125,13 @@ def load_rules(place: str) -> list[Given]:
         found: Any = importlib.import_module(name)
         for part in attribute.split("."):
             found = getattr(found, part)
-        given = list(found) if isinstance(found, Sequence) else [found]
-        for each in given:
-            fresh(each)
+        rules = list(found) if isinstance(found, Sequence) else [found]
+        for rule in rules:
+            fresh(rule)
     except InvalidInputError:
         raise
-    except Exception as exc:  # it is the module's own code that runs here
+    except Exception as exc:  # importing runs the user's code
         raise InvalidInputError(
             f"{place!r} cannot be loaded: {type(exc).__name__}: {exc}", kind="bad-rule", hint="check the name"
         ) from exc
-    return given
+    return rules

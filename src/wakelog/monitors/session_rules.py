@@ -1,5 +1,4 @@
-"""Rules about the session itself: money running out, silence, a lease taken over, something evicted that is still
-needed."""
+"""Rules about the session: a budget running out, a stall, a lease taken over, an eviction of something still needed."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ class BudgetRule:
         if before == after and not is_fork:
             return None
         was = {use.unit: use.level for use in uses(before)}
-        if is_fork:  # it takes over what was spent, and the flags that stood by then
+        if is_fork:  # a fork inherits what was spent, and the flags raised before it
             was = {unit: level for unit, level in was.items() if f"{self.name}:{unit}" in seen.state["flags"]}
         found = []
         for use in uses(after):
@@ -41,8 +40,8 @@ class BudgetRule:
 class Stall:
     """A turn or a call is open, and nothing has happened for much longer than usual.
 
-    Longer means `times` the usual silence of this session, twice what the open call's tool took at most, and at least
-    `least_s`; six times all that while a writer shows signs of life. Needs the clock, so it is found by `tick` only.
+    That is: longer than `times` the usual gap in this session, twice the longest duration of the open call's tool, and
+    `least_s`; six times as long while the writer still sends heartbeats. It needs the clock, so only `tick` finds it.
     """
 
     name = "stall"
@@ -51,16 +50,16 @@ class Stall:
     def __init__(self, times: int = 10, least_s: float = 300) -> None:
         self.times = times
         self.least_s = least_s
-        self._told = 0
+        self._reported_at = 0
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
-        if seen.last == entry.seq and (self._told or self.flag in seen.state["flags"]):
-            self._told = 0
+        if seen.last == entry.seq and (self._reported_at or self.flag in seen.state["flags"]):
+            self._reported_at = 0
             return over(self.flag, "something happened again")
         return None
 
     def tick(self, now: int, seen: SessionView) -> Found:
-        if not seen.is_busy or self._told == seen.last:
+        if not seen.is_busy or self._reported_at == seen.last:
             return None
         silent = now - seen.at
         patience = max(int(self.least_s * _SECOND), self.times * seen.usual_gap())
@@ -68,7 +67,7 @@ class Stall:
             patience = max(patience, 2 * seen.longest.get(call.tool, 0))
         if silent <= patience or (silent <= 6 * patience and seen.holder()):
             return None
-        self._told = seen.last
+        self._reported_at = seen.last
         waits = [f"{call.tool} (e{call.request})" for call in list(seen.open.values())[:3]]
         what = f"waiting for {', '.join(waits)}" if waits else f"turn @{seen.state['turn']['number']} is open"
         targets = tuple(call.request for call in seen.open.values())[:8] or (seen.last,)
@@ -97,13 +96,13 @@ class LeaseTakeover:
 
 
 class PendingEvicted:
-    """Something left the model's window that an open call or question is about: does the model know that it waits?"""
+    """An event about an open call or question was evicted: does the model still know that it is pending?"""
 
     name = "pending-evicted"
 
     def __init__(self) -> None:
         self._flagged: dict[str, str] = {}
-        """The evicted key → the action that waits."""
+        """Evicted key → pending action."""
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
         kind, body = entry.kind, entry.body

@@ -1,8 +1,8 @@
-"""What a rule may look at besides the event itself: the state around it, the calls before it, what was distrusted.
+"""What a rule can see besides the event itself: the state, the calls before it, and distrusted events.
 
-It is brought forward one event at a time, at a cost that follows the change. Its memory is bounded: the newest calls,
-the newest distrusted events, the state. A monitor's own events are folded, and count for nothing else: whether flags
-were written in between makes no difference to what a rule is shown.
+It is updated with each event, at a cost proportional to the change. Its memory is bounded: the newest calls, the newest
+distrusted events, the state. A monitor's own events are folded into the state and otherwise ignored, so recorded flags
+make no difference to what a rule sees.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
 ACTOR = "monitor"
-"""Who a monitor's own events are by."""
+"""The actor of a monitor's own events."""
 
 CALLS_KEPT, GAPS_KEPT, TOOLS_KEPT, DISTRUSTED_KEPT = 64, 64, 256, 20_000
 EFFECTS = frozenset({"write", "external"})
 
-# What people do beside the agent's work: it is no sign that the work goes on.
+# What people do beside the agent's work. These events do not show that the agent is alive.
 _ASIDE = frozenset({"checkpoint.named", "flag.cleared", "flag.raised", "labels.set", "note.added"})
 
-_GO_ON = frozenset({"session.reopened", "session.resumed"})
+_CONTINUES = frozenset({"session.reopened", "session.resumed"})
 
 Ranges = Iterable[tuple[Seq, Seq]]
 
 
 class SeenCall(Call):
-    """One call, with what rules compare. `input` and `output` tell values apart, and are empty where nothing is known.
-    Among its events are the messages that tell of it."""
+    """One call, with what rules compare. `input` and `output` are hashes, empty if the value is unknown. `seqs`
+    includes the messages about it."""
 
     input: str = ""
     context: tuple[tuple[Seq, Seq], ...] = ()
-    """For a model call: the events that were in its window, as its request says."""
+    """For a model call: the events in its window, as recorded with the request."""
     is_repeat: bool = False
-    """A recorded result was used again: nothing was run."""
+    """Whether a recorded result was used again and nothing ran."""
     began_at: int = 0
     output: str = ""
     ended: Seq = 0
-    """Where its last try ended."""
+    """The event that ended its last try."""
 
     @property
     def name(self) -> tuple[str, str]:
-        """What was asked for: two calls of the same name are the same call."""
+        """Tool and input: two calls with the same name ask for the same."""
         return self.tool, self.input
 
     @property
@@ -79,39 +79,39 @@ class StateBefore(msgspec.Struct, frozen=True):
 
 
 class SessionView:
-    """A session as far as it was read. Rules read it; they do not change or keep what is in it."""
+    """A session as far as it was read. Rules may read it, but not change it or keep parts of it."""
 
     def __init__(self, fold: Fold | None = None, seq: Seq = 0, at: int = 0) -> None:
         self._fold = fold or Fold()
         self.seq = seq
         """The newest event."""
         self.last = seq
-        """The newest event that is a sign of work."""
+        """The newest event that shows the agent at work."""
         self.at = at
-        """When that was."""
+        """The time of that event."""
         self.told_to_go_on: Seq = 0
-        """Where a person last said something, or resumed the session."""
+        """The event with which a person last sent a message or resumed the session."""
         self.before = StateBefore()
         self.call: SeenCall | None = None
         """The call that the newest event is about."""
         self.open: dict[str, SeenCall] = {}
         """Calls without an outcome, by action."""
         self.calls: deque[SeenCall] = deque(maxlen=CALLS_KEPT)
-        """Calls with one, newest last."""
+        """Calls with an outcome, newest last."""
         self.model: SeenCall | None = None
         """The newest model call of the turn."""
         self.longest: dict[str, int] = {}
-        """How long each tool took at most, in microseconds, when it answered."""
+        """The longest successful call of each tool, in microseconds."""
         self.read: Callable[[Entry, str], Value] = lambda entry, field: entry.body.get(field)
-        """A field of an event's body, fetched where it is stored beside it."""
+        """Reads a field of an event's body, and fetches its payload."""
         self.holder: Callable[[], str] = str
-        """Who holds the lease and was heard of in time. Only for `tick`: it asks the store."""
+        """Who holds the lease and sends heartbeats. Only for `tick`, because it queries the store."""
         self._answers: dict[Seq, SeenCall] = {}
         self._gaps: deque[int] = deque(maxlen=GAPS_KEPT)
         self._distrusted: list[DistrustedEvent] = []
         self._endorsed: set[Seq] = set()
         self._rewinds: dict[Seq, tuple[Seq, Seq]] = {}
-        self._recall()
+        self._load_from_state()
 
     @property
     def state(self) -> dict[str, Value]:
@@ -120,7 +120,7 @@ class SessionView:
 
     @property
     def is_busy(self) -> bool:
-        """Whether the agent is at work: a turn or a call is open, and nobody is asked for anything."""
+        """Whether the agent is at work: a turn or a call is open, and nothing waits for a person."""
         doc = self.state
         if not doc or doc["status"] not in ("open", "active"):
             return False
@@ -128,19 +128,19 @@ class SessionView:
         return "waiting" not in states and (doc["turn"]["status"] == "open" or bool(states & {"requested", "running"}))
 
     def usual_gap(self) -> int:
-        """The silence, in microseconds, that nine of ten events at work did not exceed."""
+        """The 90th percentile of the time between two events at work, in microseconds."""
         gaps = sorted(self._gaps)
         return gaps[len(gaps) * 9 // 10] if gaps else 0
 
     # Trust
 
     def least(self, ranges: Ranges) -> DistrustedEvent | None:
-        """The least trusted event in some ranges, the newest of them; None when all are trusted."""
+        """The least trusted event in these ranges, the newest if there are several; None if all are trusted."""
         found: list[DistrustedEvent] = []
         for first, last in ranges:
             low = bisect_left(self._distrusted, first, key=lambda d: d.seq)
             high = bisect_right(self._distrusted, last, key=lambda d: d.seq)
-            found += (each for each in self._distrusted[low:high] if each.seq not in self._endorsed)
+            found += (event for event in self._distrusted[low:high] if event.seq not in self._endorsed)
         return max(found, key=lambda d: (distrust(d.trust), d.seq), default=None)
 
     def is_endorsed(self, seq: Seq) -> bool:
@@ -151,7 +151,7 @@ class SessionView:
         return self._answers.get(entry.header.cause) or self.model
 
     def view(self) -> list[tuple[Seq, Seq]]:
-        """The ranges of events in view, as `Log.view` tells them."""
+        """The ranges of events in view, as in `Log.view`."""
         where = self.state["view"]
         rewound, to = where["rewound"], where["to"]
         last, ranges = self.seq, []
@@ -161,10 +161,10 @@ class SessionView:
             to = self._rewinds.get(rewound, (0, 0))[0]
         return [(1, last), *reversed(ranges)]
 
-    # Going forward
+    # Updates
 
     def take(self, entry: Entry) -> None:
-        """Brings all of this forward by the next event."""
+        """Adds the next event."""
         doc, header = self.state, entry.header
         if doc:
             self.before = StateBefore(doc["status"], doc["turn"], doc["lease"], dict(doc["budget"]))
@@ -177,38 +177,35 @@ class SessionView:
             if was_busy and header.at > self.at:
                 self._gaps.append(header.at - self.at)
             self.last, self.at = entry.seq, header.at
-        if entry.kind in _GO_ON or (entry.kind == "message.added" and header.actor == "user"):
+        if entry.kind in _CONTINUES or (entry.kind == "message.added" and header.actor == "user"):
             self.told_to_go_on = entry.seq
         if header.trust != "trusted":
-            self._distrust(DistrustedEvent(entry.seq, header.trust, header.source))
+            self._distrusted.append(DistrustedEvent(entry.seq, header.trust, header.source))
+            if len(self._distrusted) > DISTRUSTED_KEPT:
+                del self._distrusted[: DISTRUSTED_KEPT // 2]
         if entry.kind.startswith("action."):
             self._take_action(entry)
-        elif entry.kind in _OTHERS:
-            _OTHERS[entry.kind](self, entry)
+        elif entry.kind in _HANDLERS:
+            _HANDLERS[entry.kind](self, entry)
 
-    def go_on_from(self, fold: Fold, seq: Seq, at: int) -> None:
-        """Continues with a state that was read anew: what is before it was pruned, or erased."""
+    def restart_from(self, fold: Fold, seq: Seq, at: int) -> None:
+        """Continues with a state that was folded again, because earlier events were pruned or erased."""
         self._fold, self.seq = fold, seq
         self.last, self.at = max(self.last, seq), max(self.at, at)
         if not self.open:
-            self._recall()
+            self._load_from_state()
 
-    def _recall(self) -> None:
-        """What the state tells of events that were not read."""
+    def _load_from_state(self) -> None:
+        """Takes open calls and distrusted events from the state, for events that were not read."""
         if not self.state:
             return
         for action, pending in self.state["pending_actions"].items():
-            seq, given = pending["seq"], text_in(pending, "input_hash")
-            asked = SeenCall(action, str(pending["tool"]), str(pending["effect"]), seq, pending["turn"], seqs=[seq])
-            asked.status, asked.input = str(pending["status"]), given
-            self.open[action] = asked
+            seq = pending["seq"]
+            call = SeenCall(action, str(pending["tool"]), str(pending["effect"]), seq, pending["turn"], seqs=[seq])
+            call.status, call.input = str(pending["status"]), text_in(pending, "input_hash")
+            self.open[action] = call
         known = [DistrustedEvent(t["seq"], t["trust"], source) for source, t in self.state["trust"].items()]
         self._distrusted = sorted(known, key=lambda d: d.seq)
-
-    def _distrust(self, event: DistrustedEvent) -> None:
-        self._distrusted.append(event)
-        if len(self._distrusted) > DISTRUSTED_KEPT:
-            del self._distrusted[: DISTRUSTED_KEPT // 2]
 
     def _take_action(self, entry: Entry) -> None:
         kind, action = entry.kind, text_in(entry.body, "action")
@@ -239,7 +236,7 @@ class SessionView:
         call.output = identity(body.get("output_summary", "") if output is None else output)
         call.ended = entry.seq
         if not call.settled:
-            return  # it is to be tried again
+            return  # it will be retried
         self.open.pop(call.action, None)
         self.calls.append(call)
         if call.is_model:
@@ -252,33 +249,32 @@ class SessionView:
             if len(self.longest) > TOOLS_KEPT:
                 del self.longest[next(iter(self.longest))]
 
-    # What other kinds tell
-
-    def _turn(self, entry: Entry) -> None:
+    def _take_turn(self, entry: Entry) -> None:
         self.model = None
         self._answers.clear()
 
-    def _message(self, entry: Entry) -> None:
+    def _take_message(self, entry: Entry) -> None:
         call = self.open.get(text_in(entry.body, "action"))
         if call is not None:
             call.seqs.append(entry.seq)
 
-    def _asked(self, entry: Entry) -> None:
+    def _take_question(self, entry: Entry) -> None:
         request, header = text_in(entry.body, "request"), entry.header
-        asked = SeenCall(request, "input", "read", entry.seq, header.turn, header.attempt, seqs=[entry.seq])
-        self.open[request] = asked
+        self.open[request] = SeenCall(
+            request, "input", "read", entry.seq, header.turn, header.attempt, seqs=[entry.seq]
+        )
 
-    def _answered(self, entry: Entry) -> None:
+    def _take_answer(self, entry: Entry) -> None:
         self.open.pop(text_in(entry.body, "request"), None)
 
-    def _rewound(self, entry: Entry) -> None:
+    def _take_rewind(self, entry: Entry) -> None:
         self._rewinds[entry.seq] = (entry.body.get("to", 0), entry.body.get("under", 0))
 
-    def _endorse(self, entry: Entry) -> None:
+    def _take_endorsement(self, entry: Entry) -> None:
         self._endorsed.update(entry.body.get("targets", ()))
 
-    def _invalidate(self, entry: Entry) -> None:
-        """What was invalidated is not to be trusted any more, whatever it was before."""
+    def _take_invalidation(self, entry: Entry) -> None:
+        """Makes the targets untrusted, whatever their trust was before."""
         for seq in entry.body.get("targets", ()):
             self._endorsed.discard(seq)
             place = bisect_left(self._distrusted, seq, key=lambda d: d.seq)
@@ -287,24 +283,24 @@ class SessionView:
             source = sources[0] if sources else f"e{seq}, which was invalidated"
             self._distrusted[place:end] = [DistrustedEvent(seq, "untrusted", source)]
 
-    def _forked(self, entry: Entry) -> None:
-        self.open.clear()  # what was open is the parent's
+    def _take_fork(self, entry: Entry) -> None:
+        self.open.clear()  # open calls belong to the parent
 
 
-_OTHERS: dict[str, Callable[[SessionView, Entry], None]] = {
-    "history.rewound": SessionView._rewound,
-    "input.answered": SessionView._answered,
-    "input.requested": SessionView._asked,
-    "message.added": SessionView._message,
-    "session.forked": SessionView._forked,
-    "step.invalidated": SessionView._invalidate,
-    "trust.endorsed": SessionView._endorse,
-    "turn.started": SessionView._turn,
+_HANDLERS: dict[str, Callable[[SessionView, Entry], None]] = {
+    "history.rewound": SessionView._take_rewind,
+    "input.answered": SessionView._take_answer,
+    "input.requested": SessionView._take_question,
+    "message.added": SessionView._take_message,
+    "session.forked": SessionView._take_fork,
+    "step.invalidated": SessionView._take_invalidation,
+    "trust.endorsed": SessionView._take_endorsement,
+    "turn.started": SessionView._take_turn,
 }
 
 
 def identity(value: Value) -> str:
-    """Equal for equal values; empty when the value is gone."""
+    """A hash that is equal for equal values; empty if the value was erased."""
     if type(value) is dict:
         if "$erased" in value:
             return ""

@@ -1,8 +1,9 @@
-"""Watching a store: a monitor for each session that has news, whoever writes it.
+"""Watches a store: runs a monitor for each session that has new events, from any process.
 
-The engine's feed names the sessions with something new, from any process. Of sessions that are not closed the watcher
-also asks the clock. It holds the monitors of those that moved last; one that was put aside goes on where it was, having
-read a little of what came before. Whatever cannot be read is told and does not hold up the others.
+The engine's feed names the sessions with new events. For sessions that are not closed, the watcher also runs the rules
+that need the clock. It keeps the monitors of the most recently changed sessions. A monitor that was dropped is created
+again later: it continues where it stopped, after reading some events before that point. A session that cannot be read
+is reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.monitors.monitor import PAUSING, Monitor, RaisedFinding
 from wakelog.monitors.rules import Given
 
-FEED_PAGE, HELD = 1000, 1024
+FEED_PAGE, MONITORS_MAX = 1000, 1024
 ENDED = frozenset({"closed", "archived", "deleted"})
 
 
 class WatchTrouble(msgspec.Struct, frozen=True):
-    """A session that could not be looked at."""
+    """A session that could not be read."""
 
     session: SessionId
     message: str
@@ -44,7 +45,7 @@ class Watcher:
         ended: bool = False,
         writes: bool = True,
     ) -> None:
-        """With `ended`, sessions that are closed or archived are looked at too. `session` is the only one to watch."""
+        """With `ended`, closed and archived sessions are included. With `session`, only that one is watched."""
         self._engine = engine
         self._open = open_log
         self._rules = None if rules is None else list(rules)
@@ -53,16 +54,16 @@ class Watcher:
         self._ended = ended
         self._writes = writes
         self._cursor: str | None = None
-        self._held: OrderedDict[SessionId, Monitor] = OrderedDict()
-        self._marks: dict[SessionId, Seq] = {}
-        self._again: set[SessionId] = set()
+        self._monitors: OrderedDict[SessionId, Monitor] = OrderedDict()
+        self._read_to: dict[SessionId, Seq] = {}
+        self._retry: set[SessionId] = set()
 
     def look(self) -> Iterator[RaisedFinding | WatchTrouble]:
-        """What was found since the last look; the first time, in everything."""
-        todo = dict.fromkeys(sorted(self._again))
-        self._again.clear()
+        """What was found since the last call; the first time, in all sessions."""
+        todo = dict.fromkeys(sorted(self._retry))
+        self._retry.clear()
         if self._cursor is None:
-            # The end of the feed first: what comes in between is then seen twice, and not missed.
+            # Take the end of the feed first: events that arrive meanwhile are then read twice rather than missed.
             self._cursor = end_of(self._engine)
             todo |= dict.fromkeys(self._all())
         else:
@@ -73,12 +74,12 @@ class Watcher:
             yield from self._look_at(session, Monitor.catch_up)
 
     def tick(self) -> Iterator[RaisedFinding | WatchTrouble]:
-        """What the clock says about the sessions at work."""
-        for session in list(self._held):
+        """What the rules that need the clock find in the open sessions."""
+        for session in list(self._monitors):
             yield from self._look_at(session, Monitor.tick)
 
     def wait(self, timeout_s: float) -> None:
-        """Until there may be something new, or the time is over."""
+        """Waits until there may be new events, or the timeout."""
         self._engine.wait(None, after=0, timeout_s=timeout_s)
 
     def _all(self) -> Iterator[SessionId]:
@@ -93,29 +94,26 @@ class Watcher:
         try:
             monitor = self._monitor(session)
             yield from look(monitor)
-            self._marks[session] = monitor.seq
+            self._read_to[session] = monitor.seq
             if self._engine.head(session).status in ENDED:
-                self._held.pop(session, None)
+                self._monitors.pop(session, None)
         except NotFoundError:
-            self._forget(session)  # deleted meanwhile
+            self._monitors.pop(session, None)  # deleted meanwhile
+            self._read_to.pop(session, None)
         except UnavailableError as exc:
-            self._again.add(session)
+            self._retry.add(session)
             yield WatchTrouble(session, exc.message)
         except WakelogError as exc:
-            self._held.pop(session, None)
+            self._monitors.pop(session, None)
             yield WatchTrouble(session, exc.message)
 
     def _monitor(self, session: SessionId) -> Monitor:
-        monitor = self._held.pop(session, None)
+        monitor = self._monitors.pop(session, None)
         if monitor is None:
             log = self._open(session)
-            after = self._marks.get(session)
+            after = self._read_to.get(session)
             monitor = Monitor(log, self._rules, pause=self._pause, after=after, writes=self._writes)
-        self._held[session] = monitor
-        if len(self._held) > HELD:
-            self._held.popitem(last=False)
+        self._monitors[session] = monitor
+        if len(self._monitors) > MONITORS_MAX:
+            self._monitors.popitem(last=False)
         return monitor
-
-    def _forget(self, session: SessionId) -> None:
-        self._held.pop(session, None)
-        self._marks.pop(session, None)

@@ -1,5 +1,4 @@
-"""Rules about content that is not to be trusted: a page that reaches a call with effects, a secret that was almost
-stored."""
+"""Rules about content that is not trusted: web content that reaches a call with effects, a secret that was masked."""
 
 from __future__ import annotations
 
@@ -7,11 +6,11 @@ from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS
 from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
-from wakelog.monitors.carried_addresses import Addresses, only_looks, reads_here, works_here
+from wakelog.monitors.carried_addresses import Addresses, is_lookup, is_project_tool, reads_project
 from wakelog.monitors.rules import Found, RuleFinding, over
 from wakelog.monitors.session_view import EFFECTS, DistrustedEvent, SeenCall, SessionView
 
-_READ = {
+_READABLE = {
     "message.added": "content",
     "action.succeeded": "output",
     "action.recorded": "output",
@@ -22,20 +21,19 @@ _READ = {
     "input.answered": "answer",
     "session.opened": "goal",
 }
-"""Where each kind keeps what a model could read."""
+"""The field of each kind that a model may have read."""
 
 
 class UntrustedEffect:
-    """A call that writes or reaches outside was asked for while the model had content in its window that is not
-    trusted.
+    """A call with effects was requested while the model had untrusted content in its window.
 
-    That is its *exposure*: the least trust in the context of the model call that asked for it, where that is recorded.
-    Else it is what the request itself is marked with. Where neither says anything it is assumed that the model saw all
-    that is in view. Most agents read unverified content all day, so of that only calls that reach outside are judged,
-    and by what they carry: an address that nothing trusted ever named is an alarm, content from elsewhere in the window
-    a warning; reading the project at hand, and looking things up, is ordinary work.
+    The *exposure* of a call is the lowest trust in the context of the model call that requested it, if that is
+    recorded; else the trust of the request. If neither is recorded, the model is assumed to have seen everything in
+    view. Most agents read unverified content all day. So with unverified content only external calls are judged, by
+    what they carry: an address that nothing trusted ever mentioned is an alarm; other content from outside the project
+    in the window is a warning. Reading the project and looking things up is ordinary work.
 
-    With `pause` every untrusted effect, and every alarm, is found; without, one of each flag in a turn, with a count.
+    With `pause`, every untrusted effect and every alarm is reported; without, each flag once per turn, with a count.
     """
 
     name = "untrusted-effect"
@@ -44,48 +42,45 @@ class UntrustedEffect:
         self.pause = pause
         self._flagged: dict[str, set[Seq]] = {}
         """Flag → the untrusted events it depends on."""
-        self._told: set[tuple[str, Severity]] = set()
+        self._reported: set[tuple[str, Severity]] = set()
         self._counts: dict[str, int] = {}
         self._alarmed: set[str] = set()
         self._addresses = Addresses()
-        self._here: dict[str, bool] = {}
-        """Calls under way → whether they read the project at hand."""
-        self._elsewhere: dict[str, list[Seq]] = {}
-        """Source → the newest events that brought in unverified content from there, where that is not the project."""
+        self._reads_project: dict[str, bool] = {}
+        """Open calls → whether they read the current project."""
+        self._outside: dict[str, list[Seq]] = {}
+        """Source → the newest events with unverified content from there, if it is not the project."""
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind in ("turn.started", "session.resumed"):
-            self._told.clear()
+            self._reported.clear()
         elif entry.kind == "trust.endorsed":
-            return self._endorsed(entry)
+            return self._clear_endorsed(entry)
         found = self._judge(entry, seen) if entry.kind in ASKS else None
         self._remember(entry, seen)
         return found
 
-    # What was read
-
     def _remember(self, entry: Entry, seen: SessionView) -> None:
+        """Remembers what was read: addresses, and content from outside the project."""
         call, header = seen.call, entry.header
         if entry.kind in ASKS and call is not None and not call.is_model:
-            self._here[call.action] = reads_here(call.tool, seen.read(entry, "input"))
-        if entry.kind not in _READ or _is_by_model(entry, call):
-            return  # that a model repeats an address does not make it one that somebody named
-        self._addresses.take(seen.read(entry, _READ[entry.kind]), entry.seq, is_trusted=header.trust == "trusted")
-        if header.trust == "unverified" and not self._is_here(entry, call):
-            known = self._elsewhere.setdefault(header.source or "unnamed", [])
+            self._reads_project[call.action] = reads_project(call.tool, seen.read(entry, "input"))
+        if entry.kind not in _READABLE or _is_by_model(entry, call):
+            return  # an address is not trusted because a model repeats it
+        self._addresses.take(seen.read(entry, _READABLE[entry.kind]), entry.seq, is_trusted=header.trust == "trusted")
+        if header.trust == "unverified" and not self._is_from_project(entry, call):
+            known = self._outside.setdefault(header.source or "unnamed", [])
             known[:] = [*known[-63:], entry.seq]
         if call is not None and call.ended == entry.seq:
-            self._here.pop(call.action, None)
+            self._reads_project.pop(call.action, None)
 
-    def _is_here(self, entry: Entry, call: SeenCall | None) -> bool:
+    def _is_from_project(self, entry: Entry, call: SeenCall | None) -> bool:
         source = entry.header.source
         if source and not source.startswith(("tool:", "file:")):
-            return False  # somebody said where it is from
+            return False  # the recorded source is something else
         if call is None:
-            return bool(source) and source not in self._elsewhere  # a message that repeats what a call brought in
-        return self._here.get(call.action, False)
-
-    # What is asked for
+            return bool(source) and source not in self._outside  # a message that repeats the result of a call
+        return self._reads_project.get(call.action, False)
 
     def _judge(self, entry: Entry, seen: SessionView) -> RuleFinding | None:
         call = seen.call
@@ -97,47 +92,52 @@ class UntrustedEffect:
             name = source.source or "untrusted content"
             message = f"{call.tool} ({call.effect}) was asked for with {name} (e{source.seq}) in the window: {known}"
             grave: Severity = "alarm" if call.effect == "external" else "error"
-            return self._tell(flag, message, grave if is_sure else "warning", entry, source.seq, pause=self.pause)
-        if call.effect != "external" or only_looks(call.tool):
+            return self._report(flag, message, grave if is_sure else "warning", entry, source.seq, pause=self.pause)
+        if call.effect != "external" or is_lookup(call.tool):
             return None
-        return self._unverified(entry, call, seen)
+        return self._judge_unverified(entry, call, seen)
 
-    def _unverified(self, entry: Entry, call: SeenCall, seen: SessionView) -> RuleFinding | None:
-        ranges = self._window(entry, seen)
-        elsewhere = {seq: source for source, seqs in self._elsewhere.items() for seq in seqs if _holds(ranges, seq)}
-        # What the tool itself answered before is no news to it.
-        own = f"tool:{call.tool}"
-        elsewhere = {seq: s for seq, s in elsewhere.items() if s != own and not seen.is_endorsed(seq)}
+    def _judge_unverified(self, entry: Entry, call: SeenCall, seen: SessionView) -> RuleFinding | None:
+        model = seen.context_of(entry)
+        window = model.context if model is not None and model.context else seen.view()
+        # Earlier answers of the same tool do not count.
+        outside = {
+            seq: source
+            for source, seqs in self._outside.items()
+            for seq in seqs
+            if source != f"tool:{call.tool}"
+            and not seen.is_endorsed(seq)
+            and any(first <= seq <= last for first, last in window)
+        }
         for address, seq in self._addresses.carried(seen.read(entry, "input")):
-            if seen.is_endorsed(seq) or (works_here(call.tool) and seq not in elsewhere):
+            if seen.is_endorsed(seq) or (is_project_tool(call.tool) and seq not in outside):
                 continue
             origin = seen.least([(seq, seq)])
             source = origin.source if origin is not None else ""
             message = f"{call.tool} (external) carries {address}, which only e{seq} ({source or 'unverified'}) named"
-            return self._tell(
-                f"unverified-effect:{source or 'unnamed'}", message, "alarm", entry, seq, pause=self.pause
-            )
-        if not elsewhere:
+            flag = f"unverified-effect:{source or 'unnamed'}"
+            return self._report(flag, message, "alarm", entry, seq, pause=self.pause)
+        if not outside:
             return None
-        newest = max(elsewhere, key=lambda seq: (f"unverified-effect:{elsewhere[seq]}" in self._counts, seq))
-        flag, what = f"unverified-effect:{elsewhere[newest]}", f"{elsewhere[newest]} (e{newest}, unverified)"
+        newest = max(outside, key=lambda seq: (f"unverified-effect:{outside[seq]}" in self._counts, seq))
+        flag, what = f"unverified-effect:{outside[newest]}", f"{outside[newest]} (e{newest}, unverified)"
         message = f"{call.tool} (external) was asked for with {what} in the window"
-        return None if flag in self._alarmed else self._tell(flag, message, "warning", entry, newest)
+        return None if flag in self._alarmed else self._report(flag, message, "warning", entry, newest)
 
-    def _tell(
+    def _report(
         self, flag: str, message: str, severity: Severity, entry: Entry, seq: Seq, *, pause: bool = False
     ) -> RuleFinding | None:
         self._counts[flag] = count = self._counts.get(flag, 0) + 1
         self._flagged.setdefault(flag, set()).add(seq)
         if severity == "alarm":
             self._alarmed.add(flag)
-        if (flag, severity) in self._told and not pause:
+        if (flag, severity) in self._reported and not pause:
             return None
-        self._told.add((flag, severity))
+        self._reported.add((flag, severity))
         return RuleFinding(flag, message, severity, (entry.seq, seq), pause, count)
 
     def _exposure(self, entry: Entry, seen: SessionView) -> tuple[DistrustedEvent | None, str, bool]:
-        """The least trusted of what the model saw, how that is known, and whether it is recorded."""
+        """The least trusted event that the model saw, how that is known, and whether it is recorded."""
         header = entry.header
         model: SeenCall | None = seen.context_of(entry)
         if model is not None and model.context:
@@ -145,7 +145,7 @@ class UntrustedEffect:
             if found is not None and found.trust == "untrusted":
                 return found, f"recorded as the context of the model call e{model.request}", True
         if header.trust != "trusted":
-            # The request is an event of that trust itself; what it came from says more.
+            # The request itself has that trust. Name the event it came from, if there is one.
             origin = seen.least([(1, entry.seq - 1)])
             where = origin.seq if origin is not None and origin.source == header.source else entry.seq
             return DistrustedEvent(where, header.trust, header.source), "recorded as the trust of the request", True
@@ -153,11 +153,7 @@ class UntrustedEffect:
             return None, "", True
         return seen.least(seen.view()), "assumed, since it is in view and no context is recorded", False
 
-    def _window(self, entry: Entry, seen: SessionView) -> list[tuple[Seq, Seq]]:
-        model = seen.context_of(entry)
-        return list(model.context) if model is not None and model.context else seen.view()
-
-    def _endorsed(self, entry: Entry) -> list[RuleFinding]:
+    def _clear_endorsed(self, entry: Entry) -> list[RuleFinding]:
         targets = set(entry.body.get("targets", ()))
         for seqs in self._flagged.values():
             seqs -= targets
@@ -175,28 +171,24 @@ def _is_by_model(entry: Entry, call: SeenCall | None) -> bool:
     return entry.kind == "message.added" and entry.body.get("role") in ("assistant", "model", "ai")
 
 
-def _holds(ranges: list[tuple[Seq, Seq]], seq: Seq) -> bool:
-    return any(first <= seq <= last for first, last in ranges)
-
-
 class SecretSeen:
-    """A secret was taken out of something before it was stored: somewhere the agent can see it."""
+    """A secret was masked before an event was stored, so the agent can see that secret somewhere."""
 
     name = "secret-seen"
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def look(self, entry: Entry, seen: SessionView) -> Found:
         if entry.kind == "flag.cleared":
-            self._told.discard(str(entry.body.get("flag")))  # somebody dealt with it; the next one is news
+            self._reported.discard(str(entry.body.get("flag")))  # somebody dealt with it; report the next one
         if entry.kind != "payload.redacted":
             return None
         target: Seq = entry.body.get("target", 0)
         found = []
         for marker in entry.body.get("markers", ()):
             flag = f"{self.name}:{marker}"
-            if flag not in self._told:
-                self._told.add(flag)
+            if flag not in self._reported:
+                self._reported.add(flag)
                 found.append(RuleFinding(flag, f"a {marker} was in e{target}, and was masked", targets=(target,)))
         return found
