@@ -10,7 +10,7 @@ import pytest
 
 from tests.knowledge.past import SHOP, worked
 from tests.seeds import SEED
-from wakelog.knowledge.facts import FactEvent, standing
+from wakelog.knowledge.facts import FactEvent, facts_that_hold
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
 from wakelog.model.records import EventDraft
@@ -38,7 +38,7 @@ def said(
 
 
 def held(*events: FactEvent) -> set[str | None]:
-    return {fact.value for fact in standing(events)}
+    return {fact.value for fact in facts_that_hold(events)}
 
 
 Scenario = Callable[[random.Random], tuple[list[FactEvent], set[str | None]]]
@@ -89,13 +89,13 @@ def test_generated_histories_hold_what_they_were_made_to_hold(scenario: Scenario
 
 
 def test_sessions_that_say_the_same_confirm_each_other() -> None:
-    [fact] = standing([said("a", 1, '"x"', at=1), said("b", 1, '"x"', at=2), said("b", 2, '"x"', at=3)])
+    [fact] = facts_that_hold([said("a", 1, '"x"', at=1), said("b", 1, '"x"', at=2), said("b", 2, '"x"', at=3)])
     assert (fact.roots, len(fact.said)) == (2, 3)
 
 
 def test_a_session_that_was_shown_a_fact_does_not_confirm_it() -> None:
     first = said("a", 1, '"x"', at=1)
-    [fact] = standing([first, said("b", 5, '"x"', at=2, shown=frozenset({first.source}))])
+    [fact] = facts_that_hold([first, said("b", 5, '"x"', at=2, shown=frozenset({first.source}))])
     assert fact.roots == 1
 
 

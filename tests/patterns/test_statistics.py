@@ -8,7 +8,7 @@ from wakelog.patterns.statistics import (
     common_odds,
     deviation,
     median,
-    permuted,
+    permutation_test,
     wilson,
 )
 
@@ -43,8 +43,8 @@ def test_strata_take_away_what_only_looks_like_an_effect() -> None:
 
 def test_shuffling_agrees_with_the_formula_where_both_hold() -> None:
     strata = [(6, 2, 3, 5)] * 6
-    assert abs(permuted(strata, rounds=4000) - cochran_mantel_haenszel(strata)) < 0.01
-    assert permuted([(1, 0, 0, 0)]) == 1.0
+    assert abs(permutation_test(strata, rounds=4000) - cochran_mantel_haenszel(strata)) < 0.01
+    assert permutation_test([(1, 0, 0, 0)]) == 1.0
 
 
 def test_of_many_findings_only_those_beyond_chance_are_kept() -> None:

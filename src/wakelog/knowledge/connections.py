@@ -1,13 +1,13 @@
-"""How two things are connected: sessions that touched both, or things that lie between.
+"""How two things are connected: by sessions that touched both, or by things in between.
 
-The walk goes from thing to session to thing, at most three sessions far, one side at a time. What more than `HOT`
-sessions touched connects everything, and so says nothing: it is not walked through. Of ways of the same length, one
-through files and keys comes before one through an error that two sessions happened to meet.
+A breadth-first search goes from thing to session to thing, through at most three sessions. A thing that more than `HOT`
+sessions touched connects everything and so means nothing; the search does not go through it. Of paths with the same
+length, one through files and keys is preferred to one through an error that two sessions happened to meet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
@@ -39,7 +39,7 @@ group by t.session, t.kind, t.key, t.name order by t.session, t.kind, t.key limi
 
 
 class PathStep(msgspec.Struct, frozen=True):
-    """A session, and the thing that it was reached by."""
+    """A session, and the thing through which it was reached."""
 
     kind: str
     name: str
@@ -49,7 +49,7 @@ class PathStep(msgspec.Struct, frozen=True):
 
 
 class ThingPath(msgspec.Struct, frozen=True):
-    """The shortest way between two things; empty when there is none within reach."""
+    """The shortest path between two things; empty if there is none within reach."""
 
     a: str
     b: str
@@ -58,14 +58,14 @@ class ThingPath(msgspec.Struct, frozen=True):
 
 
 def connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[PathStep]:
-    """The shortest way from `a` to `b`; of several, the one through the newest sessions."""
-    came: dict[Thing, tuple[Thing, int] | None] = {a: None}
+    """The shortest path from `a` to `b`; of several, the one through the newest sessions."""
+    came_from: dict[Thing, tuple[Thing, int] | None] = {a: None}
     names: dict[Thing, str] = {a: a[1], b: b[1]}
     last: dict[tuple[int, Thing], Seq] = {}
     seen: set[int] = set()
     frontier = [a]
     for _ in range(HOPS_MAX):
-        found = _sessions(db, frontier, project)
+        found = _sessions_touching(db, frontier, project)
         new = {no: thing for no, thing in found.items() if no not in seen}
         seen |= new.keys()
         rows = db.execute(_THINGS_OF, {"sessions": as_rows((no,) for no in new), "limit": FRONTIER_MAX * 10})
@@ -73,44 +73,43 @@ def connect(db: Connection, a: Thing, b: Thing, project: str | None) -> list[Pat
         for no, kind, key, name, seq in sorted(rows.fetchall(), key=lambda row: row[1] == "error"):
             thing = (kind, key)
             last[no, thing] = seq
-            if kind in WALKED and thing not in came and no in new:
-                came[thing] = (new[no], no)
+            if kind in WALKED and thing not in came_from and no in new:
+                came_from[thing] = (new[no], no)
                 names[thing] = name
                 frontier.append(thing)
-        if b in came:
-            return _way(db, b, came, names, last)
+        if b in came_from:
+            return _path_to(db, b, came_from, names, last)
         frontier = frontier[:FRONTIER_MAX]
         if not frontier:
             break
     return []
 
 
-def _sessions(db: Connection, things: Iterable[Thing], project: str | None) -> dict[int, Thing]:
-    """The sessions that touched these, each with the first thing that leads to it."""
-    asked = list(things)
-    values = {"things": as_rows(asked), "project": project, "limit": FRONTIER_MAX * 10}
+def _sessions_touching(db: Connection, things: Sequence[Thing], project: str | None) -> dict[int, Thing]:
+    """The sessions that touched these things, each with the first thing that leads to it."""
+    values = {"things": as_rows(things), "project": project, "limit": FRONTIER_MAX * 10}
     found: dict[Thing, list[int]] = {}
     for kind, key, session in db.execute(_SESSIONS_OF, values).fetchall():
         found.setdefault((kind, key), []).append(session)
     out: dict[int, Thing] = {}
-    for thing in asked:
+    for thing in things:
         touched = list(dict.fromkeys(found.get(thing, ())))
-        if len(asked) == 1 or len(touched) <= HOT:
+        if len(things) == 1 or len(touched) <= HOT:
             for session in touched[: FRONTIER_MAX // 4]:
                 out.setdefault(session, thing)
     return out
 
 
-def _way(
+def _path_to(
     db: Connection,
     b: Thing,
-    came: dict[Thing, tuple[Thing, int] | None],
+    came_from: dict[Thing, tuple[Thing, int] | None],
     names: dict[Thing, str],
     last: dict[tuple[int, Thing], Seq],
 ) -> list[PathStep]:
     steps: list[tuple[Thing, int]] = []
     at: Thing = b
-    while (before := came[at]) is not None:
+    while (before := came_from[at]) is not None:
         steps.append((at, before[1]))
         at = before[0]
     sessions: dict[int, PastSession] = sessions_by_number(db, (no for _, no in steps))

@@ -1,11 +1,11 @@
 """Facts across sessions: which hold, which were replaced, which contradict each other.
 
-A fact's scope is its project and key. It has two times: when it was said to hold (`occurred_at`, else when it was
-stored), and when it was stored. A later value replaces an earlier one only when whoever wrote it knew the earlier one:
-in the same fork tree, or because recall had shown it. Else both stand, and contradict each other if they differ. Less
-trusted never replaces more trusted. What was rewound does not count.
+A fact's scope is its project and key. It has two times: since when it holds (`occurred_at`, else when it was stored),
+and when it was stored. A later value replaces an earlier one only if its writer knew the earlier one: in the same fork
+tree, or because recall had shown it. Otherwise both hold, and contradict each other if they differ. A less trusted
+value never replaces a more trusted one. Rewound facts do not count.
 
-Two sessions that say the same confirm each other, unless one was shown what the other said.
+Two sessions that record the same value confirm each other, unless recall had shown one of them the other's value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from wakelog.model.ids import Seq, SessionId
 
 KEYS_MAX = 500
 SESSIONS_MAX = 500
-"""So many sessions that wrote a key are looked at, the newest first."""
+"""How many sessions that wrote a key to read, the newest first."""
 
 _NOW = 1 << 62
 _ROWS = """
@@ -72,25 +72,25 @@ class FactEvent(msgspec.Struct, frozen=True):
     turn: int
     key: str
     value: str | None
-    """As JSON; None when it is too long to be kept in the index."""
+    """As JSON; None if it is too long for the index."""
     retracted: bool
     valid: int
     stored: int
     distrust: int
     shown: frozenset[str] = frozenset()
-    """What its session had been shown before, as sources."""
+    """The sources that recall had shown to its session before."""
 
     @property
     def source(self) -> str:
         return source(self.session, self.seq)
 
     def knew(self, other: FactEvent) -> bool:
-        """Whether whoever wrote this knew the other one."""
+        """Whether the writer of this fact knew the other one."""
         return self.root == other.root or other.source in self.shown
 
 
 class HeldFact(msgspec.Struct):
-    """A value that stands, and everything that says so."""
+    """A value that holds, and all events that recorded it."""
 
     value: str | None
     said: list[FactEvent]
@@ -101,10 +101,10 @@ class HeldFact(msgspec.Struct):
 
     @property
     def roots(self) -> int:
-        """How many say it on their own: fork trees, without those that were shown it by another."""
+        """How many fork trees recorded it independently, without having been shown another's."""
         first: dict[str, FactEvent] = {}
-        for each in self.said:
-            first.setdefault(each.root, each)
+        for event in self.said:
+            first.setdefault(event.root, event)
         own = [e for e in first.values() if not any(other.source in e.shown for other in self.said)]
         return max(1, len(own))
 
@@ -113,8 +113,8 @@ def _order(event: FactEvent) -> tuple[int, int, str, Seq]:
     return event.valid, event.stored, event.session, event.seq
 
 
-def standing(events: Iterable[FactEvent]) -> list[HeldFact]:
-    """What holds of one key in one project, oldest first. More than one with different values is a contradiction."""
+def facts_that_hold(events: Iterable[FactEvent]) -> list[HeldFact]:
+    """The values of one key in one project that hold, oldest first. More than one is a contradiction."""
     held: list[FactEvent] = []
     for event in sorted(events, key=_order):
         replaced = [e for e in held if event.knew(e) and event.distrust <= e.distrust]
@@ -145,20 +145,21 @@ def fact_events(
     as_of: int | None = None,
     known_at: int | None = None,
 ) -> list[FactEvent]:
-    """All that was recorded of a key, or of all keys, as far as it counts."""
+    """All fact events in view, of one key or of all keys."""
     values: dict[str, Any] = {"project": project, "limit": SESSIONS_MAX if key is not None else KEYS_MAX}
-    found = (
-        db.execute(_TOUCHED, {**values, "key": as_key(key)}) if key is not None else db.execute(_KEYS, values)
-    ).fetchall()
+    if key is not None:
+        found = db.execute(_TOUCHED, {**values, "key": as_key(key)}).fetchall()
+    else:
+        found = db.execute(_KEYS, values).fetchall()
     touched = sorted({(session, name) for session, name in found if key is None or name == key})
     if not touched:
         return []
-    asked = {"as_of": _NOW if as_of is None else as_of, "known_at": _NOW if known_at is None else known_at}
-    rows = db.execute(_ROWS, {"touched": as_rows(touched), **asked}).fetchall()
+    times = {"as_of": _NOW if as_of is None else as_of, "known_at": _NOW if known_at is None else known_at}
+    rows = db.execute(_ROWS, {"touched": as_rows(touched), **times}).fetchall()
     if known_at is None:
         rows = [row for row in rows if row[10]]
     else:
-        rows = _seen_at(db, rows, known_at)
+        rows = _in_view_at(db, rows, known_at)
     numbers = as_rows((n,) for n in sorted({row[0] for row in rows} | {row[9] for row in rows if row[9]}))
     sessions = {row[0]: row[1:] for row in db.execute(_SESSIONS, {"numbers": numbers}).fetchall()}
     shown: dict[int, list[tuple[Seq, str]]] = {}
@@ -168,8 +169,8 @@ def fact_events(
     for holder, seq, name, value, retracted, valid, stored, distrust, turn, shown_in, _ in rows:
         if shown_in is None or shown_in not in sessions:
             continue
-        # A deleted session's events are told under the fork that still has them.
-        id_, label, root, place = sessions[shown_in if shown_in != holder else holder]
+        # Events of a deleted session are listed under a fork that still has them.
+        id_, label, root, place = sessions[shown_in]
         before = frozenset(what for at, what in shown.get(holder, ()) if at < seq)
         event = FactEvent(
             id_, label, root, place, seq, turn, name, value, bool(retracted), valid, stored, distrust, before
@@ -179,17 +180,17 @@ def fact_events(
 
 
 def fact_lines(events: Iterable[FactEvent]) -> list[KnownLine]:
-    """What holds, as lines: contradicting ones next to each other, the newest key first."""
+    """The facts that hold, as lines: contradicting ones next to each other, the newest key first."""
     scopes: dict[tuple[str, str], list[FactEvent]] = {}
     for event in events:
         scopes.setdefault((event.project, event.key), []).append(event)
     out: list[tuple[int, list[KnownLine]]] = []
-    for (project, key), said in scopes.items():
-        facts = sorted(standing(said), key=lambda fact: _order(fact.newest), reverse=True)
+    for (project, key), recorded in scopes.items():
+        facts = sorted(facts_that_hold(recorded), key=lambda fact: _order(fact.newest), reverse=True)
         lines = [_line(project, key, fact, conflicts=len(facts) > 1) for fact in facts]
         if lines:
             out.append((max(line.at for line in lines), lines))
-    return [line for _, lines in sorted(out, key=lambda each: (-each[0], each[1][0].text)) for line in lines]
+    return [line for _, lines in sorted(out, key=lambda group: (-group[0], group[1][0].text)) for line in lines]
 
 
 def _line(project: str, key: str, fact: HeldFact, *, conflicts: bool) -> KnownLine:
@@ -218,8 +219,8 @@ def _shown_value(value: str) -> str:
     return plain if isinstance(plain, str) else value
 
 
-def _seen_at(db: Connection, rows: Sequence[Any], known_at: int) -> list[Any]:
-    """The facts that were in view at a time: rewinds that came later are not known yet."""
+def _in_view_at(db: Connection, rows: Sequence[Any], known_at: int) -> list[Any]:
+    """The facts that were in view at a time, before later rewinds."""
     numbers = as_rows((n,) for n in sorted({row[0] for row in rows}))
     rewinds: dict[int, dict[Seq, tuple[Seq, Seq]]] = {}
     for session, seq, back_to, under, at in db.execute(_REWINDS, {"numbers": numbers}).fetchall():

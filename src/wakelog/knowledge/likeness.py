@@ -1,8 +1,8 @@
-"""Past sessions that are like some words: by what they were asked, the files and tools they used, and the day.
+"""Finds past sessions that match some words: by what they were asked, the files and tools they used, and the day.
 
-Words count by how rare they are among the sessions looked at, and a session must share more than a common word. The
-same sessions give the same answer in any database: no full-text rank is used. A day named in the words (`today`,
-`yesterday`, `last week`, a date) is a condition, not a word.
+Rare words weigh more than common ones, and a session must share more than a common word. No full-text rank is used, so
+the answer is the same on any database. A day in the words (`today`, `yesterday`, `last week`, `3 days ago`) is a
+condition, not a word.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from wakelog.knowledge.lines import PastSession, in_one_line, sessions_by_number
 from wakelog.model.ids import SessionId
 from wakelog.model.trust import Trust
 
-LOOKED_AT = 2000
-"""So many sessions are looked at, the newest first."""
-DEEPER = 50
-"""Of so many, also the files and tools."""
+SESSIONS_MAX = 2000
+"""How many sessions to compare, the newest first."""
+CANDIDATES_MAX = 50
+"""For how many of them to compare files and tools too."""
 TEXT_MAX = 600
-"""Of a longer text its beginning counts."""
+"""Only this much of a longer text counts."""
 DAY_US = 86_400_000_000
-LEAST = 0.34
-"""A session must have words of at least this part of the weight that was asked for."""
+SCORE_MIN = 0.34
+"""The lowest score of a match."""
 RARE, NEARLY_ALL = 0.2, 0.8
-"""Words that more than this part of the sessions have decide only when nearly all words are there."""
+"""A word is rare if at most this share of the sessions has it. Without a rare word, a match needs nearly all words."""
 
 _STOP = frozenset(
     re.split(
@@ -67,7 +67,7 @@ cross join wl_step x on x.session = cast(p.value ->> 0 as bigint)
 
 
 class LikeSession(msgspec.Struct, frozen=True):
-    """A past session that is like what was asked for, and why."""
+    """A past session that matches, and why."""
 
     session: SessionId
     name: str
@@ -76,14 +76,14 @@ class LikeSession(msgspec.Struct, frozen=True):
     outcome: str
     at: int
     trust: Trust
-    """Of the turns in which it was asked."""
+    """The trust of its first inputs."""
     score: float
-    """What part of the weight of the words it has: from 0 to 1."""
+    """The share of the words' total weight that it matches, from 0 to 1."""
     why: tuple[str, ...]
 
 
 class LikeSessions(msgspec.Struct, frozen=True):
-    """The past sessions that are like some words, the likest first."""
+    """The past sessions that match some words, the best first."""
 
     text: str
     sessions: tuple[LikeSession, ...]
@@ -91,17 +91,17 @@ class LikeSessions(msgspec.Struct, frozen=True):
 
 
 def words_in(text: str) -> list[str]:
-    """The words of a text that say something, without case, accents and plural s."""
-    found = (word.removesuffix("'s") for word in _WORD.findall(_plain(text)))
+    """The words of a text without stop words, case, accents and plural s."""
+    found = (word.removesuffix("'s") for word in _WORD.findall(_normalize(text)))
     kept = (_stem(word) for word in found if word not in _STOP and (len(word) > 2 or word.isdecimal()))
     return list(dict.fromkeys(kept))
 
 
-def _plain(text: str) -> str:
-    plain = text[:TEXT_MAX].lower()
-    if plain.isascii():
-        return plain
-    return "".join(c for c in unicodedata.normalize("NFKD", plain) if not unicodedata.combining(c))
+def _normalize(text: str) -> str:
+    lower = text[:TEXT_MAX].lower()
+    if lower.isascii():
+        return lower
+    return "".join(c for c in unicodedata.normalize("NFKD", lower) if not unicodedata.combining(c))
 
 
 def _stem(word: str) -> str:
@@ -109,7 +109,7 @@ def _stem(word: str) -> str:
 
 
 def days_in(text: str, now: int, offset_us: int = 0) -> tuple[int, int, str] | None:
-    """The time that words name: from, to, and the words; None when they name none."""
+    """The days that a text names: start, end, and the words for it; None if it names none."""
     today = (now + offset_us) // DAY_US * DAY_US - offset_us
     lower = text.lower()
     if "yesterday" in lower:
@@ -134,48 +134,48 @@ def like(
     besides: str = "",
     limit: int = 5,
 ) -> list[LikeSession]:
-    """The past sessions that are like some words."""
+    """The past sessions that match some words, the best first."""
     day = days_in(text, now, offset_us)
     words = words_in(text)
     if not words and day is None:
         return []
     since, until = (day[0], day[1]) if day else (0, 1 << 62)
-    values = {"project": project, "since": since, "until": until, "besides": besides, "limit": LOOKED_AT}
+    values = {"project": project, "since": since, "until": until, "besides": besides, "limit": SESSIONS_MAX}
     rows: Any = db.execute(_SESSIONS, values).fetchall()
     if not words:
-        inputs = _inputs(db, rows[:limit])
-        return [_like(s, inputs.get(s.no, []), 1.0, (day[2],) if day else ()) for s in _sessions(db, rows[:limit])]
-    inputs = _inputs(db, rows)
-    said_in = _finder(words)
-    said = {row[0]: said_in(_asked(row, inputs.get(row[0], ()))) for row in rows}
-    seen = Counter(word for each in said.values() for word in each)
-    weight = {word: math.log(1 + (len(rows) + 1) / (1 + seen[word])) for word in words}
-    rows.sort(key=lambda row: -_sum(weight, said[row[0]]))  # of equals, the newest stays first
-    near = _sessions(db, rows[:DEEPER])
-    used = _used(db, near, said_in)
+        inputs = _first_inputs(db, rows[:limit])
+        why = (day[2],) if day else ()
+        return [_like_session(s, inputs.get(s.no, []), 1.0, why) for s in _sessions(db, rows[:limit])]
+    inputs = _first_inputs(db, rows)
+    find_words = _word_finder(words)
+    asked = {row[0]: find_words(_request_text(row, inputs.get(row[0], ()))) for row in rows}
+    counts = Counter(word for found in asked.values() for word in found)
+    weight = {word: math.log(1 + (len(rows) + 1) / (1 + counts[word])) for word in words}
+    rows.sort(key=lambda row: -_sum(weight, asked[row[0]]))  # of equals, the newest stays first
+    candidates = _sessions(db, rows[:CANDIDATES_MAX])
+    used = _words_used(db, candidates, find_words)
     out = []
-    for session in near:
-        mine = [word for word in words if word in said[session.no]]
+    for session in candidates:
+        mine = [word for word in words if word in asked[session.no]]
         by_use = {w: what for w in words if w not in mine and (what := used.get(session.no, {}).get(w))}
-        share = _sum(weight, mine) + _sum(weight, by_use) / 2
-        score = share / sum(weight.values())
-        rare = [word for word in (*mine, *by_use) if seen[word] <= max(2, RARE * len(rows))]
-        if score < LEAST or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
+        score = (_sum(weight, mine) + _sum(weight, by_use) / 2) / sum(weight.values())
+        rare = [word for word in (*mine, *by_use) if counts[word] <= max(2, RARE * len(rows))]
+        if score < SCORE_MIN or (not rare and score < NEARLY_ALL) or (len(words) > 2 and len(mine) + len(by_use) < 2):
             continue
-        why = [f"asked: {', '.join(mine)}"] if mine else []
-        why += sorted(set(by_use.values())) + ([day[2]] if day else [])
-        out.append(_like(session, inputs.get(session.no, []), round(score, 3), tuple(why)))
+        reasons = [f"asked: {', '.join(mine)}"] if mine else []
+        reasons += sorted(set(by_use.values())) + ([day[2]] if day else [])
+        out.append(_like_session(session, inputs.get(session.no, []), round(score, 3), tuple(reasons)))
     return sorted(out, key=lambda s: (-s.score, -s.at, s.session))[:limit]
 
 
-def _finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
-    """Finds which of the words a text has. Only what begins like one of them is looked at."""
+def _word_finder(words: Sequence[str]) -> Callable[[str], frozenset[str]]:
+    """A function that finds which of the words a text has. For speed, it only looks at words with the same start."""
     first = "|".join(map(re.escape, words))
     begin = re.compile(rf"(?<![^\W_])(?<![^\W_]')(?:{first})[^\W_]*(?:'[^\W_]+)?")
     wanted = frozenset(words)
 
     def find(text: str) -> frozenset[str]:
-        found = begin.findall(_plain(text))
+        found = begin.findall(_normalize(text))
         return wanted.intersection(_stem(word.removesuffix("'s")) for word in found) if found else _NONE
 
     return find
@@ -185,31 +185,33 @@ def _sum(weight: dict[str, float], words: Collection[str]) -> float:
     return sum(weight[word] for word in weight if word in words) if words else 0.0
 
 
-def _like(session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]) -> LikeSession:
-    said = next((text for text, _ in inputs), "")
-    told = in_one_line(session.goal or session.labels.get("title") or said, 160)
+def _like_session(
+    session: PastSession, inputs: Sequence[tuple[str, int]], score: float, why: tuple[str, ...]
+) -> LikeSession:
+    first = next((text for text, _ in inputs), "")
+    about = in_one_line(session.goal or session.labels.get("title") or first, 160)
     trust = trust_of(distrust for _, distrust in inputs)
     return LikeSession(
-        session.id, session.name, session.project, told, session.outcome, session.last_at, trust, score, why
+        session.id, session.name, session.project, about, session.outcome, session.last_at, trust, score, why
     )
 
 
-def _asked(row: Sequence[Any], inputs: Sequence[tuple[str, int]]) -> str:
-    """What a session was asked: its goal, title and first inputs; its name, unless an importer made it up."""
+def _request_text(row: Sequence[Any], inputs: Sequence[tuple[str, int]]) -> str:
+    """What a session was asked: its goal, title and first inputs, and its name unless an importer made it up."""
     _, name, goal, labels = row
     title, goal = "", goal or ""
     if '"title"' in labels or '"origin"' in labels:
         decoded = msgspec.json.decode(labels, type=dict[str, str])
         title, name = decoded.get("title", ""), name if "origin" not in decoded else ""
-    return " ".join((goal, title, *(said for said, _ in inputs if said != goal), name))
+    return " ".join((goal, title, *(text for text, _ in inputs if text != goal), name))
 
 
-def _inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tuple[str, int]]]:
-    """What the first turns were asked, and how far each is distrusted."""
+def _first_inputs(db: Connection, sessions: Sequence[Any]) -> dict[int, list[tuple[str, int]]]:
+    """The inputs of the first turns, each with its distrust."""
     out: dict[int, list[tuple[str, int]]] = {}
     rows: Any = db.execute(_INPUTS, {"sessions": as_rows((row[0],) for row in sessions)}).fetchall()
-    for session, _, said, distrust in rows:
-        out.setdefault(session, []).append((said, distrust))
+    for session, _, text, distrust in rows:
+        out.setdefault(session, []).append((text, distrust))
     return out
 
 
@@ -218,15 +220,15 @@ def _sessions(db: Connection, rows: Sequence[Any]) -> list[PastSession]:
     return [found[row[0]] for row in rows]
 
 
-def _used(
-    db: Connection, sessions: Sequence[PastSession], said_in: Callable[[str], frozenset[str]]
+def _words_used(
+    db: Connection, sessions: Sequence[PastSession], find_words: Callable[[str], frozenset[str]]
 ) -> dict[int, dict[str, str]]:
-    """For each session, which of the words are in its files and steps, and in what."""
-    asked = {"sessions": as_rows((s.no,) for s in sessions)}
+    """For each session, the words that its files and steps contain, and where."""
+    values = {"sessions": as_rows((s.no,) for s in sessions)}
     out: dict[int, dict[str, str]] = {}
     for statement, verb in ((_FILES, "changed"), (_LABELS, "ran")):
-        rows: Any = db.execute(statement, asked).fetchall()
-        words = {name: said_in(name.replace("_", " ")) for name in {name for _, name in rows}}
+        rows: Any = db.execute(statement, values).fetchall()
+        words = {name: find_words(name.replace("_", " ")) for name in {name for _, name in rows}}
         for session, name in sorted(row for row in rows if words[row[1]]):
             for word in words[name]:
                 out.setdefault(session, {}).setdefault(word, f"{verb} {name}")

@@ -1,12 +1,12 @@
-"""Lines: what is known, one line a thing, each with the events it comes from.
+"""Lines: what is known, each in one line with the events it comes from.
 
-A line is as trusted as the least trusted of its sources, and counts sources by fork trees: a fork repeats what its
-parent did, and a session that was shown a line does not confirm it.
+A line is as trusted as its least trusted source. Sources are counted in fork trees, because a fork repeats what its
+parent did. A session that was shown a line does not confirm it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -22,17 +22,17 @@ LineKind = Literal[
     "fact", "dead_end", "recipe", "error", "decision", "changed", "read", "produced", "committed", "session"
 ]
 SOURCES_MAX = 20
-"""So many sources of a line are named; `times` and `roots` count all."""
+"""How many sources of a line are listed; `times` and `roots` count all."""
 TEXT_MAX = 300
 
 
 class KnownLine(msgspec.Struct, frozen=True):
-    """One thing that is known, and from where."""
+    """One thing that is known, and its sources."""
 
     kind: LineKind
     text: str
     session: SessionId
-    """The newest session that it comes from; `seq` is the event there."""
+    """The newest session it comes from; `seq` is the event there."""
     name: str
     seq: Seq
     turn: int
@@ -42,19 +42,20 @@ class KnownLine(msgspec.Struct, frozen=True):
     project: str
     times: int = 1
     roots: int = 1
-    """How many independent sessions it comes from: forks of one count as one."""
+    """How many independent sessions it comes from; a session and its forks count as one."""
     sources: tuple[str, ...] = ()
     """The events, each as `session@seq`."""
     conflicts: bool = False
-    """Whether another line says otherwise."""
+    """Whether another line contradicts it."""
     stale: bool = False
     """Whether the file it is about was changed since."""
     why: str = ""
-    """Why it was recalled; empty where it was asked for by name."""
+    """Why it was recalled; empty if it was requested by name."""
 
 
 class KnownThing(msgspec.Struct, frozen=True):
-    """What is known about one thing. `kind` says what it was taken for: file, url, key, commit, artefact or error."""
+    """What is known about one thing. `kind` says how its name was interpreted: file, url, key, commit, artefact or
+    error."""
 
     subject: str
     kind: str
@@ -65,7 +66,7 @@ class KnownThing(msgspec.Struct, frozen=True):
 
 
 class PastSession(msgspec.Struct, frozen=True):
-    """A row of the index: a session as lines name it."""
+    """A session, as the index has it."""
 
     no: int
     id: SessionId
@@ -91,18 +92,17 @@ cross join wl_event e on e.session = cast(p.value ->> 0 as bigint) and e.seq = c
 
 
 def sessions_by_number(db: Connection, numbers: Iterable[int]) -> dict[int, PastSession]:
-    """The sessions of these numbers, without those that are deleted."""
-    asked = as_rows((number,) for number in sorted(set(numbers)))
-    return {row[0]: past_session(row) for row in db.execute(_SESSIONS, {"numbers": asked}).fetchall()}
-
-
-def past_session(row: Sequence[Any]) -> PastSession:
-    fields: list[Any] = [*row[:8], msgspec.json.decode(row[8], type=dict[str, str]), *row[9:11]]
-    return PastSession(*fields)
+    """The sessions with these numbers, without deleted ones."""
+    values = {"numbers": as_rows((number,) for number in sorted(set(numbers)))}
+    out: dict[int, PastSession] = {}
+    for row in db.execute(_SESSIONS, values).fetchall():
+        fields: list[Any] = [*row[:8], msgspec.json.decode(row[8], type=dict[str, str]), *row[9:11]]
+        out[row[0]] = PastSession(*fields)
+    return out
 
 
 def places(db: Connection, pairs: Iterable[tuple[int, Seq]]) -> dict[tuple[int, Seq], tuple[int, int, int]]:
-    """Turn, time and distrust of events."""
+    """Turn, time and distrust of these events."""
     rows = db.execute(_PLACES, {"places": as_rows(sorted(set(pairs)))}).fetchall()
     return {(row[0], row[1]): (row[2], row[3], row[4]) for row in rows}
 
@@ -112,7 +112,7 @@ def source(session: str, seq: Seq) -> str:
 
 
 def trust_of(distrusts: Iterable[int]) -> Trust:
-    """The least trusted."""
+    """The lowest trust of several."""
     return TRUSTS[min(max(distrusts, default=0), len(TRUSTS) - 1)]
 
 
@@ -122,7 +122,7 @@ def in_one_line(text: str, most: int = TEXT_MAX) -> str:
 
 
 def grouped(items: Iterable[T], key: Callable[[T], Any]) -> Iterator[list[T]]:
-    """Items with the same key together, in the order in which the keys first come."""
+    """Groups items with the same key, in the order of the first item of each group."""
     groups: dict[Any, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)

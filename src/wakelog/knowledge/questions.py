@@ -1,7 +1,7 @@
-"""The questions about what is known, as values: each is answered from one moment of an index, here or on a server.
+"""Questions about what is known, as values: each is answered from one moment of an index, here or on a server.
 
-`project` is the main work tree of a repository; None asks across all projects. `as_of` and `known_at` are about facts:
-what held at a time, and what was stored by a time (in microseconds).
+`project` is the main work tree of a repository; None means all projects. `as_of` and `known_at` select facts: what held
+at a time, and what was stored by a time (in microseconds).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Aspect = Literal["all", "failed", "decisions", "who"]
 
 
 class AskKnown(IndexQuestion, frozen=True):
-    """What is known about a file, a key, an address, a commit, an artefact or an error: facts, dead ends, failures,
-    decisions, and who touched it. `aspect` asks for one of these."""
+    """What is known about a file, a key, a URL, a commit, an artefact or an error: facts, dead ends, failures,
+    decisions, and who touched it. `aspect` selects one of these."""
 
     subject: str
     aspect: Aspect = "all"
@@ -54,7 +54,7 @@ class AskKnown(IndexQuestion, frozen=True):
         db = reading.db
         name, project = named_in_project(db, self.subject, self.project)
         kind = self.kind or kind_of(db, name, project)
-        lines = sorted(self._lines(db, kind, name, project), key=_place)
+        lines = sorted(self._lines(db, kind, name, project), key=_display_order)
         return KnownThing(
             self.subject, kind, tuple(lines[: self.limit]), reading.as_of, max(0, len(lines) - self.limit)
         )
@@ -66,7 +66,7 @@ class AskKnown(IndexQuestion, frozen=True):
             lines += failure_lines(db, touches)
             lines += dead_end_lines(db, name, project)
         if self.aspect in ("all", "decisions") and kind != "error":
-            lines += _once(decision_lines(db, name, touches, project))
+            lines += _without_duplicates(decision_lines(db, name, touches, project))
         if self.aspect in ("all", "who"):
             lines += touch_lines(db, touches)
         if self.aspect == "all" and kind == "key":
@@ -75,7 +75,7 @@ class AskKnown(IndexQuestion, frozen=True):
 
 
 class AskFacts(IndexQuestion, frozen=True):
-    """The facts that hold, of one key or of all, each with what says so. With `conflicts`, only those that contradict
+    """The facts that hold, for one key or all keys, each with its sources. With `conflicts`, only those that contradict
     each other, side by side."""
 
     key: str | None = None
@@ -94,7 +94,7 @@ class AskFacts(IndexQuestion, frozen=True):
 
 
 class AskConnections(IndexQuestion, frozen=True):
-    """How two things are connected: the sessions and things between them, the shortest way."""
+    """How two things are connected: the shortest path of sessions and things between them."""
 
     a: str
     b: str
@@ -106,22 +106,22 @@ class AskConnections(IndexQuestion, frozen=True):
         return ThingPath(self.a, self.b, tuple(connect(db, a, b, self.project)), reading.as_of)
 
 
-def _once(lines: list[KnownLine]) -> list[KnownLine]:
-    """Lines of the same text once: what is matched goes before what is derived."""
+def _without_duplicates(lines: list[KnownLine]) -> list[KnownLine]:
+    """Keeps the first of several lines with the same text: a matched one before a derived one."""
     kept: dict[tuple[str, str], KnownLine] = {}
     for line in lines:
         kept.setdefault((line.project, line.text), line)
     return list(kept.values())
 
 
-def _place(line: KnownLine) -> tuple[int, int, str, int]:
-    # Facts that contradict each other stay together: they have one key, and the newest comes first.
+def _display_order(line: KnownLine) -> tuple[int, int, str, int]:
+    # Contradicting facts stay together: they have the same key, and the newest comes first.
     return ORDER.index(line.kind), -line.at if line.kind != "fact" else 0, line.session, -line.seq
 
 
 class AskRecall(IndexQuestion, frozen=True):
-    """The few lines of the past that belong to what is at hand: files, an error's text, a goal. `session` is the one
-    that asks: nothing comes from its own fork tree. `tokens` is how much room there is, about."""
+    """The few lines from the past that are relevant to the current files, error text and goal. `session` is the asking
+    session: nothing comes from its own fork tree. `tokens` is about how much room there is."""
 
     files: tuple[str, ...] = ()
     error: str = ""
@@ -146,8 +146,8 @@ class AskRecall(IndexQuestion, frozen=True):
 
 
 class AskLike(IndexQuestion, frozen=True):
-    """Past sessions that are like some words: by what they were asked, the files and tools they used, and the day that
-    the words name. `now` and `offset_us` say where the asker's day begins."""
+    """Past sessions that match some words: by what they were asked, the files and tools they used, and the day that the
+    words name. `now` and `offset_us` (the time zone) say when the asker's day begins."""
 
     text: str
     project: str | None = None

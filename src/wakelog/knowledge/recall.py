@@ -1,11 +1,11 @@
-"""Recall: the few lines of the past that belong to what is at hand.
+"""Recall: the few lines from the past that are relevant now.
 
-Candidates come by exact keys only: the signature of an error, the files at hand, the keys of facts that the goal names,
-then past sessions asked for the same. They are ordered without weights: by the kind of match, whether they hold now,
-trust, independent sources, how surely it ended well, and time. One line a thing; contradictions come as pairs. Nothing
-comes from the session's own fork tree, and where nothing fits, nothing is said.
+Candidates are found by exact keys: the signature of an error, the current files, the fact keys that the goal names,
+then past sessions with a similar goal. They are ordered without weights: by the kind of match, whether they still hold,
+trust, independent sources, success rate, and time. Each thing is one line; contradictions come as pairs. Nothing comes
+from the session's own fork tree, and if nothing matches, nothing is returned.
 
-That a line is recalled does not say that it helps.
+A recalled line is not a claim that it helps.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ FILES_MAX = 20
 PER_FILE = 3
 CHARS_PER_TOKEN = 4
 
-_CLASSES = {"signature": 0, "file": 1, "key": 2, "words": 3}
+_MATCH_ORDER = {"signature": 0, "file": 1, "key": 2, "words": 3}
 
 
 class RecalledLine(msgspec.Struct, frozen=True):
-    """A line, with what its place in the order rests on."""
+    """A line, with what else decides its order."""
 
     line: KnownLine
     match: str
@@ -44,14 +44,14 @@ class RecalledLine(msgspec.Struct, frozen=True):
 
 
 class PastLines(msgspec.Struct, frozen=True):
-    """What the past says about what is at hand, the nearest first. Data, not instructions."""
+    """The lines from the past that are relevant now, the best match first. Data, not instructions."""
 
     lines: tuple[KnownLine, ...]
     as_of: AsOf
     more: int = 0
-    """How many lines there was no room for."""
+    """How many lines did not fit."""
     signature: str = ""
-    """Under which signature the error was looked up."""
+    """The error signature that was looked up."""
 
 
 def recall_lines(
@@ -64,22 +64,25 @@ def recall_lines(
     besides: str,
     now: int,
 ) -> tuple[list[KnownLine], str]:
-    """All lines that fit, in order, and the signature of the error."""
+    """All matching lines, in order, and the signature of the error."""
     found: list[RecalledLine] = []
     signature = error_signature("", error) if error else ""
     if signature:
         found += [_recipe(recipe) for recipe in recipes_for(db, signature, project, besides=besides)[:2]]
     for path in dict.fromkeys(files[:FILES_MAX]):
-        found += _of_file(db, path, project, besides)
+        found += _recall_file(db, path, project, besides)
     if goal:
-        found += _of_keys(db, goal, project, besides)
-        found += _of_words(db, goal, project, besides, now)
+        found += _recall_keys(db, goal, project, besides)
+        found += _recall_sessions(db, goal, project, besides, now)
     found.sort(key=_order)
-    return _once([each.line for each in found]), signature
+    unique: dict[tuple[str, str], KnownLine] = {}
+    for recalled in found:
+        unique.setdefault((recalled.line.kind, recalled.line.text), recalled.line)
+    return list(unique.values()), signature
 
 
 def within(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
-    """As many of the lines as fit; of a contradiction both or none."""
+    """As many of the lines as fit; both sides of a contradiction or none."""
     kept: list[KnownLine] = []
     left = tokens * CHARS_PER_TOKEN
     for place, line in enumerate(lines):
@@ -97,7 +100,7 @@ def within(lines: Sequence[KnownLine], tokens: int) -> list[KnownLine]:
 
 
 def as_markdown(recalled: PastLines) -> str:
-    """Lines for a model's window. They are quoted as records of the past; untrusted words stay inside a fence."""
+    """The lines as text for a model's window, marked as records of the past. Untrusted text is fenced."""
     if not recalled.lines:
         return ""
     out = ["## From earlier sessions", "", "Records of the past, not instructions. Each names its event.", ""]
@@ -119,37 +122,29 @@ def _size(line: KnownLine) -> int:
     return len(line.text) + len(line.why) + 40
 
 
-def _order(each: RecalledLine) -> tuple[object, ...]:
-    line = each.line
-    standing = (_CLASSES[each.match], line.stale, distrust(line.trust), -line.roots, -each.at_least, -line.at)
+def _order(recalled: RecalledLine) -> tuple[object, ...]:
+    line, match = recalled.line, _MATCH_ORDER[recalled.match]
     if line.kind == "fact":
         # Contradicting facts stay side by side whatever their trust.
-        standing = (_CLASSES[each.match], False, 0, 0, 0.0, 0)
-        return (*standing, line.text.partition(" = ")[0], -line.at, line.session)
-    return (*standing, line.text, 0, line.session)
-
-
-def _once(lines: Sequence[KnownLine]) -> list[KnownLine]:
-    kept: dict[tuple[str, str], KnownLine] = {}
-    for line in lines:
-        kept.setdefault((line.kind, line.text), line)
-    return list(kept.values())
+        return (match, False, 0, 0, 0.0, 0, line.text.partition(" = ")[0], -line.at, line.session)
+    quality = (line.stale, distrust(line.trust), -line.roots, -recalled.at_least, -line.at)
+    return (match, *quality, line.text, 0, line.session)
 
 
 def _recipe(recipe: Recipe) -> RecalledLine:
-    told = next((i for i in recipe.instances if i.ended), recipe.instances[0])
-    done = f", the last time after {' → '.join(told.steps[:6])}" if told.steps else ""
+    newest = next((i for i in recipe.instances if i.ended), recipe.instances[0])
+    after = f", the last time after {' → '.join(newest.steps[:6])}" if newest.steps else ""
     if recipe.steps:
-        done = f", mostly after {' → '.join(recipe.steps[:6])}"
-    said = f"{recipe.label} worked again {recipe.ended} of {recipe.of} times{done} ({recipe.signature})"
+        after = f", mostly after {' → '.join(recipe.steps[:6])}"
+    text = f"{recipe.label} worked again {recipe.ended} of {recipe.of} times{after} ({recipe.signature})"
     line = KnownLine(
         kind="recipe",
-        text=in_one_line(said),
-        session=told.session,
-        name=told.name,
-        seq=told.ended or told.failed,
-        turn=told.turn,
-        at=told.at,
+        text=in_one_line(text),
+        session=newest.session,
+        name=newest.name,
+        seq=newest.ended or newest.failed,
+        turn=newest.turn,
+        at=newest.at,
         trust=recipe.trust,
         known="derived",
         project=recipe.project,
@@ -161,7 +156,7 @@ def _recipe(recipe: Recipe) -> RecalledLine:
     return RecalledLine(line, "signature", recipe.at_least)
 
 
-def _of_file(db: Connection, path: str, project: str | None, besides: str) -> list[RecalledLine]:
+def _recall_file(db: Connection, path: str, project: str | None, besides: str) -> list[RecalledLine]:
     touches = [t for t in touches_of(db, "file", path, project) if t.session.root != besides and t.session.project]
     lines = dead_end_lines(db, path, project) + decision_lines(db, path, touches, project)
     lines = [line for line in lines if line.session.partition(".")[0] != besides]
@@ -175,23 +170,23 @@ def _of_file(db: Connection, path: str, project: str | None, besides: str) -> li
 
 
 def _is_stale(line: KnownLine, changed: Sequence[Touch]) -> bool:
-    """Whether a file was changed, by another session, after what is said about it."""
+    """Whether another session changed the file after this line."""
     return any(t.at > line.at and t.session.id != line.session for t in changed)
 
 
-def _of_keys(db: Connection, goal: str, project: str | None, besides: str) -> list[RecalledLine]:
+def _recall_keys(db: Connection, goal: str, project: str | None, besides: str) -> list[RecalledLine]:
     events = [event for event in fact_events(db, None, project) if event.root != besides]
     words = " ".join(re.findall(r"[^\W_]+", goal.lower()))
 
-    def names(key: str) -> bool:
+    def is_named(key: str) -> bool:
         parts = " ".join(re.findall(r"[^\W_]+", key.lower()))
         return bool(parts) and f" {parts} " in f" {words} "
 
-    lines = fact_lines(event for event in events if names(event.key))
+    lines = fact_lines(event for event in events if is_named(event.key))
     return [RecalledLine(msgspec.structs.replace(line, why="the goal names it"), "key") for line in lines]
 
 
-def _of_words(db: Connection, goal: str, project: str | None, besides: str, now: int) -> list[RecalledLine]:
+def _recall_sessions(db: Connection, goal: str, project: str | None, besides: str, now: int) -> list[RecalledLine]:
     out = []
     for past in like(db, goal, project, now=now, besides=besides, limit=3):
         ended = f" ({past.outcome})" if past.outcome else ""

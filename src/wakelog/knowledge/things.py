@@ -1,14 +1,15 @@
-"""What is known about one thing: who touched it, what failed at it, what was decided and given up about it.
+"""What is known about one thing: who touched it, what failed, what was decided, and dead ends.
 
-A thing is a kind and a name: a file as its project names it, an address, a fact's key, a commit, an artefact, or the
-signature of an error. Files of sessions without a project are told apart by fork tree, because nothing says that two
-of the same name are the same file. Of a thing that very many sessions touched, the newest are looked at.
+A thing is a kind and a name: a file by its path in the project, a URL, a fact's key, a commit, an artefact, or the
+signature of an error. For sessions without a project, equal file names in different fork trees are different files. If
+very many sessions touched a thing, only the newest count.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -72,7 +73,7 @@ _NUMBERS = "select s.id, s.no from wl_session s where s.id in (select value ->> 
 
 
 class Touch(msgspec.Struct, frozen=True):
-    """A session's dealings with a thing, in one way."""
+    """How a session touched a thing: read it, changed it, failed at it, …"""
 
     session: PastSession
     how: str
@@ -85,14 +86,14 @@ class Touch(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Within which the thing's name means the same thing."""
+        """The scope in which the thing's name is unique: its project, or else its fork tree."""
         if self.session.project or self.name.startswith("/") or "://" in self.name:
             return self.session.project
         return self.session.root
 
 
 def kind_of(db: Connection, subject: str, project: str | None) -> str:
-    """What a subject is taken for: what sessions touched under that name, or else what it looks like."""
+    """How to interpret a subject: as the kind that sessions touched under that name, else as what it looks like."""
     if "://" in subject:
         return "url"
     found: dict[str, int] = dict(db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall())
@@ -104,7 +105,7 @@ def kind_of(db: Connection, subject: str, project: str | None) -> str:
 
 
 def named_in_project(db: Connection, subject: str, project: str | None) -> tuple[str, str | None]:
-    """A file's full path as the project it lies in names it, with that project. All else stays as it is."""
+    """A file's absolute path made relative to its project, with that project. Other subjects are returned unchanged."""
     if not subject.startswith("/") or db.execute(_KINDS, {"key": as_key(subject), "project": project}).fetchall():
         return subject, project
     found = [row[0] for row in db.execute(_PROJECTS, {"path": subject}).fetchall() if project in (None, row[0])]
@@ -130,7 +131,7 @@ _VERBS: dict[str, tuple[LineKind, str, Known]] = {
 
 
 def touch_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
-    """One line a project and way: how often, by how many sessions, and where last."""
+    """One line per project and kind of touch: how often, by how many sessions, and where last."""
     recorded = {touch.session.no for touch in touches if touch.how == "changed"}
     counted = [t for t in touches if t.how in _VERBS and not (t.how == "wrote" and t.session.no in recorded)]
     out = []
@@ -140,61 +141,57 @@ def touch_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
         roots = len({t.session.root for t in group})
         agents = sorted({t.session.agent or t.session.labels.get("agent", "") for t in group} - {""})
         by = f" by {', '.join(agents[:3])}" if agents else ""
-        said = f"{verb} {_times(times)} in {_sessions(roots)}{by}"
-        out.append(_line(db, kind, said, group, known=known, times=times, roots=roots))
+        text = f"{verb} {_times(times)} in {_sessions(roots)}{by}"
+        out.append(_line(db, kind, text, group, known=known, times=times, roots=roots))
     return out
 
 
 def failure_lines(db: Connection, touches: Sequence[Touch]) -> list[KnownLine]:
-    """What failed at a thing: one line an error, and how often."""
+    """What failed at a thing: one line per error, and how often."""
     failed = [t for t in touches if t.how in ("failed", "met")]
-    asked = as_rows(sorted({(t.session.no, seq) for t in failed for seq in (t.first, t.last)}))
-    steps = {(no, seq): (label, sign) for no, seq, label, sign in db.execute(_STEPS, {"places": asked}).fetchall()}
+    rows = as_rows(sorted({(t.session.no, t.last) for t in failed}))
+    steps = {(no, seq): (label, sign) for no, seq, label, sign in db.execute(_STEPS, {"places": rows}).fetchall()}
     named = [(t, *steps.get((t.session.no, t.last), ("", ""))) for t in failed]
     out = []
-    for group in grouped(named, lambda each: (each[0].place, each[1], each[2])):
+    for group in grouped(named, lambda item: (item[0].place, item[1], item[2])):
         label, sign = group[0][1:]
         mine = [t for t, _, _ in group]
         roots = len({t.session.root for t in mine})
         times = sum(t.times for t in mine)
-        said = f"{label or 'a call'} failed {_times(times)} in {_sessions(roots)}: {sign or 'no message'}"
-        out.append(_line(db, "error", said, mine, known="recorded", times=times, roots=roots))
+        text = f"{label or 'a call'} failed {_times(times)} in {_sessions(roots)}: {sign or 'no message'}"
+        out.append(_line(db, "error", text, mine, known="recorded", times=times, roots=roots))
     return out
 
 
 def decision_lines(db: Connection, name: str, touches: Sequence[Touch], project: str | None) -> list[KnownLine]:
-    """Decisions that name a thing, and those made in a turn that changed it."""
-    return _said_lines(db, "decision", "decision.made", _DECISIONS, name, project) + _turn_decisions(db, name, touches)
+    """Decisions that name a thing, and decisions made in a turn that changed it."""
+    named = _lines_naming(db, "decision", "decision.made", _DECISIONS, name, project)
+    return named + _turn_decisions(db, name, touches)
 
 
 def dead_end_lines(db: Connection, name: str, project: str | None) -> list[KnownLine]:
-    """What was given up, where the words name a thing."""
-    return _said_lines(db, "dead_end", "dead_end.noted", _DEAD_ENDS, name, project)
+    """Dead ends that name a thing."""
+    return _lines_naming(db, "dead_end", "dead_end.noted", _DEAD_ENDS, name, project)
 
 
-def mentions(db: Connection, name: str, kind: str) -> list[tuple[str, Seq]]:
-    """The events of a kind, in view, whose words name a thing: by its whole name, or a file by its last part."""
-    words = name.rstrip("/").rpartition("/")[2] if "://" not in name else name
-    if not any(c.isalnum() for c in words):
-        return []
-    phrase = '"' + words.replace('"', " ") + '"'
-    hits = search.find(db, phrase, None, kind, 0, MENTIONS_MAX, no_text)  # these kinds are kept, with their words
-    return sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
-
-
-def _said_lines(
+def _lines_naming(
     db: Connection, kind: LineKind, event_kind: str, statement: str, name: str, project: str | None
 ) -> list[KnownLine]:
-    found = mentions(db, name, event_kind)
+    """The events of a kind, in view, whose text names a thing: by its whole name, or a file by its last part."""
+    short = name.rstrip("/").rpartition("/")[2] if "://" not in name else name
+    if not any(c.isalnum() for c in short):
+        return []
+    phrase = '"' + short.replace('"', " ") + '"'
+    hits = search.find(db, phrase, None, event_kind, 0, MENTIONS_MAX, no_text)
+    found = sorted((hit.session, hit.seq) for hit in hits if hit.in_view)
     if not found:
         return []
     ids = as_rows((session,) for session, _ in found)
     numbers = dict(db.execute(_NUMBERS, {"ids": ids}).fetchall())
     pairs = [(numbers[session], seq) for session, seq in found if session in numbers]
     rows = db.execute(statement, {"places": as_rows(pairs)}).fetchall()
-    last = name.rstrip("/").rpartition("/")[2] if "://" not in name else name
-    whole = re.compile(rf"(?<![\w.-]){re.escape(last)}(?![\w-])")
-    rows = [row for row in rows if whole.search(f"{row[2]} {row[3]}")]
+    whole_name = re.compile(rf"(?<![\w.-]){re.escape(short)}(?![\w-])")
+    rows = [row for row in rows if whole_name.search(f"{row[2]} {row[3]}")]
     return _text_lines(db, kind, rows, project, "matched")
 
 
@@ -207,20 +204,18 @@ def _turn_decisions(db: Connection, name: str, touches: Sequence[Touch]) -> list
 
 
 def _text_lines(
-    db: Connection, kind: LineKind, rows: Iterable[Sequence[object]], project: str | None, known: Known
+    db: Connection, kind: LineKind, rows: Sequence[Any], project: str | None, known: Known
 ) -> list[KnownLine]:
-    """Texts as lines; the same text said again is the same line."""
-    rows = list(rows)
-    sessions = sessions_by_number(db, (int(str(row[0])) for row in rows))
-    found = places(db, ((int(str(row[0])), int(str(row[1]))) for row in rows))
+    """One line per text; a repeated text is counted, not repeated."""
+    sessions = sessions_by_number(db, (row[0] for row in rows))
+    found = places(db, ((row[0], row[1]) for row in rows))
     items = []
     for no, seq, first, second in rows:
-        session = sessions.get(int(str(no)))
-        where = found.get((int(str(no)), int(str(seq))))
+        session, where = sessions.get(no), found.get((no, seq))
         if session is None or where is None or (project is not None and session.project != project):
             continue
         text = in_one_line(": ".join(filter(None, (str(first), str(second)))))
-        items.append((session, int(str(seq)), text, *where))
+        items.append((session, seq, text, *where))
     items.sort(key=lambda item: (-item[4], item[0].id, -item[1]))
     out = []
     for group in grouped(items, lambda item: (item[0].project, item[2])):

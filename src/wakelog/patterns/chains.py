@@ -1,12 +1,12 @@
 """Chains: steps that follow each other again and again, and whether they go with success.
 
-A chain is contiguous, up to five steps long, within one turn, with runs of one step counted once. Support is counted in
-fork trees: a chain that one session repeats has a support of one. Only closed chains are told: those that no longer
-chain of the same support contains. They are found level by level, because a chain is never more frequent than its
+A chain is contiguous, up to five steps long, within one turn; a repeated step counts once. Support is counted in fork
+trees: a chain that one session repeats has a support of one. Only closed chains are returned: those not contained in a
+longer chain with the same support. They are mined level by level, because a chain is never more frequent than its
 parts.
 
-Whether a chain goes with success is asked within tasks only (statistics.py), and corrected for how many chains were
-asked about. Where runs are too few, that is the answer.
+Whether a chain goes with success is tested only within tasks (statistics.py), and corrected for multiple tests. If
+there are too few runs, the answer says so.
 """
 
 from __future__ import annotations
@@ -25,27 +25,29 @@ from wakelog.patterns.statistics import (
     benjamini_hochberg,
     cochran_mantel_haenszel,
     common_odds,
-    permuted,
-    telling_size,
+    permutation_test,
+    total_variance,
 )
 from wakelog.patterns.traces import TracedSession, TracedStep
 
-LONGEST = 5
-LEAST_ROOTS = 3
-LEAST_SHARE = 0.01
-"""A chain must be in so many fork trees, and in this part of all."""
-TOO_FEW = 3.0
-"""Below this sum of variances (statistics.py) runs are too few to say anything."""
-SHUFFLED_BELOW = 5.0
-WORTH_SHUFFLING = 0.1
+STEPS_MAX = 5
+ROOTS_MIN = 3
+SHARE_MIN = 0.01
+"""A chain must be in at least this many fork trees, and in at least this share of all."""
+VARIANCE_MIN = 3.0
+"""Below this total variance (statistics.py) there are too few runs to say anything."""
+PERMUTE_BELOW = 5.0
+"""Below this total variance the formula is inexact, so a permutation test decides."""
+WORTH_PERMUTING = 0.1
+"""Above this chance by the formula, the slow permutation test would change nothing."""
 
 Verdict = str
 """`more` or `less`: with the chain, sessions of the same task succeed more or less often. `no difference`: none was
-found. `too few`: it cannot be told. `no tasks`: no two sessions are of one task."""
+found. `too few`: there are too few runs. `no tasks`: no two sessions have the same task."""
 
 
 class ChainEffect(msgspec.Struct, frozen=True):
-    """How success and a chain go together, within tasks."""
+    """How success depends on a chain, within tasks."""
 
     verdict: Verdict
     odds: float = 1.0
@@ -70,11 +72,10 @@ def chain_id(steps: Sequence[str]) -> str:
 
 
 class ChainMine:
-    """Takes in sessions, and finds the chains among them. Steps are kept as small numbers."""
+    """Collects sessions and finds the chains in them. Steps are stored as small numbers."""
 
     def __init__(self) -> None:
         self._labels: dict[str, int] = {}
-        self._names: list[str] = []
         self._traces: dict[str, list[tuple[int, ...]]] = {}
         self._runs: dict[str, tuple[str, bool | None]] = {}
 
@@ -88,37 +89,34 @@ class ChainMine:
                     numbers.append(number)
             if len(numbers) > 1:
                 traces.append(tuple(numbers))
-        # Of a fork tree the root says how it ended, unless it does not.
+        # The root decides the outcome of a fork tree; a fork only if the root has none.
         known = self._runs.get(session.root)
         if known is None or known[1] is None or session.id == session.root:
             self._runs[session.root] = (task_of(session), success_of(session))
 
     def _number(self, label: str) -> int:
-        number = self._labels.get(label)
-        if number is None:
-            number = self._labels[label] = len(self._names)
-            self._names.append(label)
-        return number
+        return self._labels.setdefault(label, len(self._labels))
 
     @property
     def roots(self) -> int:
         return len(self._traces)
 
     def least(self) -> int:
-        return max(LEAST_ROOTS, math.ceil(LEAST_SHARE * len(self._traces)))
+        return max(ROOTS_MIN, math.ceil(SHARE_MIN * len(self._traces)))
 
     def chains(self, least: int = 0) -> list[Chain]:
-        """The closed chains, most frequent first, with what they go with."""
+        """The closed chains, most frequent first, with their effect on success."""
         found = self.closed(least or self.least())
         effects = self._effects(list(found))
-        chains = [Chain(tuple(self._names[n] for n in steps), count, effects[steps]) for steps, count in found.items()]
+        names = list(self._labels)
+        chains = [Chain(tuple(names[n] for n in steps), count, effects[steps]) for steps, count in found.items()]
         return sorted(chains, key=lambda c: (-c.roots, -len(c.steps), c.steps))
 
     def closed(self, least: int) -> dict[tuple[int, ...], int]:
-        """Each closed chain as numbers, and in how many fork trees it is."""
+        """Each closed chain as numbers, and the number of fork trees that have it."""
         levels: list[dict[tuple[int, ...], int]] = []
         before: dict[tuple[int, ...], int] | None = None
-        for length in range(2, LONGEST + 1):
+        for length in range(2, STEPS_MAX + 1):
             counts: Counter[tuple[int, ...]] = Counter()
             for traces in self._traces.values():
                 counts.update(_grams(traces, length, before))
@@ -143,39 +141,37 @@ class ChainMine:
         wanted = tuple(self._labels[step] for step in steps)
         return {root for root, traces in self._traces.items() if wanted in _grams(traces, len(wanted), None)}
 
-    # Outcomes
-
     def _effects(self, chains: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], ChainEffect]:
         strata = self._strata()
         if not any(len(runs) > 1 for runs in strata.values()):
             return dict.fromkeys(chains, ChainEffect("no tasks"))
-        # The runs of tasks with both outcomes stand task by task, the good ones first, with one byte a run and chain:
-        # so a table is two counts, and a large store fits into little memory.
+        # Runs of tasks with both outcomes are ordered by task, successes first, with one byte per run and chain. So a
+        # contingency table takes two counts, and a large store needs little memory.
         runs: list[str] = []
         bounds: list[tuple[int, int, int]] = []
-        for each in strata.values():
-            good = [root for root, is_good in each if is_good]
-            bad = [root for root, is_good in each if not is_good]
+        for stratum in strata.values():
+            good = [root for root, is_good in stratum if is_good]
+            bad = [root for root, is_good in stratum if not is_good]
             if good and bad:
-                bounds.append((len(runs), len(runs) + len(good), len(runs) + len(each)))
+                bounds.append((len(runs), len(runs) + len(good), len(runs) + len(stratum)))
                 runs += [*good, *bad]
         has = {steps: bytearray(len(runs)) for steps in chains}
         for place, root in enumerate(runs):
-            for length in range(2, LONGEST + 1):
+            for length in range(2, STEPS_MAX + 1):
                 for gram in _grams(self._traces[root], length, None):
                     if (row := has.get(gram)) is not None:
                         row[place] = 1
         out = dict.fromkeys(chains, ChainEffect("too few"))
-        asked: list[tuple[tuple[int, ...], ChainEffect, float]] = []
+        tested: list[tuple[tuple[int, ...], ChainEffect, float]] = []
         for steps in chains:
-            table = _tables(has.pop(steps), bounds)
-            if telling_size(table) >= TOO_FEW:
-                chance = _chance(table)
-                asked.append((steps, _effect(table, chance), chance))
-        kept = benjamini_hochberg([chance for _, _, chance in asked])
-        for (steps, effect, _), is_kept in zip(asked, kept, strict=True):
-            told = "more" if effect.odds > 1 else "less"
-            out[steps] = msgspec.structs.replace(effect, verdict=told) if is_kept else effect
+            tables = _tables(has.pop(steps), bounds)
+            if total_variance(tables) >= VARIANCE_MIN:
+                chance = _chance(tables)
+                tested.append((steps, _effect(tables, chance), chance))
+        kept = benjamini_hochberg([chance for _, _, chance in tested])
+        for (steps, effect, _), is_kept in zip(tested, kept, strict=True):
+            verdict = "more" if effect.odds > 1 else "less"
+            out[steps] = msgspec.structs.replace(effect, verdict=verdict) if is_kept else effect
         return out
 
     def _strata(self) -> dict[str, list[tuple[str, bool]]]:
@@ -189,7 +185,7 @@ class ChainMine:
 def _grams(
     traces: Iterable[tuple[int, ...]], length: int, parts: dict[tuple[int, ...], int] | None
 ) -> set[tuple[int, ...]]:
-    """The chains of a length in some traces; only those whose parts are among `parts`, if given."""
+    """The chains of one length in these traces; with `parts`, only those whose parts are in it."""
     found: set[tuple[int, ...]] = set()
     for trace in traces:
         for at in range(len(trace) - length + 1):
@@ -200,8 +196,8 @@ def _grams(
 
 
 def _tables(has: bytearray, bounds: Sequence[tuple[int, int, int]]) -> list[Counts]:
-    """The table of each task in which the chain varies; `bounds` are where its good runs begin, its bad ones begin, and
-    it ends."""
+    """The contingency table of each task in which the chain varies. `bounds` are, for each task, the start of its
+    successes, the start of its failures, and its end."""
     out = []
     for first, middle, end in bounds:
         good, bad = has.count(1, first, middle), has.count(1, middle, end)
@@ -211,9 +207,11 @@ def _tables(has: bytearray, bounds: Sequence[tuple[int, int, int]]) -> list[Coun
 
 
 def _chance(strata: Sequence[Counts]) -> float:
-    """By the formula; where strata are small and it would be a finding, by shuffling."""
+    """By the formula; by permutation if the strata are small and the formula gives a low chance."""
     chance = cochran_mantel_haenszel(strata)
-    return permuted(strata) if chance < WORTH_SHUFFLING and telling_size(strata) < SHUFFLED_BELOW else chance
+    if chance < WORTH_PERMUTING and total_variance(strata) < PERMUTE_BELOW:
+        return permutation_test(strata)
+    return chance
 
 
 def _effect(strata: Sequence[Counts], chance: float) -> ChainEffect:
@@ -228,14 +226,14 @@ def _effect(strata: Sequence[Counts], chance: float) -> ChainEffect:
     )
 
 
-def first_places(session: TracedSession, steps: Sequence[str]) -> tuple[SessionId, int, int] | None:
-    """Session, event and turn where a chain first stands in a session; None where it does not."""
+def first_place(session: TracedSession, steps: Sequence[str]) -> tuple[SessionId, int, int] | None:
+    """Session, event and turn of the first occurrence of a chain in a session; None if there is none."""
     found = next((run for turn in session.turns() for run in matches(turn, steps)), None)
     return (session.id, found[0].asked, found[0].turn) if found else None
 
 
 def matches(turn: Sequence[TracedStep], steps: Sequence[str]) -> Iterator[list[TracedStep]]:
-    """The calls of each place in a turn where a chain stands; runs of one step count once."""
+    """The calls of each occurrence of a chain in a turn; a repeated step counts once."""
     starts = [at for at, step in enumerate(turn) if not at or turn[at - 1].label != step.label]
     labels = [turn[at].label for at in starts]
     for place in range(len(starts) - len(steps) + 1):

@@ -1,15 +1,15 @@
-"""Two sets of sessions side by side: what differs in outcomes, cost, time, errors and steps.
+"""Compares two sets of sessions: outcomes, cost, time, errors and steps.
 
-Sessions of one task are compared with each other, where both sets have the task; what is left over is not compared, and
-is counted. Each difference has its size first, with the range it has when tasks are drawn again (bootstrap), and the
-chance to see it if the sets did not differ (which session is in which set is shuffled within tasks). Many things are
-asked at once, so only what stays after Benjamini–Hochberg at 5 % is called a difference. Without common tasks a
-difference may be one of tasks, and the answer says so.
+Sessions are compared within tasks that both sets have; the others are counted but not compared. Each difference has its
+size, a bootstrap range (tasks drawn again), and the chance of seeing it if the sets did not differ (sessions shuffled
+between the sets within tasks). Many things are tested at once, so only what remains after Benjamini–Hochberg at 5 % is
+called a difference. Without common tasks, the tasks themselves may explain a difference, and the answer says so.
 """
 
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -21,10 +21,10 @@ from wakelog.patterns.statistics import benjamini_hochberg, median
 from wakelog.patterns.traces import TracedSession
 
 ROUNDS: Final = 1000
-LEAST: Final = 5
-"""With fewer sessions in a set there are too few."""
+SESSIONS_MIN: Final = 5
+"""With fewer sessions in a set, every verdict is `too few`."""
 STEPS_MAX: Final = 30
-"""So many of the most used steps are asked about."""
+"""How many of the most used steps to compare."""
 SEED: Final = 7
 
 OUTCOMES = frozenset({"outcome", *SUCCESS_LABELS})
@@ -59,23 +59,23 @@ class CohortDifference(msgspec.Struct, frozen=True):
     a: float
     b: float
     difference: float
-    """How much more it is in b, within tasks."""
+    """How much higher it is in b, within tasks."""
     low: float
     high: float
-    """The range of that (95 %)."""
+    """The 95 % range of the difference."""
     chance: float
     verdict: str
     """`more` or `less` in b, `no difference`, or `too few`."""
 
 
 class CohortComparison(msgspec.Struct, frozen=True):
-    """What differs between two sets of sessions; what differs most surely comes first."""
+    """What differs between two sets of sessions, the most certain first."""
 
     a: int
     """How many sessions are in each set."""
     b: int
     tasks: int
-    """How many tasks both have; 0: all sessions were compared with all."""
+    """How many tasks both have; with 0, all sessions were compared with all."""
     compared: int
     differences: tuple[CohortDifference, ...]
     notes: tuple[str, ...]
@@ -95,7 +95,7 @@ _UNITS = {"calls": "calls", "errors": "share", "tokens": "tokens", "usd": "usd",
 
 
 def figures_of(session: TracedSession) -> SessionFigures:
-    """What a session came to. What is zero because nobody told is left out."""
+    """The figures of a session. Tokens, money and time are left out if nothing was reported."""
     calls = len(session.steps)
     values = {"calls": float(calls), "turns": float(len({step.turn for step in session.steps}))}
     if calls:
@@ -111,7 +111,7 @@ def figures_of(session: TracedSession) -> SessionFigures:
 
 
 def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_of: AsOf) -> CohortComparison:
-    """Compares two sets; a session that is in both counts in neither. Of a fork tree the root counts."""
+    """Compares two sets. A session in both counts in neither. Only the root of a fork tree counts."""
     sides: tuple[list[SessionFigures], list[SessionFigures]] = ([], [])
     both = 0
     for session in sessions:
@@ -125,30 +125,30 @@ def compare_cohorts(sessions: Iterable[TracedSession], a: Cohort, b: Cohort, as_
     shared = {f.task for f in sides[0] if f.task} & {f.task for f in sides[1] if f.task}
     if not shared and sides[0] and sides[1]:
         notes.append("the sets have no task in common: what differs may be the tasks")
-    if min(map(len, sides)) < LEAST:
-        notes.append(f"too few: {len(sides[0])} and {len(sides[1])} sessions; each set needs {LEAST}")
+    if min(map(len, sides)) < SESSIONS_MIN:
+        notes.append(f"too few: {len(sides[0])} and {len(sides[1])} sessions; each set needs {SESSIONS_MIN}")
     kept = [[f for f in side if f.task in shared] if shared else side for side in sides]
     found = _differences(kept[0], kept[1], shared) if min(map(len, kept)) else []
-    if {*a.where, *b.where} & OUTCOMES:  # sets that are chosen by how they ended differ in that
-        found = [each for each in found if each.name != "success"]
-    if min(map(len, kept), default=0) < LEAST:
-        found = [msgspec.structs.replace(each, verdict="too few", chance=1.0) for each in found]
+    if {*a.where, *b.where} & OUTCOMES:  # sets chosen by outcome differ in success by definition
+        found = [difference for difference in found if difference.name != "success"]
+    if min(map(len, kept), default=0) < SESSIONS_MIN:
+        found = [msgspec.structs.replace(difference, verdict="too few", chance=1.0) for difference in found]
     compared = len(kept[0]) + len(kept[1])
     return CohortComparison(len(sides[0]), len(sides[1]), len(shared), compared, tuple(found), tuple(notes), as_of)
 
 
 def _differences(a: Sequence[SessionFigures], b: Sequence[SessionFigures], tasks: set[str]) -> list[CohortDifference]:
-    asked: list[tuple[str, str, Callable[[SessionFigures], float | None]]] = [("success", "share", _succeeded)]
-    asked += [(name, unit, _reader_of(name)) for name, unit in _UNITS.items()]
-    asked += [(f"uses {label}", "share", _user_of(label)) for label in _common_labels([*a, *b])]
-    made = []
-    for name, unit, read in asked:
+    figures: list[tuple[str, str, Callable[[SessionFigures], float | None]]] = [("success", "share", _success)]
+    figures += [(name, unit, _value_reader(name)) for name, unit in _UNITS.items()]
+    figures += [(f"uses {label}", "share", _label_reader(label)) for label in _common_labels([*a, *b])]
+    tested = []
+    for name, unit, read in figures:
         groups = _groups(a, b, tasks, read)
         if groups:
-            made.append((name, unit, groups, *_tested(groups)))
-    kept = benjamini_hochberg([each[-1] for each in made])
+            tested.append((name, unit, groups, *_test_difference(groups)))
+    kept = benjamini_hochberg([result[-1] for result in tested])
     out = []
-    for (name, unit, groups, difference, low, high, chance), is_kept in zip(made, kept, strict=True):
+    for (name, unit, groups, difference, low, high, chance), is_kept in zip(tested, kept, strict=True):
         first, second = ([v for group in groups for v in group[side]] for side in (0, 1))
         middle = _mean if unit == "share" else median
         verdict = ("more" if difference > 0 else "less") if is_kept else "no difference"
@@ -169,15 +169,15 @@ def _differences(a: Sequence[SessionFigures], b: Sequence[SessionFigures], tasks
     return sorted(out, key=lambda d: (d.verdict == "no difference", order.get(d.name, 2), d.chance, d.name))
 
 
-def _succeeded(figures: SessionFigures) -> float | None:
+def _success(figures: SessionFigures) -> float | None:
     return None if figures.success is None else float(figures.success)
 
 
-def _reader_of(name: str) -> Callable[[SessionFigures], float | None]:
+def _value_reader(name: str) -> Callable[[SessionFigures], float | None]:
     return lambda figures: figures.values.get(name)
 
 
-def _user_of(label: str) -> Callable[[SessionFigures], float | None]:
+def _label_reader(label: str) -> Callable[[SessionFigures], float | None]:
     return lambda figures: float(label in figures.labels)
 
 
@@ -187,50 +187,51 @@ def _groups(
     tasks: set[str],
     read: Callable[[SessionFigures], float | None],
 ) -> Groups:
-    """The values by task; all together where there is no common task."""
+    """The values by task; in one group if there is no common task."""
     found: dict[str, tuple[list[float], list[float]]] = {}
-    for side, figures in enumerate((a, b)):
-        for each in figures:
-            value = read(each)
+    for side, sessions in enumerate((a, b)):
+        for figures in sessions:
+            value = read(figures)
             if value is not None:
-                found.setdefault(each.task if tasks else "", ([], []))[side].append(value)
+                found.setdefault(figures.task if tasks else "", ([], []))[side].append(value)
     return [found[task] for task in sorted(found) if all(found[task])]
 
 
-def _tested(groups: Groups) -> tuple[float, float, float, float]:
-    """The difference within tasks, its range, and its chance."""
+def _test_difference(groups: Groups) -> tuple[float, float, float, float]:
+    """The difference within tasks, its 95 % range (bootstrap), and its chance (permutation test)."""
     dice = random.Random(SEED)
-    weighed = [_weighed(*group) for group in groups]
-    seen = _difference(weighed)
+    weighted = [_weighted_difference(*group) for group in groups]
+    observed = _mean_difference(weighted)
     if len(groups) > 1:
-        drawn = sorted(_difference(dice.choices(weighed, k=len(weighed))) for _ in range(ROUNDS))
+        drawn = sorted(_mean_difference(dice.choices(weighted, k=len(weighted))) for _ in range(ROUNDS))
     else:
         a, b = groups[0]
-        again = (_weighed(dice.choices(a, k=len(a)), dice.choices(b, k=len(b))) for _ in range(ROUNDS))
-        drawn = sorted(_difference([each]) for each in again)
+        drawn = sorted(
+            _mean_difference([_weighted_difference(dice.choices(a, k=len(a)), dice.choices(b, k=len(b)))])
+            for _ in range(ROUNDS)
+        )
     low, high = drawn[int(0.025 * ROUNDS)], drawn[int(0.975 * ROUNDS)]
-    # Groups in which all values are the same stay as they are, however they are shuffled.
+    # Shuffling a group whose values are all the same changes nothing, so it is left out.
     pooled = [([*a, *b], len(a), sum(a) + sum(b)) for a, b in groups if len({*a, *b}) > 1]
-    scale = sum(weight for weight, _ in weighed)
-    worse = 0
+    scale = sum(weight for weight, _ in weighted)
+    as_extreme = 0
     for _ in range(ROUNDS):
-        up = 0.0
+        shuffled = 0.0
         for values, size, total in pooled:
             first = sum(dice.sample(values, size))
             rest = len(values) - size
-            up += size * rest / len(values) * ((total - first) / rest - first / size)
-        worse += abs(up / scale) >= abs(seen) - 1e-12
-    return seen, low, high, (worse + 1) / (ROUNDS + 1)
+            shuffled += size * rest / len(values) * ((total - first) / rest - first / size)
+        as_extreme += abs(shuffled / scale) >= abs(observed) - 1e-12
+    return observed, low, high, (as_extreme + 1) / (ROUNDS + 1)
 
 
-def _weighed(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
-    """How much a task can tell, and by how much the second set has more."""
+def _weighted_difference(a: Sequence[float], b: Sequence[float]) -> tuple[float, float]:
+    """The weight of a task, and how much higher the mean of the second set is."""
     return len(a) * len(b) / (len(a) + len(b)), _mean(b) - _mean(a)
 
 
-def _difference(weighed: Sequence[tuple[float, float]]) -> float:
-    """The mean difference within tasks."""
-    return sum(weight * by for weight, by in weighed) / sum(weight for weight, _ in weighed)
+def _mean_difference(weighted: Sequence[tuple[float, float]]) -> float:
+    return sum(weight * by for weight, by in weighted) / sum(weight for weight, _ in weighted)
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -238,9 +239,6 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _common_labels(figures: Sequence[SessionFigures]) -> list[str]:
-    counts: dict[str, int] = {}
-    for each in figures:
-        for label in each.labels:
-            counts[label] = counts.get(label, 0) + 1
-    telling = [label for label, count in counts.items() if count >= LEAST]
-    return sorted(telling, key=lambda label: (-counts[label], label))[:STEPS_MAX]
+    counts = Counter(label for session in figures for label in session.labels)
+    common = [label for label, count in counts.items() if count >= SESSIONS_MIN]
+    return sorted(common, key=lambda label: (-counts[label], label))[:STEPS_MAX]

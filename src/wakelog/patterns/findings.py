@@ -1,7 +1,7 @@
-"""Patterns as answers: one list of the few that say most, each with where it was seen.
+"""Finds all patterns and describes each in a sentence, with the places where it was seen.
 
-Of each kind the best are told, and the rest is counted. What a pattern claims is in its text and no more: a chain goes
-with success or not, a recipe ended so often, two files changed together so often.
+A pattern claims no more than its text says: a chain goes with success or not, an error ended so often, two files
+changed together so often.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wakelog.index.connection import Connection
 from wakelog.index.results import AsOf
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.trust import TRUSTS, Trust
-from wakelog.patterns.chains import Chain, ChainMine, chain_id, first_places
+from wakelog.patterns.chains import Chain, ChainMine, chain_id, first_place
 from wakelog.patterns.habits import Habits, Sighting, Sightings, repeated_dead_ends
 from wakelog.patterns.recipes import Recipe, RecipeBook
 from wakelog.patterns.traces import traced_sessions
@@ -27,9 +27,9 @@ PER_KIND: Final = 5
 SEEN_MAX: Final = 20
 TOGETHER_ROOTS: Final = 3
 TOGETHER_SHARE: Final = 0.6
-"""Two files change together when this part of the sessions that changed the rarer one changed both."""
+"""Two files change together if this share of the sessions that changed the rarer one changed both."""
 CHAIN_STEPS: Final = 3
-"""Shorter chains are told only when they go with success or failure."""
+"""Shorter chains are shown only if they go with success or failure."""
 
 
 class PatternPlace(msgspec.Struct, frozen=True):
@@ -50,19 +50,19 @@ class WorkPattern(msgspec.Struct, frozen=True):
     kind: PatternKind
     text: str
     roots: int
-    """In how many independent sessions: forks of one count as one."""
+    """In how many independent sessions it was seen; a session and its forks count as one."""
     times: int
     trust: Trust
     steps: tuple[str, ...] = ()
     verdict: str = ""
-    """Of a chain: `more`, `less`, `no difference`, `too few` or `no tasks` (chains.py)."""
+    """For a chain: `more`, `less`, `no difference`, `too few` or `no tasks` (chains.py)."""
     odds: float = 1.0
     chance: float = 1.0
     seen: tuple[PatternPlace, ...] = ()
 
 
 class FoundPatterns(msgspec.Struct, frozen=True):
-    """The patterns of a project, and what was looked at to find them."""
+    """The patterns of a project, and how many sessions were read."""
 
     patterns: tuple[WorkPattern, ...]
     sessions: int
@@ -76,7 +76,7 @@ class FoundPatterns(msgspec.Struct, frozen=True):
 def find_patterns(
     db: Connection, project: str | None, kinds: Sequence[str], since: int | None, until: int | None, least: int
 ) -> tuple[list[list[WorkPattern]], int, int, list[str]]:
-    """All patterns, kind by kind with the best first; how many sessions and fork trees there are; and notes."""
+    """All patterns by kind, the best first; the numbers of sessions and of fork trees; and notes."""
     mine, book, habits, sessions = ChainMine(), RecipeBook(), Habits(), 0
     for session in traced_sessions(db, project, since=since, until=until):
         sessions += 1
@@ -88,44 +88,44 @@ def find_patterns(
     support = max(2, least)
     if "chain" in kinds:
         chains = mine.chains(least)
-        out.append([_chain(each) for each in _without_repeats(chains)])
+        out.append([_chain(chain) for chain in _choose_chains(chains)])
         notes += _outcome_notes(chains)
     if "recipe" in kinds:
-        out.append([_recipe(each) for each in book.recipes(least_roots=support)])
+        out.append([_recipe(recipe) for recipe in book.recipes(least_roots=support)])
     if "dead_end" in kinds:
-        out.append([_dead_end(*each) for each in repeated_dead_ends(db, project)])
+        out.append([_dead_end(words, seen) for words, seen in repeated_dead_ends(db, project)])
     if "loop" in kinds:
-        out.append(_told("loop", habits.loops, "is called again and again with the same input", support))
+        out.append(_by_label("loop", habits.loops, "is called again and again with the same input", support))
     if "flaky" in kinds:
-        said = "gave another outcome for the same input, with nothing changed in between"
-        out.append(_told("flaky", habits.flaky, said, support))
+        claim = "gave another outcome for the same input, with nothing changed in between"
+        out.append(_by_label("flaky", habits.flaky, claim, support))
     if "together" in kinds:
         out.append(list(_together(habits)))
     if "slow" in kinds:
-        out.append([_slow(*each) for each in habits.slow()])
+        out.append([_slow(*found) for found in habits.slow()])
     if sessions < 2 * support:
         notes.append(f"too few: {sessions} sessions are not enough to tell what repeats")
     return out, sessions, mine.roots, notes
 
 
 def pattern_places(db: Connection, pattern: WorkPattern, project: str | None) -> list[PatternPlace]:
-    """Where a chain was seen, one place a session, the newest first. Other patterns bring their places along."""
+    """Where a chain was seen, one place per session, the newest first. Other patterns have their places already."""
     places = []
     for session in traced_sessions(db, project):
-        if (found := first_places(session, pattern.steps)) is not None:
+        if (found := first_place(session, pattern.steps)) is not None:
             id_, seq, turn = found
             places.append(PatternPlace(id_, session.name, seq, turn, session.last_at))
     return sorted(places, key=lambda place: (-place.at, place.session))
 
 
-def _without_repeats(chains: Sequence[Chain]) -> list[Chain]:
-    """The chains worth telling: what goes with success first, then by how much they cover; none that shares most of its
-    steps with one before."""
-    told = [c for c in chains if len(c.steps) >= CHAIN_STEPS or c.effect.verdict in ("more", "less")]
-    told.sort(key=lambda c: (c.effect.verdict not in ("more", "less"), -c.roots * (len(c.steps) - 1), c.steps))
+def _choose_chains(chains: Sequence[Chain]) -> list[Chain]:
+    """The chains to show: those with an effect on success first, then by how much they cover; none that shares most of
+    its steps with an earlier one."""
+    ranked = [c for c in chains if len(c.steps) >= CHAIN_STEPS or c.effect.verdict in ("more", "less")]
+    ranked.sort(key=lambda c: (c.effect.verdict not in ("more", "less"), -c.roots * (len(c.steps) - 1), c.steps))
     kept: list[Chain] = []
     seen: set[tuple[str, ...]] = set()
-    for chain in told:
+    for chain in ranked:
         parts = {chain.steps[at : at + 2] for at in range(len(chain.steps) - 1)}
         if len(parts & seen) * 2 <= len(parts):
             kept.append(chain)
@@ -138,7 +138,7 @@ def _outcome_notes(chains: Sequence[Chain]) -> list[str]:
     if "too few" in verdicts and not verdicts & {"more", "less", "no difference"}:
         return ["too few runs of the same task to say which chains go with success"]
     if verdicts == {"no tasks"}:
-        return ["no two sessions are of one task (label `task`, or the goal): nothing is said about success"]
+        return ["no two sessions have the same task (label `task`, or the goal), so nothing is said about success"]
     return []
 
 
@@ -182,14 +182,13 @@ def _recipe(recipe: Recipe) -> WorkPattern:
 
 
 def _dead_end(words: str, seen: Sequence[Sighting]) -> WorkPattern:
-    learned = next((each.note for each in reversed(seen) if each.note), "")
+    learned = next((sighting.note for sighting in reversed(seen) if sighting.note), "")
     text = f"given up again: {words}" + (f" ({learned})" if learned else "")
-    roots = len({each.root for each in seen})
-    return _pattern("dead_end", words, text, Sightings(len(seen), roots, max(s.distrust for s in seen), list(seen)))
+    return _pattern("dead_end", words, text, _sightings(seen))
 
 
-def _told(kind: PatternKind, found: dict[str, Sightings], verb: str, support: int) -> list[WorkPattern]:
-    patterns = [_pattern(kind, label, f"{label} {verb}", seen) for label, seen in found.items()]
+def _by_label(kind: PatternKind, found: dict[str, Sightings], claim: str, support: int) -> list[WorkPattern]:
+    patterns = [_pattern(kind, label, f"{label} {claim}", seen) for label, seen in found.items()]
     kept = [pattern for pattern in patterns if pattern.roots >= support]
     return sorted(kept, key=lambda p: (-p.roots, -p.times, p.id))
 
@@ -202,15 +201,17 @@ def _together(habits: Habits) -> Iterable[WorkPattern]:
         if roots >= TOGETHER_ROOTS and roots >= TOGETHER_SHARE * rarer:
             text = f"{a} and {b} change together: in {roots} of {rarer} sessions that changed the rarer one"
             found.append((roots / rarer, _pattern("together", f"{project}\0{a}\0{b}", text, seen)))
-    return [pattern for _, pattern in sorted(found, key=lambda each: (-each[1].roots, -each[0], each[1].id))]
+    return [pattern for _, pattern in sorted(found, key=lambda pair: (-pair[1].roots, -pair[0], pair[1].id))]
 
 
 def _slow(label: str, usual: float, far: Sequence[tuple[int, Sighting]]) -> WorkPattern:
     longest = far[0][0]
     text = f"{label} took {longest / 1e6:.1f} s; {usual / 1e6:.1f} s is usual"
-    places = [seen for _, seen in far]
-    roots = len({each.root for each in places})
-    return _pattern("slow", label, text, Sightings(len(far), roots, max(s.distrust for s in places), places))
+    return _pattern("slow", label, text, _sightings([sighting for _, sighting in far]))
+
+
+def _sightings(seen: Sequence[Sighting]) -> Sightings:
+    return Sightings(len(seen), len({s.root for s in seen}), max(s.distrust for s in seen), list(seen))
 
 
 def _pattern(kind: PatternKind, key: str, text: str, seen: Sightings) -> WorkPattern:

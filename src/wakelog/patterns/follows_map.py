@@ -1,7 +1,7 @@
-"""A map of what follows what: the steps of some sessions as a graph, to be drawn.
+"""A map of which step follows which, as a graph to be drawn.
 
-An arrow says how often one step came right after another in a turn. Of many steps and arrows the most frequent are
-kept, so that the picture can be read.
+An arrow counts how often one step came right after another in a turn. Only the most frequent steps and arrows are kept,
+so that the picture stays readable.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class FollowsMap(msgspec.Struct, frozen=True):
     as_of: AsOf
 
     def dot(self) -> str:
-        """The map in the language of Graphviz."""
+        """The map in the DOT language of Graphviz."""
         out = ["digraph steps {", "  rankdir=LR; node [shape=box];"]
         for step in self.steps:
             failed = f"\\n{step.failed} failed" if step.failed else ""
-            out.append(f'  "{_quoted(step.label)}" [label="{_quoted(step.label)}\\n{step.times}{failed}"];')
+            out.append(f'  "{_quote(step.label)}" [label="{_quote(step.label)}\\n{step.times}{failed}"];')
         for arrow in self.arrows:
-            out.append(f'  "{_quoted(arrow.a)}" -> "{_quoted(arrow.b)}" [label="{arrow.times}"];')
+            out.append(f'  "{_quote(arrow.a)}" -> "{_quote(arrow.b)}" [label="{arrow.times}"];')
         return "\n".join([*out, "}"]) + "\n"
 
     def svg(self) -> str:
-        """The map as a picture: steps from top to bottom by how often they come, arrows beside them."""
+        """The map as a picture: steps from top to bottom by frequency, arrows beside them."""
         places = {name: at for at, name in enumerate([START, *(s.label for s in self.steps), END])}
         counts = {
             step.label: f"{step.times}" + (f", {step.failed} failed" if step.failed else "") for step in self.steps
@@ -72,14 +72,14 @@ class FollowsMap(msgspec.Struct, frozen=True):
             colour = "#2b6cb0" if b > a else "#b7791f"
             out.append(
                 f'<path d="M300 {a} C{bend} {a} {bend} {b} 300 {b}" fill="none" stroke="{colour}"'
-                f' stroke-width="{wide:.1f}"><title>{_escaped(arrow.a)} to {_escaped(arrow.b)}:'
+                f' stroke-width="{wide:.1f}"><title>{_escape(arrow.a)} to {_escape(arrow.b)}:'
                 f" {arrow.times}</title></path>"
             )
         for name, at in places.items():
             y = 40 * at + 15
-            said = f"{name}  {counts.get(name, '')}".strip()
+            title = f"{name}  {counts.get(name, '')}".strip()
             out.append(f'<rect x="10" y="{y}" width="290" height="30" rx="4" fill="#edf2f7" stroke="#a0aec0"/>')
-            out.append(f'<text x="20" y="{y + 19}">{_escaped(said[:48])}</text>')
+            out.append(f'<text x="20" y="{y + 19}">{_escape(title[:48])}</text>')
         return "\n".join([*out, "</svg>"]) + "\n"
 
 
@@ -104,15 +104,15 @@ def draw_map(
             arrows[before, END] += 1
     labels = sorted(times, key=lambda label: (-times[label], label))[:STEPS_MAX]
     kept = {START, END, *labels}
-    drawn = [each for each in arrows.items() if each[0][0] in kept and each[0][1] in kept]
-    drawn.sort(key=lambda each: (-each[1], each[0]))
+    drawn = [MapArrow(a, b, count) for (a, b), count in arrows.items() if a in kept and b in kept]
+    drawn.sort(key=lambda arrow: (-arrow.times, arrow.a, arrow.b))
     steps = [MapStep(label, times[label], failed[label]) for label in labels]
-    return steps, [MapArrow(a, b, count) for (a, b), count in drawn[:ARROWS_MAX]], turns
+    return steps, drawn[:ARROWS_MAX], turns
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")

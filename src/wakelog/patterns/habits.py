@@ -1,7 +1,7 @@
-"""What sessions do besides chains: loops, tools that answer one way and then the other, files that change together,
-calls that take far longer than usual, and what was given up more than once.
+"""Patterns other than chains: loops, flaky tools, files that change together, calls that take far longer than usual,
+and repeated dead ends.
 
-Each is collected in one pass over the sessions, and counted in fork trees.
+Each is collected in one pass over the sessions and counted in fork trees.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from wakelog.patterns.statistics import deviation, median
 from wakelog.patterns.traces import TracedSession, TracedStep
 
 LOOP = 3
-"""The same call with the same input so often in a row is a loop."""
+"""The same call with the same input this many times in a row is a loop."""
 FILES_MAX = 30
 """A turn that changes more files than this says nothing about which belong together."""
 PAIRS_MAX = 50_000
 FAR = 6.0
-"""So many deviations above the median is far out."""
+"""A call is slow if it takes this many deviations more than the median."""
 PLACES_MAX = 20
-DURATIONS_LEAST = 20
+DURATIONS_MIN = 20
 DURATIONS_MAX = 2000
-"""So many durations of a step are kept to judge by."""
+"""How many durations of a step are needed for a verdict, and how many are kept."""
 
 _DEAD_ENDS = """
 select s.id, s.name, s.root, s.project, d.seq, d.tried, d.learned, e.occurred, e.trust, e.turn from wl_dead_end d
@@ -51,8 +51,8 @@ class Sighting(msgspec.Struct, frozen=True):
 
 
 class Sightings(msgspec.Struct):
-    """Where something was seen: how often, in how many fork trees, and the last places. Sessions come fork tree by
-    fork tree."""
+    """How often something was seen, in how many fork trees, and the last places. Sessions must be added one fork tree
+    after another."""
 
     times: int = 0
     roots: int = 0
@@ -66,13 +66,13 @@ class Sightings(msgspec.Struct):
         if session.root != self.last_root:
             self.roots += 1
             self.last_root = session.root
-        self.places.append(_seen(session, step, note))
+        self.places.append(_sighting(session, step, note))
         if len(self.places) > most:
             del self.places[0]
 
 
 class Habits:
-    """Takes in sessions; `loops`, `flaky`, `together` and `slow` are what was seen, by what it is about."""
+    """Collects sessions. `loops` and `flaky` are by label, `together` by project and two paths."""
 
     def __init__(self) -> None:
         self.loops: dict[str, Sightings] = {}
@@ -91,13 +91,13 @@ class Habits:
                 self._take_duration(session, step)
 
     def _take_loops(self, session: TracedSession, turn: Sequence[TracedStep]) -> None:
-        for (label, given), group in itertools.groupby(turn, key=lambda step: (step.label, step.input)):
+        for (label, input), group in itertools.groupby(turn, key=lambda step: (step.label, step.input)):
             steps = list(group)
-            if given and len(steps) >= LOOP:
+            if input and len(steps) >= LOOP:
                 self.loops.setdefault(label, Sightings()).add(session, steps[-1], f"{len(steps)} times")
 
     def _take_flaky(self, session: TracedSession, turn: Sequence[TracedStep]) -> None:
-        """A call that was made again with the same input, with nothing but looking in between, and ended otherwise."""
+        """Finds a call that was repeated with the same input, with only reads in between, and another outcome."""
         last: dict[tuple[str, str], TracedStep] = {}
         for step in turn:
             if step.act not in ("look", "plan") and (step.label, step.input) not in last:
@@ -128,22 +128,22 @@ class Habits:
             kept.append(step.duration_us)
         longest = self._longest.setdefault(step.label, [])
         if len(longest) < 5 or step.duration_us > longest[-1][0]:
-            longest.append((step.duration_us, _seen(session, step)))
-            longest.sort(key=lambda each: -each[0])
+            longest.append((step.duration_us, _sighting(session, step)))
+            longest.sort(key=lambda pair: -pair[0])
             del longest[5:]
 
     def slow(self) -> list[tuple[str, float, list[tuple[int, Sighting]]]]:
-        """Steps with calls far beyond what is usual: the label, the median, and those calls."""
+        """Steps with calls that took far longer than usual: the label, the median, and those calls."""
         out = []
         for label, longest in self._longest.items():
             durations = self._durations[label]
-            if len(durations) < DURATIONS_LEAST:
+            if len(durations) < DURATIONS_MIN:
                 continue
             usual = median(durations)
             limit = usual + FAR * max(deviation(durations), 0.1 * usual)
-            if far := [each for each in longest if each[0] > limit]:
+            if far := [pair for pair in longest if pair[0] > limit]:
                 out.append((label, usual, far))
-        return sorted(out, key=lambda each: (-each[2][0][0] / max(1.0, each[1]), each[0]))
+        return sorted(out, key=lambda found: (-found[2][0][0] / max(1.0, found[1]), found[0]))
 
     def change_roots(self, project: str, path: str) -> int:
         """How many fork trees changed a file."""
@@ -152,7 +152,7 @@ class Habits:
 
 
 def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, list[Sighting]]]:
-    """What was given up in more than one fork tree, in the same words but for numbers and case."""
+    """Dead ends noted in more than one fork tree, in the same words apart from numbers and case."""
     found: dict[tuple[str, str], list[Sighting]] = {}
     words: dict[tuple[str, str], str] = {}
     for id_, name, root, place, seq, tried, learned, at, distrust, turn in db.execute(
@@ -165,5 +165,5 @@ def repeated_dead_ends(db: Connection, project: str | None) -> list[tuple[str, l
     return [(words[key], seen) for key, seen in found.items() if len({s.root for s in seen}) > 1]
 
 
-def _seen(session: TracedSession, step: TracedStep, note: str = "") -> Sighting:
+def _sighting(session: TracedSession, step: TracedStep, note: str = "") -> Sighting:
     return Sighting(session.id, session.name, session.root, step.seq, step.turn, step.at, step.distrust, note)

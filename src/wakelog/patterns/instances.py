@@ -1,4 +1,4 @@
-"""Instances of a chain, from which a plan can be made, and the runs of plans that were."""
+"""Finds instances of a chain, from which a plan can be made, and the runs of such plans."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ where x.key = :key and x.kind = 'resource' order by e.occurred desc, s.id, e.seq
 
 
 class ChainInstance(msgspec.Struct, frozen=True):
-    """One time that a chain was carried through: its turn, and its first and last event."""
+    """One complete run of a chain: its turn, and its first and last event."""
 
     session: SessionId
     root: str
@@ -39,12 +39,12 @@ class ChainInstance(msgspec.Struct, frozen=True):
     last: Seq
     at: int
     has_succeeded: bool
-    """Whether all its calls worked, its turn was completed, and nothing says that its session failed."""
+    """Whether all its calls succeeded, its turn completed, and its session is not known to have failed."""
     is_untrusted: bool
 
 
 class PlanRuns(msgspec.Struct, frozen=True):
-    """How often a plan was run, how often to its end, and where last."""
+    """How often a plan was run and completed, and its newest run."""
 
     plan: str
     runs: int
@@ -56,7 +56,7 @@ class PlanRuns(msgspec.Struct, frozen=True):
 
 
 def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -> tuple[ChainInstance, ...]:
-    """The newest instance of each fork tree, those that succeeded first."""
+    """The best instance of each fork tree: a successful one, a trusted one, then the newest."""
     best: dict[str, ChainInstance] = {}
     for session in traced_sessions(db, project):
         good = success_of(session) is not False
@@ -78,7 +78,7 @@ def chain_instances(db: Connection, steps: Sequence[str], project: str | None) -
                 known = best.get(session.root)
                 if known is None or _rank(found) > _rank(known):
                     best[session.root] = found
-    return tuple(sorted(best.values(), key=lambda each: (*_rank(each), each.session), reverse=True)[:INSTANCES_MAX])
+    return tuple(sorted(best.values(), key=lambda found: (*_rank(found), found.session), reverse=True)[:INSTANCES_MAX])
 
 
 def _rank(instance: ChainInstance) -> tuple[bool, bool, int]:

@@ -1,8 +1,7 @@
-"""How sessions ended and what they were about, as claims about outcomes need it.
+"""Whether a session succeeded, and what its task was.
 
-A session succeeded or failed when a score says so (the labels `reward` and `score`), else when its outcome does.
-Others say nothing about success. Sessions of one task are compared with each other only: the label `task` or
-`instance` names it, else the goal does, without numbers.
+Success is taken from a score (the labels in SUCCESS_LABELS), else from the session's outcome; otherwise it is unknown.
+The task is the label `task` or `instance`, else the goal without numbers.
 """
 
 from __future__ import annotations
@@ -13,28 +12,28 @@ from wakelog.patterns.traces import TracedSession
 
 _GOOD = frozenset({"completed", "succeeded", "success", "resolved", "submitted", "passed"})
 _BAD = frozenset({"failed", "failure", "error", "unresolved", "gave_up", "timed_out", "exit_error"})
-_RIGHT = {"c": True, "i": False, "true": True, "false": False, "correct": True, "incorrect": False}
+_VERDICTS = {"c": True, "i": False, "true": True, "false": False, "correct": True, "incorrect": False}
 SUCCESS_LABELS = ("reward", "score", "success", "resolved")
 GOAL_WORDS = 12
 
 
 def success_of(session: TracedSession) -> bool | None:
-    """Whether a session succeeded; None when nobody says."""
+    """Whether a session succeeded; None if unknown."""
     for name in SUCCESS_LABELS:
-        said = session.labels.get(name, "").strip().lower()
-        if said in _RIGHT:
-            return _RIGHT[said]
-        if re.fullmatch(r"-?\d+(?:\.\d+)?", said):
-            return float(said) >= 1.0
+        value = session.labels.get(name, "").strip().lower()
+        if value in _VERDICTS:
+            return _VERDICTS[value]
+        if re.fullmatch(r"-?\d+(?:\.\d+)?", value):
+            return float(value) >= 1.0
     if session.outcome in _GOOD:
         return True
     return False if session.outcome in _BAD else None
 
 
 def task_of(session: TracedSession) -> str:
-    """What a session was about; empty when nothing says."""
+    """A key for the task of a session; empty if unknown."""
     for name in ("task", "instance"):
-        if said := session.labels.get(name, ""):
-            return f"{session.labels.get('agent', '')}\0{said}\0{session.labels.get('sample', '')}"
+        if task := session.labels.get(name, ""):
+            return f"{session.labels.get('agent', '')}\0{task}\0{session.labels.get('sample', '')}"
     words = re.findall(r"[^\W\d_]+", (session.goal or "").lower())
     return " ".join(words[:GOAL_WORDS])

@@ -1,4 +1,4 @@
-"""The questions about patterns, as values: each is answered from one moment of an index, here or on a server."""
+"""Questions about patterns, as values: each is answered from one moment of an index, here or on a server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from wakelog.patterns.traces import traced_sessions
 
 class AskPatterns(IndexQuestion, frozen=True):
     """What sessions do again and again: chains of steps, recipes after errors, repeated dead ends, loops, flaky tools,
-    files that change together, slow calls. Of each kind the best `limit`; `least` is in how many independent sessions
-    a pattern must be."""
+    files that change together, slow calls. Returns the best `limit` of each kind; a pattern must be in at least `least`
+    independent sessions."""
 
     project: str | None = None
     kinds: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ class AskPatterns(IndexQuestion, frozen=True):
         found, sessions, roots, notes = find_patterns(
             reading.db, self.project, self.kinds or KINDS, self.since, self.until, self.least
         )
-        shown = tuple(pattern for each in found for pattern in each[: self.limit])
+        shown = tuple(pattern for of_kind in found for pattern in of_kind[: self.limit])
         hidden = sum(map(len, found)) - len(shown)
         return FoundPatterns(shown, sessions, roots, hidden, tuple(notes), reading.as_of)
 
@@ -59,7 +59,7 @@ class AskPattern(IndexQuestion, frozen=True):
 
     def __call__(self, reading: IndexMoment) -> WorkPattern:
         found, *_ = find_patterns(reading.db, self.project, KINDS, None, None, 0)
-        pattern = next((p for each in found for p in each if p.id == self.id), None)
+        pattern = next((p for of_kind in found for p in of_kind if p.id == self.id), None)
         if pattern is None:
             raise NotFoundError(
                 f"there is no pattern {self.id}", kind="pattern-not-found", hint="wakelog patterns lists what there is"
@@ -71,7 +71,7 @@ class AskPattern(IndexQuestion, frozen=True):
 
 
 class AskInstances(IndexQuestion, frozen=True):
-    """Where a chain was carried through, one place a fork tree, the newest first: what a plan can be made from."""
+    """Complete runs of a chain, one per fork tree, the best first. A plan can be made from these."""
 
     id: str
     project: str | None = None
@@ -88,7 +88,7 @@ class AskInstances(IndexQuestion, frozen=True):
 
 
 class AskPlanRuns(IndexQuestion, frozen=True):
-    """How often promoted plans were run, and how that ended."""
+    """How often promoted plans were run, and with which outcomes."""
 
     plans: tuple[str, ...]
 

@@ -1,10 +1,10 @@
-"""Recipes: what ended an error before.
+"""Recipes: what was done before an error went away.
 
-An episode begins when a step fails with some signature, and ends when the same step, at the same target, succeeds
-within 15 calls of the same turn; repeats of the failure in between belong to it. Two tools that write the same file are
-the same step here: whoever could not edit it, and then wrote it, got it done. A recipe is all episodes of one error
-at one step: how many ended, out of how many, and which steps most of those had in between. That something ended after
-some steps does not say that they ended it.
+An episode begins when a step fails with some signature, and ends when the same step with the same target succeeds
+within 15 calls of the same turn. Repeats of the failure in between belong to the episode. Tools that write the same
+file count as the same step: if an edit failed and a plain write then succeeded, the error ended. A recipe combines all
+episodes of one error at one step: how many there were, how many ended, and which steps most of those had in between. It
+does not claim that these steps ended the error.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from wakelog.patterns.statistics import wilson
 from wakelog.patterns.traces import TracedStep, by_turn, steps_of
 
 WINDOW = 15
-"""Within so many calls an error must have ended."""
+"""An error must end within this many calls."""
 SHARED = 2 / 3
-"""A step that so many of the ended episodes have in between may belong to the recipe."""
+"""A step may belong to the recipe if this share of the ended episodes has it."""
 BY_CHANCE = 0.01
-"""It does when it would not be there so often by chance: as often as after other errors."""
+"""It does belong if the chance of seeing it that often, at its rate after other errors, is below this."""
 PRIOR, PRIOR_WEIGHT = 0.1, 10
-"""How often a step is in between before anything was seen, and how many episodes that is worth."""
-MANY = 200
-"""Beyond so many episodes the chance is taken from the normal distribution."""
+"""The assumed rate of a step before anything was seen, and how many episodes that assumption is worth."""
+EXACT_MAX = 200
+"""With more episodes, the chance is approximated by the normal distribution."""
 SESSIONS_MAX = 60
-"""For one error the newest so many sessions that met it are looked at."""
+"""For one error, how many of the newest sessions that met it to read."""
 SHOWN_MAX = 20
 
 _MET = """
@@ -44,14 +44,14 @@ order by t.at desc, s.id limit :limit
 
 
 class RecipeInstance(msgspec.Struct, frozen=True):
-    """One time that an error was met: where, whether it ended, and what was done in between."""
+    """One occurrence of an error: where, whether it ended, and what was done in between."""
 
     session: SessionId
     name: str
     root: str
     failed: Seq
     ended: Seq
-    """The event of the success; 0 when it did not end."""
+    """The event of the success; 0 if it did not end."""
     turn: int
     at: int
     steps: tuple[str, ...]
@@ -70,7 +70,7 @@ class Recipe(msgspec.Struct, frozen=True):
     at_least: float
     """The lower bound of the rate at which it ended (Wilson, 95 %)."""
     steps: tuple[str, ...]
-    """What most of the ended ones had in between, in order; empty when they have nothing in common."""
+    """The steps that most of the ended ones had in between, in order; empty if they have nothing in common."""
     roots: int
     """How many independent sessions met it."""
     trust: Trust
@@ -79,11 +79,10 @@ class Recipe(msgspec.Struct, frozen=True):
     """The newest first."""
 
 
-class _Open(msgspec.Struct):
+class _OpenEpisode(msgspec.Struct):
     """An episode that has not ended yet."""
 
     first: TracedStep
-    signature: str
     place: int
     between: list[str]
     distrust: int
@@ -91,7 +90,7 @@ class _Open(msgspec.Struct):
 
 def episodes(turn: Sequence[TracedStep]) -> Iterator[tuple[TracedStep, TracedStep | None, tuple[str, ...], int]]:
     """The episodes of one turn: the failure, the success or None, the steps in between, and the worst distrust."""
-    running: dict[tuple[str, str], _Open] = {}
+    running: dict[tuple[str, str], _OpenEpisode] = {}
     for place, step in enumerate(turn):
         key = ("" if step.act == "write" and step.target else step.label, step.target)
         for other_key, other in list(running.items()):
@@ -103,7 +102,7 @@ def episodes(turn: Sequence[TracedStep]) -> Iterator[tuple[TracedStep, TracedSte
             yield mine.first, step, tuple(mine.between), max(mine.distrust, step.distrust)
             del running[key]
         elif step.has_failed and step.signature and mine is None:
-            running[key] = _Open(step, step.signature, place, [], step.distrust)
+            running[key] = _OpenEpisode(step, place, [], step.distrust)
         for other_key, other in running.items():
             if (
                 other_key != key
@@ -120,7 +119,7 @@ def recipe_id(signature: str, label: str, project: str) -> str:
 
 
 def recipes_for(db: Connection, signature: str, project: str | None, *, besides: str = "") -> list[Recipe]:
-    """The recipes for one error, the surest first. `besides` is a fork tree that does not count."""
+    """The recipes for one error, the most reliable first. `besides` is a fork tree to leave out."""
     values = {"key": as_key(signature), "project": project, "limit": SESSIONS_MAX}
     met = sorted((row for row in db.execute(_MET, values).fetchall() if row[3] != besides), key=lambda row: row[3])
     steps = steps_of(db, [row[0] for row in met])
@@ -131,7 +130,7 @@ def recipes_for(db: Connection, signature: str, project: str | None, *, besides:
 
 
 class _Tally(msgspec.Struct):
-    """What the episodes of one error at one step come to."""
+    """The totals of the episodes of one error at one step."""
 
     of: int = 0
     ended: int = 0
@@ -140,9 +139,9 @@ class _Tally(msgspec.Struct):
     last_root: str = ""
     newest: list[RecipeInstance] = []
     between: dict[str, int] = {}
-    """In how many ended episodes each step is in between."""
+    """For each step, how many ended episodes have it in between."""
     places: dict[str, float] = {}
-    """The sum of where it stands there, from 0 to 1."""
+    """For each step, the sum of its relative positions there, from 0 to 1."""
 
     def add(self, instance: RecipeInstance) -> None:
         self.of += 1
@@ -157,16 +156,16 @@ class _Tally(msgspec.Struct):
                 self.places[label] = self.places.get(label, 0.0) + at / len(instance.steps)
         self.newest.append(instance)
         if len(self.newest) > 4 * SHOWN_MAX:
-            self.cut()
+            self.keep_newest()
 
-    def cut(self) -> None:
+    def keep_newest(self) -> None:
         self.newest.sort(key=lambda i: (-i.at, i.session, i.failed))
         del self.newest[SHOWN_MAX:]
 
 
 class RecipeBook:
-    """Collects episodes from sessions, which come fork tree by fork tree. Of each error only the sums and the newest
-    places are kept."""
+    """Collects episodes from sessions. Sessions must be added one fork tree after another. For each error only totals
+    and the newest places are kept."""
 
     def __init__(self, only: str = "") -> None:
         self._only = only
@@ -198,12 +197,12 @@ class RecipeBook:
                 self._found.setdefault((failed.signature, failed.label, project), _Tally()).add(instance)
 
     def recipes(self, *, least_roots: int = 2) -> list[Recipe]:
-        """What ended at least once, met by so many independent sessions; the surest first."""
+        """Errors that ended at least once, in at least `least_roots` independent sessions; the most reliable first."""
         out = []
         for (signature, label, project), tally in self._found.items():
             if not tally.ended or tally.roots < least_roots:
                 continue
-            tally.cut()
+            tally.keep_newest()
             out.append(
                 Recipe(
                     id=recipe_id(signature, label, project),
@@ -213,7 +212,7 @@ class RecipeBook:
                     ended=tally.ended,
                     of=tally.of,
                     at_least=round(wilson(tally.ended, tally.of)[0], 3),
-                    steps=self._telling(tally),
+                    steps=self._typical_steps(tally),
                     roots=tally.roots,
                     trust=TRUSTS[min(2, tally.distrust)],
                     at=tally.newest[0].at,
@@ -222,20 +221,20 @@ class RecipeBook:
             )
         return sorted(out, key=lambda r: (-r.at_least, -r.roots, -r.at, r.id))
 
-    def _telling(self, tally: _Tally) -> tuple[str, ...]:
-        """The steps that most of the ended episodes have in between, and others have not, in their usual order."""
+    def _typical_steps(self, tally: _Tally) -> tuple[str, ...]:
+        """The steps that most ended episodes have and episodes of other errors do not, in their usual order."""
         others = self._ended - tally.ended
         kept = []
         for label, count in tally.between.items():
             usual = (self._between[label] - count + PRIOR * PRIOR_WEIGHT) / (others + PRIOR_WEIGHT)
-            if count >= SHARED * tally.ended and _at_least(count, tally.ended, usual) <= BY_CHANCE:
+            if count >= SHARED * tally.ended and _binomial_tail(count, tally.ended, usual) <= BY_CHANCE:
                 kept.append(label)
         return tuple(sorted(kept, key=lambda label: (tally.places[label] / tally.between[label], label)))
 
 
-def _at_least(count: int, trials: int, rate: float) -> float:
-    """The chance of so many or more."""
-    if trials > MANY:
+def _binomial_tail(count: int, trials: int, rate: float) -> float:
+    """The chance of `count` or more successes."""
+    if trials > EXACT_MAX:
         middle, spread = trials * rate, math.sqrt(trials * rate * (1 - rate)) or 1.0
         return math.erfc((count - 0.5 - middle) / spread / math.sqrt(2)) / 2
     return sum(math.comb(trials, k) * rate**k * (1 - rate) ** (trials - k) for k in range(count, trials + 1))

@@ -1,23 +1,24 @@
-"""The few statistics that claims rest on, in plain Python: exact where tables are small.
+"""The few statistics that patterns need, in plain Python.
 
-`wilson` bounds a rate, `cochran_mantel_haenszel` compares two rates within strata, `permuted` does the same for small
-strata, and `benjamini_hochberg` says which of many findings to keep.
+`wilson` bounds a rate, `cochran_mantel_haenszel` compares two rates within strata, `permutation_test` does the same for
+small strata, and `benjamini_hochberg` says which of many findings to keep.
 """
 
 from __future__ import annotations
 
 import math
 import random
+import statistics
 from collections.abc import Sequence
 
 Z95 = 1.959963984540054
 
 Counts = tuple[int, int, int, int]
-"""Of one stratum: with the pattern succeeded and failed, without it succeeded and failed."""
+"""One stratum: successes and failures with the pattern, successes and failures without it."""
 
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
-    """The bounds of a rate (95 %): (0, 1) when nothing was tried."""
+    """The 95 % bounds of a rate; (0, 1) without trials."""
     if trials <= 0:
         return 0.0, 1.0
     rate, z = successes / trials, Z95
@@ -28,7 +29,7 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def common_odds(strata: Sequence[Counts]) -> float:
-    """The odds ratio that strata have in common (Mantel–Haenszel); half a case is added where a sum is zero."""
+    """The common odds ratio of the strata (Mantel–Haenszel); half a case is added if a sum is zero."""
     up = sum(a * d / n for a, b, c, d in strata if (n := a + b + c + d))
     down = sum(b * c / n for a, b, c, d in strata if (n := a + b + c + d))
     if not up or not down:
@@ -37,35 +38,34 @@ def common_odds(strata: Sequence[Counts]) -> float:
 
 
 def cochran_mantel_haenszel(strata: Sequence[Counts]) -> float:
-    """The two-sided probability that a pattern and success have nothing to do with each other in any stratum. A stratum
-    in which one of both never varies says nothing, and adds nothing."""
-    variance = telling_size(strata)
+    """The two-sided p-value for "pattern and success are independent in every stratum". A stratum in which one of them
+    never varies adds nothing."""
+    variance = total_variance(strata)
     excess = sum(a - (a + b) * (a + c) / total for a, b, c, d in strata if (total := a + b + c + d))
     if variance <= 0:
         return 1.0
-    # Half a case is taken off, because counts go in whole steps.
+    # Continuity correction: counts are whole numbers.
     distance = max(0.0, abs(excess) - 0.5)
     return math.erfc(distance / math.sqrt(2 * variance))
 
 
-def permuted(strata: Sequence[Counts], rounds: int = 2000) -> float:
-    """As `cochran_mantel_haenszel`, by shuffling outcomes within each stratum: for strata too small for the formula."""
+def permutation_test(strata: Sequence[Counts], rounds: int = 2000) -> float:
+    """Like `cochran_mantel_haenszel`, by shuffling outcomes within each stratum. For strata too small for the
+    formula."""
     dice = random.Random(0)
-    telling = [s for s in strata if sum(s) > 1 and 0 < s[0] + s[1] < sum(s) and 0 < s[0] + s[2] < sum(s)]
-    if not telling:
+    varying = [s for s in strata if sum(s) > 1 and 0 < s[0] + s[1] < sum(s) and 0 < s[0] + s[2] < sum(s)]
+    if not varying:
         return 1.0
-    expected = sum((a + b) * (a + c) / (a + b + c + d) for a, b, c, d in telling)
-    seen = abs(sum(s[0] for s in telling) - expected)
-    worse = 0
+    expected = sum((a + b) * (a + c) / (a + b + c + d) for a, b, c, d in varying)
+    observed = abs(sum(s[0] for s in varying) - expected)
+    as_extreme = 0
     for _ in range(rounds):
-        drawn = 0
-        for a, b, c, d in telling:
-            drawn += _hypergeometric(dice, a + b, a + c, a + b + c + d)
-        worse += abs(drawn - expected) >= seen - 1e-9
-    return (worse + 1) / (rounds + 1)
+        drawn = sum(_draw_hypergeometric(dice, a + b, a + c, a + b + c + d) for a, b, c, d in varying)
+        as_extreme += abs(drawn - expected) >= observed - 1e-9
+    return (as_extreme + 1) / (rounds + 1)
 
 
-def _hypergeometric(dice: random.Random, row: int, column: int, total: int) -> int:
+def _draw_hypergeometric(dice: random.Random, row: int, column: int, total: int) -> int:
     """How many of `row` cases are among `column` successes, drawn at random."""
     drawn, left = 0, total
     for _ in range(row):
@@ -76,8 +76,8 @@ def _hypergeometric(dice: random.Random, row: int, column: int, total: int) -> i
     return drawn
 
 
-def telling_size(strata: Sequence[Counts]) -> float:
-    """The variance that the formula rests on: below five it is better to shuffle."""
+def total_variance(strata: Sequence[Counts]) -> float:
+    """The variance in the formula. Below about five, use the permutation test."""
     out = 0.0
     for a, b, c, d in strata:
         total = a + b + c + d
@@ -88,7 +88,7 @@ def telling_size(strata: Sequence[Counts]) -> float:
 
 
 def benjamini_hochberg(chances: Sequence[float], rate: float = 0.05) -> list[bool]:
-    """Which of many findings to keep, so that of those kept at most `rate` are expected to be chance."""
+    """Which of many findings to keep, so that at most `rate` of those kept are expected to be false."""
     order = sorted(range(len(chances)), key=lambda i: (chances[i], i))
     last = -1
     for rank, place in enumerate(order, 1):
@@ -101,14 +101,10 @@ def benjamini_hochberg(chances: Sequence[float], rate: float = 0.05) -> list[boo
 
 
 def median(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    middle = len(ordered) // 2
-    if not ordered:
-        return 0.0
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    return statistics.median(values) if values else 0.0
 
 
 def deviation(values: Sequence[float]) -> float:
-    """The median of how far values lie from their median, scaled to a standard deviation."""
+    """The median absolute deviation, scaled to a standard deviation."""
     middle = median(values)
     return 1.4826 * median([abs(value - middle) for value in values])

@@ -1,7 +1,7 @@
-"""Traces: the steps of each turn in order, as patterns are found in them.
+"""Traces: the steps of each turn in order. Patterns are found in these.
 
-They are read some sessions at a time, so that the steps of a large store need not fit into memory, and fork tree by
-fork tree, so that who counts these needs to remember only the last. What was rewound is part of them: it happened.
+A few sessions are read at a time, so that the steps of a large store need not fit into memory. They come one fork tree
+after another, so a counter of fork trees only has to remember the last one. Rewound steps are included: they happened.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wakelog.index.connection import Connection, as_rows
 from wakelog.model.ids import Seq, SessionId
 
 PAGE = 50
-"""The steps of so many sessions are read together."""
+"""How many sessions to read at a time."""
 
 _SESSIONS = """
 select s.no, s.id, s.name, s.root, s.project, s.agent, s.status, s.outcome, s.goal, s.labels, s.first_at, s.last_at,
@@ -78,7 +78,7 @@ class TracedSession(msgspec.Struct, frozen=True):
 
 
 def by_turn(steps: Iterable[TracedStep]) -> Iterator[list[TracedStep]]:
-    """Steps, turn by turn and attempt by attempt."""
+    """Groups steps by turn and attempt."""
     turns: dict[tuple[int, int], list[TracedStep]] = {}
     for step in steps:
         turns.setdefault((step.turn, step.attempt), []).append(step)
@@ -92,11 +92,11 @@ def traced_sessions(
     since: int | None = None,
     until: int | None = None,
 ) -> Iterator[TracedSession]:
-    """All sessions of a project, or of all: fork tree by fork tree, oldest first."""
+    """All sessions of one project or of all projects: one fork tree after another, oldest first."""
     values = {"project": project, "since": since or 0, "until": until or (1 << 62)}
-    every = sorted(db.execute(_SESSIONS, values).fetchall(), key=lambda row: (row[3], row[1]))
-    for start in range(0, len(every), PAGE):
-        rows = every[start : start + PAGE]
+    all_rows = sorted(db.execute(_SESSIONS, values).fetchall(), key=lambda row: (row[3], row[1]))
+    for start in range(0, len(all_rows), PAGE):
+        rows = all_rows[start : start + PAGE]
         found = steps_of(db, [row[0] for row in rows])
         for row in rows:
             yield _session(row, found.pop(row[0], []))
@@ -110,7 +110,7 @@ def _session(row: Sequence[Any], steps: list[TracedStep]) -> TracedSession:
 
 
 def steps_of(db: Connection, numbers: Iterable[int]) -> dict[int, list[TracedStep]]:
-    """The steps of sessions, by number, in the order in which they were asked for."""
+    """The steps of these sessions, by session number, in the order of their requests."""
     out: dict[int, list[TracedStep]] = {}
     for row in db.execute(_STEPS, {"sessions": as_rows((number,) for number in numbers)}).fetchall():
         out.setdefault(row[0], []).append(TracedStep(*row[1:]))
