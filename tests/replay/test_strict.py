@@ -191,7 +191,7 @@ def test_a_turn_that_is_not_begun_is_missing(session: Session[Any]) -> None:
     with pytest.raises(DivergenceError) as caught, session.replay("@1..@2") as replay, replay.session.turn(user="one"):
         search("a")
     assert caught.value.kind == "turn-differs"
-    assert "turn @2 was not begun: 'two'" in caught.value.message
+    assert "turn @2 was not started: 'two'" in caught.value.message
     assert [row.verdict for row in replay.report.steps] == ["same", "missing"]
 
 

@@ -1,4 +1,4 @@
-"""Running an agent again on the recorded inputs."""
+"""Runs an agent again on the recorded inputs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 def load_agent(name: str) -> Callable[..., Any]:
-    """The function that `module:function` names, looked for here as well as among what is installed."""
+    """The function that `module:function` names, in the working folder or installed."""
     module, colon, path = name.partition(":")
     if not colon or not module or not path:
         raise InvalidInputError(
@@ -40,11 +40,11 @@ def load_agent(name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
-def load_tools(given: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
-    """The functions for the tools that are wanted. Each given text is a module, whose functions go by their names, or
-    `tool=module:function`."""
+def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callable[..., Any]]:
+    """The functions for the wanted tools. Each place is `tool=module:function`, or a module with functions named like
+    the tools."""
     found: dict[str, Callable[..., Any]] = {}
-    for text in given:
+    for text in places:
         tool, equals, function = text.partition("=")
         if equals:
             found[tool] = load_agent(function)
@@ -68,7 +68,7 @@ def _import(module: str) -> Any:
 
 
 def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
-    """Runs an agent to its end; of one that is called for each turn, the last answer."""
+    """Runs an agent to its end. For one that is called for each turn, returns the last answer."""
     function = load_agent(agent) if isinstance(agent, str) else agent
     if inspect.iscoroutinefunction(function):
         import asyncio
@@ -86,7 +86,7 @@ def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
 
 
 async def drive_agent_async(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
-    """The same, awaited."""
+    """Like `drive_agent`, awaited."""
     function = load_agent(agent) if isinstance(agent, str) else agent
     answer = None
     with replay.answering():
@@ -100,7 +100,7 @@ async def drive_agent_async(replay: Replay[Any], agent: str | Callable[..., Any]
 
 
 def _calls(replay: Replay[Any], function: Callable[..., Any]) -> Iterator[tuple[int, tuple[Value, ...]]]:
-    """Which turn is next, and what the function is given beside the session."""
+    """The number of each turn to run, and the arguments of the function after the session."""
     if _takes_input(function):
         yield from ((place, (value,)) for place, value in enumerate(replay.inputs, 1))
     else:
@@ -124,6 +124,6 @@ def _takes_input(function: Callable[..., Any]) -> bool:
 
 def _is_expected(replay: Replay[Any], place: int, error: Exception) -> bool:
     """Whether the recorded turn failed in the same way."""
-    begun = replay.turns[place - 1] if 0 < place <= len(replay.turns) else None
+    turn = replay.turns[place - 1] if 0 < place <= len(replay.turns) else None
     is_ours = isinstance(error, WakelogError) and error is replay.runtime.failed
-    return not is_ours and begun is not None and begun.outcome == "failed" and begun.error == type(error).__name__
+    return not is_ours and turn is not None and turn.outcome == "failed" and turn.error == type(error).__name__

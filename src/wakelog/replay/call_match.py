@@ -1,10 +1,11 @@
-"""Which recorded call is this one? Found by tool and input, the n-th of its kind, within its turn.
+"""Finds the recorded call that a call of the replay repeats: by tool and input, the n-th of its kind, within its turn.
 
-Not by order, since calls made side by side come back in any. But where the agent's own line of code makes one call
-after another, and the record shows no two side by side, a call that comes before its turn is a difference: *moved*.
+Order does not count, because parallel calls return in any order. But if the code that opened the turn makes one call
+after another, and the recording has no parallel calls in that turn, a call that comes too early is a difference:
+*moved*.
 
-A secret is not in the record, so the agent of a replay does not have it either. Where one was taken out, inputs are the
-same if they are without it, and what a model was shown is not compared."""
+A secret is not in the record, so the agent of a replay does not have it either. If a secret was masked, inputs are
+compared without it, and what a model was shown is not compared."""
 
 from __future__ import annotations
 
@@ -36,16 +37,16 @@ class ReplayedCall(msgspec.Struct):
     input: dict[str, Value]
     input_hash: str
     in_line: bool
-    """Made by the code that opened the turn, not beside it and not by another tool."""
+    """Whether the code that opened the turn made it, not a parallel task or another tool."""
     key: str = ""
-    """The action's id, where the caller says what makes it the same call."""
+    """The action's id, if the caller defined which calls are the same."""
     place: int = 0
     turn: int = 0
     step: RecordedCall | None = None
     instead: RecordedCall | None = None
-    """Of a call that the recording does not have: the step it stands in for."""
+    """For a call that the recording does not have: the recorded step that it replaces."""
     next: RecordedCall | None = None
-    """The step that the recording has next, when the call is made."""
+    """The next step in the recording at the time of the call."""
     verdict: Verdict = "same"
     differs: tuple[str, ...] = ()
     how: Literal["", "recorded", "run", "refused"] = ""
@@ -54,7 +55,7 @@ class ReplayedCall(msgspec.Struct):
 
 
 class Matcher:
-    """The recorded steps, each given once. Shared by the threads of a replay."""
+    """The recorded steps; each is matched once. Shared by the threads of a replay."""
 
     def __init__(self, recording: Recording, order: Order = "recorded") -> None:
         self.recording = recording
@@ -63,41 +64,36 @@ class Matcher:
         self._order = order
         self._lock = threading.Lock()
         self._made: list[ReplayedCall] = []
-        self._taken: dict[int, ReplayedCall] = {}
-        self._instead: dict[int, ReplayedCall] = {}
-        self._turns: list[ReplayRow] = []
-        self._same: dict[tuple[int, str, str], list[RecordedCall]] = defaultdict(list)
-        self._of_turn: dict[int, list[RecordedCall]] = defaultdict(list)
-        self._begins: dict[int, int] = defaultdict(int)
-        """Per turn, how many steps at its beginning are taken, so that nobody looks at them again."""
+        self._matched: dict[int, ReplayedCall] = {}
+        self._replaced: dict[int, ReplayedCall] = {}
+        self._turn_rows: list[ReplayRow] = []
+        self._by_input: dict[tuple[int, str, str], list[RecordedCall]] = defaultdict(list)
+        self._by_turn: dict[int, list[RecordedCall]] = defaultdict(list)
+        self._matched_prefix: dict[int, int] = defaultdict(int)
+        """Per turn, how many steps at its start are matched, so that they are not searched again."""
         for step in recording.steps:
-            self._same[step.place, step.tool, step.input_hash].append(step)
-            self._of_turn[step.place].append(step)
+            self._by_input[step.place, step.tool, step.input_hash].append(step)
+            self._by_turn[step.place].append(step)
         self._first_redacted = min((s.number for s in recording.steps if s.redacted), default=len(recording.steps) + 1)
 
     # Turns
 
-    def open_turn(self, given: Value, *, again: bool = False) -> tuple[RecordedTurn | None, ReplayRow | None]:
-        """The recorded turn that now begins once more, and what is different about it."""
+    def open_turn(self, input: Value, *, again: bool = False) -> tuple[RecordedTurn | None, ReplayRow | None]:
+        """The recorded turn that begins again now, and how it differs."""
         if not again:
             self.place += 1
-        begun = self.recording.turns[self.place - 1] if self.place <= len(self.recording.turns) else None
-        if begun is None:
-            row = ReplayRow("turn", 0, self._turn_number(), 0, "new", "", "", value_text(given))
-        elif again or equal(given, begun.input) or self._without_secrets(given, begun.input):
-            return begun, None
+        turn = self.recording.turns[self.place - 1] if self.place <= len(self.recording.turns) else None
+        if turn is None:
+            row = ReplayRow("turn", 0, self._turn_number(), 0, "new", "", "", value_text(input))
+        elif again or equal(input, turn.input) or is_erased(turn.input) or equal(self._redact(input), turn.input):
+            return turn, None
         else:
-            was = value_text(begun.input, given)
-            row = ReplayRow(
-                "turn", 0, begun.turn, begun.seq, "different", "", was, value_text(given, begun.input), ("input",)
-            )
-        self._turns.append(row)
-        return begun, row
+            was, now = value_text(turn.input, input), value_text(input, turn.input)
+            row = ReplayRow("turn", 0, turn.turn, turn.seq, "different", "", was, now, ("input",))
+        self._turn_rows.append(row)
+        return turn, row
 
-    def _without_secrets(self, given: Value, recorded: Value) -> bool:
-        return is_erased(recorded) or equal(self._redacted(given), recorded)
-
-    def _redacted(self, value: Value) -> Value:
+    def _redact(self, value: Value) -> Value:
         redact = self.recording.log.redact
         if redact is None:
             return value
@@ -107,78 +103,76 @@ class Matcher:
     # Calls
 
     def find(self, made: ReplayedCall) -> RecordedCall | None:
-        """Takes the step that a call is; None when the recording has none left."""
+        """Matches a call with a recorded step; None if the recording has no such step left."""
         with self._lock:
             made.place = self.place
             made.turn = self._turn_number()
-            made.next = next((s for s in self._open(made.place)), None)
+            made.next = next(self._pending(made.place), None)
             self._made.append(made)
-            step = self._exact(made) or self._near(made)
+            step = self._find_exact(made) or self._find_without_secrets(made)
             if step is None:
-                made.instead = self._beside(made)
+                made.instead = self._find_replaced(made)
                 if made.instead is not None:
-                    self._instead[made.instead.number] = made
+                    self._replaced[made.instead.number] = made
                 return None
             if self._is_early(made, step):
                 made.verdict, made.differs = "moved", ("order",)
             made.step = step
-            self._taken[step.number] = made
-            other = self._instead.pop(step.number, None)
+            self._matched[step.number] = made
+            other = self._replaced.pop(step.number, None)
             if other is not None:
                 other.instead = None
             return step
 
     def forget(self, made: ReplayedCall) -> None:
-        """The call was none of its own: it was answered by its key, which the recording does not count either."""
+        """Removes a call that was answered by its key. The recording does not count such calls either."""
         with self._lock:
             self._made.remove(made)
             if made.instead is not None:
-                del self._instead[made.instead.number]
+                del self._replaced[made.instead.number]
 
     def _turn_number(self) -> int:
-        if 0 < self.place <= len(self.recording.turns):
-            return self.recording.turns[self.place - 1].turn
-        return (
-            self.recording.turns[-1].turn + self.place - len(self.recording.turns)
-            if self.recording.turns and self.place
-            else 0
-        )
+        turns = self.recording.turns
+        if not turns or not self.place:
+            return 0
+        beyond = max(0, self.place - len(turns))
+        return turns[min(self.place, len(turns)) - 1].turn + beyond
 
-    def _free(self, place: int) -> Iterator[RecordedCall]:
-        for each in dict.fromkeys((place, 0)):
-            steps, begin = self._of_turn[each], self._begins[each]
-            while begin < len(steps) and steps[begin].number in self._taken:
+    def _unmatched(self, place: int) -> Iterator[RecordedCall]:
+        for turn in dict.fromkeys((place, 0)):
+            steps, begin = self._by_turn[turn], self._matched_prefix[turn]
+            while begin < len(steps) and steps[begin].number in self._matched:
                 begin += 1
-            self._begins[each] = begin
-            yield from (s for s in steps[begin:] if s.number not in self._taken)
+            self._matched_prefix[turn] = begin
+            yield from (s for s in steps[begin:] if s.number not in self._matched)
 
-    def _open(self, place: int) -> Iterator[RecordedCall]:
-        """The steps that the agent's own code has still to make, as far as can be told."""
-        return (s for s in self._free(place) if not s.inside and s.number not in self._instead)
+    def _pending(self, place: int) -> Iterator[RecordedCall]:
+        """The steps that the agent's own code still has to make."""
+        return (s for s in self._unmatched(place) if not s.inside and s.number not in self._replaced)
 
-    def _exact(self, made: ReplayedCall) -> RecordedCall | None:
+    def _find_exact(self, made: ReplayedCall) -> RecordedCall | None:
         for place in dict.fromkeys((made.place, 0)):
-            steps = [s for s in self._same.get((place, made.tool, made.input_hash), ()) if s.number not in self._taken]
-            if steps:
+            same = self._by_input.get((place, made.tool, made.input_hash), ())
+            if steps := [s for s in same if s.number not in self._matched]:
                 return next((s for s in steps if s.action == made.key), steps[0])
         return None
 
-    def _near(self, made: ReplayedCall) -> RecordedCall | None:
-        """The step that a call is but for secrets, which the record does not hold."""
-        for step in self._free(made.place):
+    def _find_without_secrets(self, made: ReplayedCall) -> RecordedCall | None:
+        """The step that equals the call apart from secrets, which the record does not have."""
+        for step in self._unmatched(made.place):
             if step.tool != made.tool or step.number < self._first_redacted or step.gone:
                 continue
             recorded = self.recording.input_of(step)
-            if differing(recorded, self._redacted(made.input)) in ((), ("shown",) if step.is_model else ()):
-                made.note = "as far as can be told: secrets were taken out of the record"
+            if differing(recorded, self._redact(made.input)) in ((), ("shown",) if step.is_model else ()):
+                made.note = "apart from secrets, which are masked in the record"
                 return step
         return None
 
-    def _beside(self, made: ReplayedCall) -> RecordedCall | None:
-        """The step that an unknown call stands in for: one of the same tool, and the next one where order counts."""
+    def _find_replaced(self, made: ReplayedCall) -> RecordedCall | None:
+        """The step that an unknown call replaces: one with the same tool; if order counts, only the next one."""
         if self._is_ordered(made):
             return made.next if made.next is not None and _is_alike(made.next, made) else None
-        return next((s for s in self._open(made.place) if _is_alike(s, made)), None)
+        return next((s for s in self._pending(made.place) if _is_alike(s, made)), None)
 
     def _is_ordered(self, made: ReplayedCall) -> bool:
         return self._order == "recorded" and made.in_line and made.place not in self.recording.parallel
@@ -188,10 +182,10 @@ class Matcher:
             return False
         return made.next.place == step.place and made.next.number < step.number
 
-    # What is different
+    # Differences
 
     def row(self, made: ReplayedCall) -> ReplayRow:
-        """How a call compares, as far as is known now."""
+        """How a call compares, as known so far."""
         with self._lock:
             return self._row(made)
 
@@ -212,13 +206,11 @@ class Matcher:
             text = call_text(made.tool, made.input, recorded)
             was = call_text(step.tool, recorded, made.input)
         kind: Literal["tool", "model"] = "model" if made.effect == "model" else "tool"
-        number, seq = (step.number, step.seq) if step else (self._end_of(made.place) + 1, 0)
+        end = max((s.number for s in self.recording.steps if s.place <= made.place), default=0)
+        number, seq = (step.number, step.seq) if step else (end + 1, 0)
         return ReplayRow(
             kind, number, made.turn, seq, verdict, made.tool, was, text, differs, made.how, made.event, note
         )
-
-    def _end_of(self, place: int) -> int:
-        return max((s.number for s in self.recording.steps if s.place <= place), default=0)
 
     def _differs(self, made: ReplayedCall, step: RecordedCall, recorded: Value) -> tuple[str, ...]:
         names = differing(recorded, made.input)
@@ -240,30 +232,31 @@ class Matcher:
     def missing(self) -> ReplayRow | None:
         """The first recorded call of the turns so far that was not made."""
         with self._lock:
-            return next((r for r in self._missing() if r.verdict == "missing" and self._is_due(r.number)), None)
-
-    def _is_due(self, number: int) -> bool:
-        return 0 < self.recording.steps[number - 1].place <= self.place
+            steps = self.recording.steps
+            return next(
+                (r for r in self._missing() if r.verdict == "missing" and 0 < steps[r.number - 1].place <= self.place),
+                None,
+            )
 
     def _missing(self, reached: int | None = None) -> Iterator[ReplayRow]:
         for step in self.recording.steps:
-            if step.number in self._taken or step.number in self._instead:
+            if step.number in self._matched or step.number in self._replaced:
                 continue
             kind: Literal["tool", "model"] = "model" if step.is_model else "tool"
             verdict: Verdict = "missing" if reached is None or step.place <= reached else "unreached"
-            if step.inside and self._covers(step) and verdict == "missing":
+            if step.inside and self._was_answered(step) and verdict == "missing":
                 verdict = "inside"
             yield ReplayRow(kind, step.number, step.turn, step.seq, verdict, step.tool, self.text(step), "")
 
-    def _covers(self, step: RecordedCall) -> bool:
-        """Whether the tool that made this call was not run, and so could not make it again."""
+    def _was_answered(self, step: RecordedCall) -> bool:
+        """Whether the tool that made this call was answered from the record, so that it could not make it again."""
         outer = next((s for s in self.recording.steps if s.action == step.inside), None)
-        made = self._taken.get(outer.number) if outer is not None else None
+        made = self._matched.get(outer.number) if outer is not None else None
         return made is None or made.how != "run"
 
     def rows(self, *, reached: int | None = None) -> tuple[ReplayRow, ...]:
-        """Everything, in the order of the recording; calls it does not have stand where they were made. With `reached`,
-        the replay ended early: what is missing after that turn was only not come to."""
+        """All rows, in the order of the recording. Calls that it does not have are placed where they were made. With
+        `reached`, the replay ended early: steps after that turn are unreached, not missing."""
         with self._lock:
             placed: list[tuple[float, ReplayRow]] = []
             last = 0.0
@@ -274,18 +267,19 @@ class Matcher:
                     (last if made.verdict != "moved" or made.next is None else made.next.number - 0.5, self._row(made))
                 )
             placed += [(float(row.number), row) for row in self._missing(reached)]
-            placed += [(self._before(row), row) for row in self._turns]
+            turn_rows = list(self._turn_rows)
             if reached is None:
-                placed += [(self._before(row), row) for row in self._turns_missing()]
+                turn_rows += [
+                    ReplayRow("turn", 0, turn.turn, turn.seq, "missing", "", value_text(turn.input), "")
+                    for turn in self.recording.turns[self.place :]
+                ]
+            placed += [(self._before_turn(row.turn), row) for row in turn_rows]
             return tuple(row for _, row in sorted(placed, key=lambda pair: pair[0]))
 
-    def _before(self, row: ReplayRow) -> float:
-        steps = (s.number for s in self.recording.steps if s.turn == row.turn)
+    def _before_turn(self, turn: int) -> float:
+        """A position right before the first step of a turn."""
+        steps = (s.number for s in self.recording.steps if s.turn == turn)
         return next(steps, len(self.recording.steps) + 1) - 0.9
-
-    def _turns_missing(self) -> Iterator[ReplayRow]:
-        for begun in self.recording.turns[self.place :]:
-            yield ReplayRow("turn", 0, begun.turn, begun.seq, "missing", "", value_text(begun.input), "")
 
 
 def _is_alike(step: RecordedCall, made: ReplayedCall) -> bool:

@@ -7,7 +7,7 @@ A plan is JSON. Arguments are kept as they were recorded, except for
     {"$use": "step:2", "between": ["ticket ", " for"]}   text in a text, between two others
     {"$use": "step:2", "line": 3}             the third line of a text, empty ones not counted
     {"$text": ["orders/", {"$use": "order_id"}, "/refund"]}   text in parts
-    {"$use": "item/name"}                     in a step over a list: a value in its present item
+    {"$use": "item/name"}                     in a step over a list: a value in the current item
     {"$value": …}                             a value that only looks like one of these
 
 A reference also has its recorded value (`recorded`), the type it is converted to (`as`: text, int or float), and how it
@@ -35,20 +35,20 @@ SCHEMA: Literal["wakelog.plan/1"] = "wakelog.plan/1"
 Known = Literal["matched", "given", "unknown"]
 FORMS = ("$use", "$text", "$value")
 ITEM = "item"
-"""What a step over a list calls its present item."""
+"""The name of the current item in a step over a list."""
 
 
 class Parameter(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that may be different the next time."""
+    """A value that may differ in the next run."""
 
     name: str
     value: Value = None
-    """As recorded; None when the log does not hold it."""
+    """As recorded; None if the log does not have it."""
     origin: str = ""
     """Where it came from: input of @4."""
     known: Known = "given"
     item: tuple[str, int, int] | None = None
-    """For an item of a list: what the list is called, its place in it, and how many items the recording had."""
+    """For an item of a list: the list's name, the position, and how many items the recording had."""
 
 
 class PlanTurn(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -68,12 +68,12 @@ class PlanStep(msgspec.Struct, frozen=True, omit_defaults=True):
     turn: int = 0
     """The turn of the plan it belongs to; 0 for none."""
     seq: Seq = 0
-    """Where it was recorded."""
+    """The recorded event."""
     items: dict[str, int] = {}
-    """Lists in its result that later steps went through item by item: by pointer, how many items there were. A run that
-    meets another number stops."""
+    """Lists in its result that later steps used item by item: pointer → number of items. A run that gets another number
+    stops."""
     over: Value = None
-    """A reference to a list, or a text of lines: the call is made for each item, and its result is the list of
+    """A reference to a list, or to a text with lines: the call is made for each item, and the result is the list of
     results."""
 
 
@@ -95,52 +95,53 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
     steps: tuple[PlanStep, ...]
     left_out: tuple[LeftOut, ...] = ()
     id: str = ""
-    """Of a plan that was promoted: runs record it."""
+    """For a promoted plan; runs record it."""
     sources: tuple[str, ...] = ()
-    """Of a promoted plan: the calls it was made from, each by its first event as `session@seq`."""
+    """For a promoted plan: the calls it was made from, each by its first event as `session@seq`."""
     schema: Literal["wakelog.plan/1"] = SCHEMA
 
     def run(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> PlanProgress:
         """Makes the calls in order, with real tools and through a session: recorded, with their policies and approvals.
 
         `inputs` gives parameters new values, by name or by the recorded value: `{"order_id": "4712"}` or `{"4711":
-        "4712"}`. Tools are those of the session and those given. It stops at the first call that does not succeed.
+        "4712"}`. The tools of the session and those in `tools` are available. It stops at the first call that does not
+        succeed.
         """
-        from wakelog.replay.plan_run import carry_out
+        from wakelog.replay.plan_run import run_plan
 
-        return carry_out(self, session, inputs or {}, tools)
+        return run_plan(self, session, inputs or {}, tools)
 
     async def arun(self, session: Any, inputs: Mapping[Any, Value] | None = None, *, tools: Tools = ()) -> PlanProgress:
-        """The same where tools are coroutine functions."""
-        from wakelog.replay.plan_run import carry_out_async
+        """Like `run`, for tools that are coroutine functions."""
+        from wakelog.replay.plan_run import run_plan_async
 
-        return await carry_out_async(self, session, inputs or {}, tools)
+        return await run_plan_async(self, session, inputs or {}, tools)
 
     def with_values(self, inputs: Mapping[Any, Value]) -> Plan:
-        """The plan with other values for some parameters, given as for `run`."""
-        from wakelog.replay.plan_run import parameters
+        """The plan with new values for some parameters; `inputs` as for `run`."""
+        from wakelog.replay.plan_run import parameter_values
 
-        values = parameters(self, inputs, is_whole=False)
+        values = parameter_values(self, inputs, require_all=False)
         changed = tuple(msgspec.structs.replace(p, value=values[p.name]) for p in self.parameters)
         return msgspec.structs.replace(self, parameters=changed)
 
     @staticmethod
     def reference(value: Value) -> Reference | None:
-        """A value of a template as the reference it is, or None when it is an ordinary value."""
+        """The reference in a value of a template; None for an ordinary value."""
         return as_reference(value)
 
     def to_json(self) -> str:
-        """The plan as text, to be read, changed and kept."""
+        """The plan as text, to read, edit and keep."""
         document = {"schema": SCHEMA, **msgspec.to_builtins(self)}
         return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
     @staticmethod
     def from_json(text: str | bytes) -> Plan:
-        """A plan from its text, checked: every reference must point at a parameter or an earlier step."""
+        """Reads a plan from text and checks it: every reference must name a parameter or an earlier step."""
         try:
             document = msgspec.json.decode(text)
             if type(document) is dict and "steps" not in document:
-                document = document.get("data")  # as `wakelog replay --plan --json` answers
+                document = document.get("data")  # the output of `wakelog replay --plan --json`
             plan = msgspec.convert(document, described(Plan))
         except msgspec.DecodeError as exc:
             raise InvalidInputError(
@@ -151,31 +152,31 @@ class Plan(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reference(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """A place where a value is put in."""
+    """A place in a template where a value is inserted."""
 
     use: str = msgspec.field(name="$use")
     recorded: Value = None
     known: Known = "given"
     between: tuple[str, str] | None = None
     line: int = 0
-    """For one of a text's lines, which; empty ones are not counted."""
+    """The number of a line in a text, without empty lines; 0 for the whole text."""
     convert: Literal["", "text", "int", "float"] = msgspec.field(name="as", default="")
 
     @property
     def step(self) -> int:
-        """The step whose result it takes; 0 for a parameter."""
+        """The step whose result it uses; 0 for a parameter."""
         head = self.use.partition("/")[0]
         return int(head[5:]) if head.startswith("step:") and head[5:].isdigit() else 0
 
     @property
     def pointer(self) -> str:
-        """Where in the result."""
+        """The position in the result."""
         slash = self.use.find("/")
         return self.use[slash:] if slash >= 0 else ""
 
 
 def as_reference(value: Value) -> Reference | None:
-    """`value` as a reference, or None when it is an ordinary value."""
+    """The reference in a value; None for an ordinary value."""
     if type(value) is not dict or "$use" not in value:
         return None
     try:
@@ -198,7 +199,7 @@ def references(template: Value) -> Iterator[Reference]:
 
 
 def check(plan: Plan) -> None:
-    """InvalidInputError unless everything that is referred to is there before it is needed."""
+    """InvalidInputError if a reference names something that does not exist or comes later."""
     names = [p.name for p in plan.parameters]
     if len(set(names)) != len(names):
         raise InvalidInputError("two parameters of the plan have the same name", kind="bad-plan")
@@ -230,10 +231,10 @@ def _check(reference: Reference, names: list[str], seen: set[int], where: str) -
 
 
 def fill(template: Value, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
-    """A template with everything put in."""
+    """A template with all references replaced by their values."""
     reference = as_reference(template)
     if reference is not None:
-        return _filled(reference, values, results)
+        return _resolve(reference, values, results)
     if type(template) is dict:
         if "$value" in template:
             return template["$value"]
@@ -245,12 +246,12 @@ def fill(template: Value, values: Mapping[str, Value], results: Mapping[int, Val
     return template
 
 
-def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
-    value = values[reference.use] if reference.use in values else _looked_up(reference, values, results)
+def _resolve(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
+    value = values[reference.use] if reference.use in values else _look_up(reference, values, results)
     if reference.line:
-        value = _line_of(reference, _as_text(value))
+        value = _extract_line(reference, _as_text(value))
     if reference.between is not None:
-        value = _cut_out(reference, _as_text(value))
+        value = _extract_between(reference, _as_text(value))
     try:
         if reference.convert == "text":
             return _as_text(value)
@@ -263,17 +264,17 @@ def _filled(reference: Reference, values: Mapping[str, Value], results: Mapping[
         ) from exc
 
 
-def _looked_up(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
+def _look_up(reference: Reference, values: Mapping[str, Value], results: Mapping[int, Value]) -> Value:
     is_item = reference.use.startswith(f"{ITEM}/")
     node = values[ITEM] if is_item else results[reference.step]
     for token in tokens_of(reference.pointer):
         if (node := child_of(node, token)) is MISSING:
             where = "the item" if is_item else f"the result of step {reference.step}"
-            raise _leads_nowhere(f"{where} has nothing at {reference.pointer}")
+            raise _reference_error(f"{where} has nothing at {reference.pointer}")
     return node
 
 
-def _leads_nowhere(what: str) -> InvalidInputError:
+def _reference_error(what: str) -> InvalidInputError:
     hint = "check the call's result, and change the reference in the plan"
     return InvalidInputError(what, kind="reference-not-found", hint=hint)
 
@@ -283,20 +284,20 @@ def lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _line_of(reference: Reference, text: str) -> str:
+def _extract_line(reference: Reference, text: str) -> str:
     lines = lines_of(text)
     if reference.line > len(lines):
-        raise _leads_nowhere(f"the text at {reference.use} has no line {reference.line}")
+        raise _reference_error(f"the text at {reference.use} has no line {reference.line}")
     return lines[reference.line - 1]
 
 
-def _cut_out(reference: Reference, text: str) -> str:
+def _extract_between(reference: Reference, text: str) -> str:
     assert reference.between is not None
     before, after = reference.between
     _, found, rest = text.partition(before) if before else ("", True, text)
     part, ended, _ = rest.partition(after) if after else (rest, True, "")
     if not found or not ended:
-        raise _leads_nowhere(f"the text at {reference.use} has nothing between {before!r} and {after!r}")
+        raise _reference_error(f"the text at {reference.use} has nothing between {before!r} and {after!r}")
     return part
 
 
@@ -304,27 +305,27 @@ def _as_text(value: Value) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def gone_through(output: Value, uses: Iterable[Reference]) -> dict[str, int]:
-    """The lists in a result that later steps took items of, by pointer, and how many each had.
+def find_looped_lists(output: Value, uses: Iterable[Reference]) -> dict[str, int]:
+    """The lists in a result that later steps may have looped over: pointer → number of items.
 
-    A recording holds one call for each item that a loop went through, and not the loop, so a run that meets another
-    number of items stops before the first. One item of several is a choice; two, or the only one, may have been a loop.
-    The lines of a text are a list when each of them was used.
+    A recording has one call for each item of a loop, but not the loop itself. So a run that gets another number of
+    items must stop. Using one item of several is a choice; using two, or the only one, may have been a loop. The lines
+    of a text count as a list if each of them was used.
     """
-    taken: dict[str, set[str]] = {}
+    used_items: dict[str, set[str]] = {}
     pieces: dict[str, set[str]] = {}
     for use in uses:
         tokens = tokens_of(use.pointer)
         for place, token in enumerate(tokens):
             pointer = _pointer(tokens[:place])
             if type(_at(output, pointer)) is list:
-                taken.setdefault(pointer, set()).add(token)
+                used_items.setdefault(pointer, set()).add(token)
         if use.line:
-            taken.setdefault(use.pointer, set()).add(str(use.line))
+            used_items.setdefault(use.pointer, set()).add(str(use.line))
         elif use.between is not None:
             pieces.setdefault(use.pointer, set()).add(str(use.recorded))
-    counts = {pointer: count_items(output, pointer) or 0 for pointer in (*taken, *pieces)}
-    found = {p: counts[p] for p, items in taken.items() if len(items) > 1 or counts[p] == 1}
+    counts = {pointer: count_items(output, pointer) or 0 for pointer in (*used_items, *pieces)}
+    found = {p: counts[p] for p, items in used_items.items() if len(items) > 1 or counts[p] == 1}
     for pointer, used in pieces.items():
         text = _at(output, pointer)
         lines = lines_of(text) if isinstance(text, str) else []
@@ -334,7 +335,7 @@ def gone_through(output: Value, uses: Iterable[Reference]) -> dict[str, int]:
 
 
 def count_items(output: Value, pointer: str) -> int | None:
-    """How many items a list has, or lines a text; None when neither is there."""
+    """The number of items of a list, or of lines of a text; None if there is neither."""
     value = _at(output, pointer)
     if type(value) is list:
         return len(value)
@@ -342,7 +343,7 @@ def count_items(output: Value, pointer: str) -> int | None:
 
 
 def _at(value: Value, pointer: str) -> Value:
-    """What is at a pointer; None when nothing is."""
+    """The value at a pointer, or None."""
     try:
         return get(value, pointer)
     except InvalidInputError:

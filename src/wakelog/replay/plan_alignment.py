@@ -1,22 +1,22 @@
-"""One plan from several recordings of the same work: what is the same stays, what varies becomes a parameter.
+"""Makes one plan from several recordings of the same work: what is the same stays, what varies becomes a parameter.
 
-Each recording comes as a plan of its own (plan_from_recording.py), with references where a value came from an input or
-an earlier result. They are laid side by side, step by step and value by value:
+Each recording is first made a plan (plan_from_recording.py), with references where a value came from an input or an
+earlier result. The plans are compared step by step and value by value:
 
 - the same value everywhere is a constant;
 - the same reference to an earlier step stays a reference;
 - values that came from the input of each turn are a parameter, the same one wherever they vary together;
 - a run of calls that went through a list becomes one step over that list.
 
-Everything else is refused, with the step and the argument: a value that varies and came from nowhere that the log
-knows cannot be given by anybody. The result holds nothing of one recording alone: parameters have no values.
+Everything else is refused, naming the step and the argument: if the log does not show where a varying value came from,
+nobody could supply it. The result contains nothing from only one recording: parameters have no values.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -25,8 +25,8 @@ from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.replay.plan import FORMS, ITEM, Parameter, Plan, PlanStep, PlanTurn, as_reference, check, references
 
-LEAST = 3
-"""So many recordings are needed, each of another fork tree."""
+RECORDINGS_MIN = 3
+"""How many recordings are needed, each from another fork tree."""
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -35,7 +35,8 @@ def refused(why: str, hint: str = "") -> NotAllowedError:
 
 
 def align(name: str, plans: Sequence[Plan], sources: Sequence[str]) -> Plan:
-    """The plan that all of these are instances of. Of instances with different calls the most frequent sort counts."""
+    """The plan that these are instances of. If they make different calls, the largest group with the same calls is
+    used."""
     folded = [(fold_loops(plan), source) for plan, source in zip(plans, sources, strict=True)]
     if len({_shape(plan) for plan, _ in folded}) > 1:
         folded = [(fold_loops(plan, singles=True), source) for plan, source in zip(plans, sources, strict=True)]
@@ -43,82 +44,77 @@ def align(name: str, plans: Sequence[Plan], sources: Sequence[str]) -> Plan:
     for plan, source in folded:
         groups.setdefault(_shape(plan), []).append((plan, source))
     chosen = max(groups.values(), key=len, default=[])
-    if len(chosen) < LEAST:
+    if len(chosen) < RECORDINGS_MIN:
         made = "; ".join(" → ".join(tool for tool, _ in shape) for shape in list(groups)[:3])
         raise refused(
-            f"fewer than {LEAST} successful instances make the same calls ({made})",
+            f"fewer than {RECORDINGS_MIN} successful instances make the same calls ({made})",
             "a loop must go through a list that is in an input or a result",
         )
     return _Alignment(name, [plan for plan, _ in chosen]).plan([source for _, source in chosen])
 
 
 def cut(plan: Plan, first: Seq, last: Seq) -> Plan:
-    """The steps of a plan that were recorded in a range, numbered anew. What they took from steps before is a value."""
+    """The steps of a plan that were recorded in a range, renumbered. References to earlier steps become values."""
     steps = [step for step in plan.steps if first <= step.seq <= last]
     numbers = {step.number: number for number, step in enumerate(steps, 1)}
-
-    def moved(template: Value) -> Value:
-        reference = as_reference(template)
-        if reference is not None and reference.step:
-            if reference.step not in numbers:
-                return reference.recorded
-            _, slash, rest = reference.use.partition("/")
-            return {**template, "$use": f"step:{numbers[reference.step]}{slash}{rest}"}
-        return _within(template, moved)
-
-    cut_steps = tuple(
-        msgspec.structs.replace(step, number=numbers[step.number], input={k: moved(v) for k, v in step.input.items()})
-        for step in steps
-    )
-    return msgspec.structs.replace(plan, steps=cut_steps)
+    return msgspec.structs.replace(plan, steps=_renumber(steps, numbers))
 
 
 def fold_loops(plan: Plan, *, singles: bool = False) -> Plan:
-    """The plan with each run of calls over a whole list as one step; `singles` folds lists of one item too."""
+    """The plan with each run of calls over a whole list folded to one step; with `singles`, also for lists of one
+    item."""
     out: list[PlanStep] = []
     numbers: dict[int, int] = {}
     for _, group in itertools.groupby(plan.steps, key=lambda step: (step.tool, step.effect)):
         run = list(group)
-        folded = _folded(plan, run) if len(run) > 1 or singles else None
-        for step in [folded] if folded is not None else run:
-            out.append(step)
+        folded = _fold_run(plan, run) if len(run) > 1 or singles else None
         for step in run:
-            numbers[step.number] = len(out) if folded is not None else len(out) - len(run) + run.index(step) + 1
+            if folded is None:
+                out.append(step)
+            elif step is run[0]:
+                out.append(folded)
+            numbers[step.number] = len(out)
+    return msgspec.structs.replace(plan, steps=_renumber(out, numbers))
 
-    def moved(template: Value) -> Value:
+
+def _renumber(steps: Sequence[PlanStep], numbers: Mapping[int, int]) -> tuple[PlanStep, ...]:
+    """The steps with new numbers, also in references. A reference to a step without a new number becomes a value."""
+
+    def renumber(template: Value) -> Value:
         reference = as_reference(template)
-        if reference is not None and reference.step:
-            _, slash, rest = reference.use.partition("/")
-            return {**template, "$use": f"step:{numbers[reference.step]}{slash}{rest}"}
-        return _within(template, moved)
+        if reference is None or not reference.step:
+            return _map_inside(template, renumber)
+        if reference.step not in numbers:
+            return reference.recorded
+        _, slash, rest = reference.use.partition("/")
+        return {**template, "$use": f"step:{numbers[reference.step]}{slash}{rest}"}
 
-    steps = [
+    return tuple(
         msgspec.structs.replace(
-            step, number=at, input={k: moved(v) for k, v in step.input.items()}, over=moved(step.over)
+            step, number=number, input={k: renumber(v) for k, v in step.input.items()}, over=renumber(step.over)
         )
-        for at, step in enumerate(out, 1)
-    ]
-    return msgspec.structs.replace(plan, steps=tuple(steps))
+        for number, step in enumerate(steps, 1)
+    )
 
 
-def _folded(plan: Plan, run: Sequence[PlanStep]) -> PlanStep | None:
-    """A run as one step over a list; None when it did not go through one, item by item to its end."""
+def _fold_run(plan: Plan, run: Sequence[PlanStep]) -> PlanStep | None:
+    """A run of calls as one step over a list; None if it did not go through a whole list, item by item."""
     sources: set[str] = set()
     inputs = []
     for place, step in enumerate(run):
-        inputs.append({k: _of_item(plan, v, place, len(run), sources) for k, v in step.input.items()})
-    if len(sources) != 1 or any(_bare(each) != _bare(inputs[0]) for each in inputs):
+        inputs.append({k: _generalize_item(plan, v, place, len(run), sources) for k, v in step.input.items()})
+    if len(sources) != 1 or any(_without_recorded(input) != _without_recorded(inputs[0]) for input in inputs):
         return None
-    items = [r.recorded for each in inputs for r in references(each) if r.use.partition("/")[0] == ITEM]
+    items = [r.recorded for input in inputs for r in references(input) if r.use.partition("/")[0] == ITEM]
     over = {"$use": next(iter(sources)), "recorded": items, "known": "matched"}
     return msgspec.structs.replace(run[0], input=inputs[0], over=over, items={})
 
 
-def _of_item(plan: Plan, template: Value, place: int, length: int, sources: set[str]) -> Value:
-    """A template in which the item at `place` of a list of `length` is called the item."""
+def _generalize_item(plan: Plan, template: Value, place: int, length: int, sources: set[str]) -> Value:
+    """A template in which references to item `place` of a list of `length` become references to the current item."""
     reference = as_reference(template)
     if reference is None:
-        return _within(template, lambda inner: _of_item(plan, inner, place, length, sources))
+        return _map_inside(template, lambda inner: _generalize_item(plan, inner, place, length, sources))
     parameter = next((p for p in plan.parameters if p.name == reference.use), None)
     if parameter is not None and parameter.item is not None and parameter.item[1:] == (place, length):
         sources.add(parameter.item[0])
@@ -138,7 +134,7 @@ def _of_item(plan: Plan, template: Value, place: int, length: int, sources: set[
 
 
 class _Alignment:
-    """Plans of one shape, side by side."""
+    """Plans with the same calls, to be made one."""
 
     def __init__(self, name: str, plans: Sequence[Plan]) -> None:
         self._name = name
@@ -149,7 +145,7 @@ class _Alignment:
         steps = tuple(self._step(steps) for steps in zip(*(plan.steps for plan in self._plans), strict=True))
         turn = (PlanTurn(1, self._name),)
         digest = hashlib.sha256(_encode((self._name, [(s.tool, s.input, s.over) for s in steps]))).hexdigest()[:8]
-        made = Plan(
+        plan = Plan(
             name=self._name,
             session=self._plans[0].session,
             parameters=tuple(self._parameters.values()),
@@ -158,8 +154,8 @@ class _Alignment:
             id=f"p{digest}",
             sources=tuple(sources),
         )
-        check(made)
-        return made
+        check(plan)
+        return plan
 
     def _step(self, steps: Sequence[PlanStep]) -> PlanStep:
         first = steps[0]
@@ -167,47 +163,48 @@ class _Alignment:
             raise refused(f"{first.tool} has different effects: {', '.join(sorted({first.effect, *effects}))}")
         names = [tuple(sorted(step.input)) for step in steps]
         if len(set(names)) > 1:
-            raise refused(f"{first.tool} is called with different arguments: {_either(names)}")
+            either = " or ".join(", ".join(arguments) or "none" for arguments in dict.fromkeys(names))
+            raise refused(f"{first.tool} is called with different arguments: {either}")
         where = f"step {first.number} ({first.tool})"
-        over = self._aligned([step.over for step in steps], where, "items") if first.over is not None else None
-        given = {key: self._aligned([step.input[key] for step in steps], where, key) for key in first.input}
+        over = self._align_values([step.over for step in steps], where, "items") if first.over is not None else None
+        input = {key: self._align_values([step.input[key] for step in steps], where, key) for key in first.input}
         items = first.items if all(step.items == first.items for step in steps) else {}
         uses = {r.use for step in self._plans[0].steps for r in references(step.over)}
         kept = {pointer: n for pointer, n in items.items() if f"step:{first.number}{pointer}" not in uses}
-        return PlanStep(first.number, first.tool, given, first.effect, 1, items=kept, over=over)
+        return PlanStep(first.number, first.tool, input, first.effect, 1, items=kept, over=over)
 
-    def _aligned(self, values: Sequence[Value], where: str, name: str) -> Value:
+    def _align_values(self, values: Sequence[Value], where: str, name: str) -> Value:
         found = [as_reference(value) for value in values]
-        are_results = all(each is not None and (each.step or each.use.partition("/")[0] == ITEM) for each in found)
-        if are_results and len({_encode(_bare(value)) for value in values}) == 1:
-            return _bare(values[0])
-        plain = [_literal(value) for value in values]
-        if len({_encode(each) for each in plain}) == 1:
-            return {"$value": plain[0]} if _looks_special(plain[0]) else plain[0]
-        if all(each is not None and not each.step for each in found):
+        are_results = all(r is not None and (r.step or r.use.partition("/")[0] == ITEM) for r in found)
+        if are_results and len({_encode(_without_recorded(value)) for value in values}) == 1:
+            return _without_recorded(values[0])
+        recorded = [_recorded_value(value) for value in values]
+        if len({_encode(value) for value in recorded}) == 1:
+            return {"$value": recorded[0]} if _looks_special(recorded[0]) else recorded[0]
+        if all(r is not None and not r.step for r in found):
             used = found[0]
             assert used is not None
             convert = {"as": used.convert} if used.convert else {}
-            return {"$use": self._parameter(name, plain, used.use), **convert}
+            return {"$use": self._parameter(name, recorded, used.use), **convert}
         if all(type(value) is dict and "$text" in value for value in values):
-            return self._aligned_text(values, where, name)
+            return self._align_texts(values, where, name)
         if all(type(value) is dict and not _looks_special(value) for value in values):
             keys = [tuple(sorted(value)) for value in values]
             if len(set(keys)) == 1:
-                return {key: self._aligned([v[key] for v in values], where, key) for key in values[0]}
+                return {key: self._align_values([v[key] for v in values], where, key) for key in values[0]}
         if all(type(value) is list for value in values) and len({len(value) for value in values}) == 1:
-            return [self._aligned(parts, where, name) for parts in zip(*values, strict=True)]
+            return [self._align_values(items, where, name) for items in zip(*values, strict=True)]
         raise refused(
             f"{where} is called with different values of {name!r}, and not all of them come from an input or an"
             " earlier result",
             "plan one of them by hand: wakelog replay NAME@TURN --plan --json",
         )
 
-    def _aligned_text(self, values: Sequence[Value], where: str, name: str) -> Value:
-        parts = [value["$text"] for value in values]
-        if len({len(each) for each in parts}) > 1:
+    def _align_texts(self, values: Sequence[Value], where: str, name: str) -> Value:
+        texts = [value["$text"] for value in values]
+        if len({len(parts) for parts in texts}) > 1:
             raise refused(f"the text {name!r} of {where} is put together in different ways")
-        return {"$text": [self._aligned(each, where, name) for each in zip(*parts, strict=True)]}
+        return {"$text": [self._align_values(parts, where, name) for parts in zip(*texts, strict=True)]}
 
     def _parameter(self, name: str, values: Sequence[Value], wanted: str) -> str:
         """The parameter that has these values in the recordings."""
@@ -225,29 +222,28 @@ def _shape(plan: Plan) -> tuple[tuple[str, bool], ...]:
     return tuple((step.tool, step.over is not None) for step in plan.steps)
 
 
-def _bare(template: Value) -> Value:
-    """A template without the values of one recording."""
+def _without_recorded(template: Value) -> Value:
+    """A template without the values of its recording."""
     reference = as_reference(template)
     if reference is not None:
         return {k: v for k, v in template.items() if k not in ("recorded", "known")}
-    return _within(template, _bare)
+    return _map_inside(template, _without_recorded)
 
 
-def _literal(template: Value) -> Value:
-    """What a template was in its recording."""
+def _recorded_value(template: Value) -> Value:
+    """The value that a template had in its recording."""
     reference = as_reference(template)
     if reference is not None:
         return reference.recorded
     if type(template) is dict and "$value" in template:
         return template["$value"]
     if type(template) is dict and "$text" in template:
-        return "".join(str(_literal(part)) for part in template["$text"])
-    return _within(template, _literal)
+        return "".join(str(_recorded_value(part)) for part in template["$text"])
+    return _map_inside(template, _recorded_value)
 
 
-def _within(template: Value, change: object) -> Value:
-    """A template with what is inside it changed."""
-    assert callable(change)
+def _map_inside(template: Value, change: Callable[[Value], Value]) -> Value:
+    """A template with each value directly inside it changed."""
     if type(template) is dict and "$value" not in template:
         return {key: change(item) for key, item in template.items()}
     return [change(item) for item in template] if type(template) is list else template
@@ -255,7 +251,3 @@ def _within(template: Value, change: object) -> Value:
 
 def _looks_special(value: Value) -> bool:
     return type(value) is dict and any(form in value for form in FORMS)
-
-
-def _either(names: Sequence[tuple[str, ...]]) -> str:
-    return " or ".join(", ".join(each) or "none" for each in dict.fromkeys(names))

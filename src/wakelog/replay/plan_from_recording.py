@@ -1,10 +1,12 @@
-"""From a recording to a plan: which values came from where, found by their content.
+"""Makes a plan from a recording: finds by content where each value came from.
 
-Nothing in a log says that the order number a tool was called with is the one the user wrote. But it is the same text,
-and telling enough that this is no accident: so it becomes a parameter. In the same way a value that an earlier call
-gave, or that stands in its text, becomes a reference to that call. Every such match is labelled, and can be changed.
+Nothing in a log says that the order number in a tool call is the one the user wrote. But it is the same text, and
+distinctive enough that this is no accident, so it becomes a parameter. In the same way, a value that an earlier call
+returned, or that is part of a returned text, becomes a reference to that call. Every such match is labelled, and can be
+changed.
 
-Model calls are no part of a plan: what they decided is fixed in the arguments. Neither are calls that did not succeed.
+Model calls are not part of a plan: what they decided is fixed in the arguments. Calls that did not succeed are left out
+too.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from wakelog.replay.plan import (
     PlanStep,
     PlanTurn,
     Reference,
-    gone_through,
+    find_looped_lists,
     lines_of,
     references,
 )
@@ -35,34 +37,34 @@ from wakelog.replay.recording import RecordedCall, Recording, Where, read_record
 from wakelog.runtime.values import HIDDEN
 from wakelog.state.patch import equal, escape
 
-TELLING = 6
-"""So many characters make a text telling enough to be looked for inside others."""
+DISTINCTIVE = 6
+"""A text of this many characters is distinctive enough to search for."""
 _WORDS = re.compile(r"\"[^\"]{3,}\"|'[^']{3,}'|[^\s\"'<>()\[\]{},;]+")
 _SECRET = re.compile(r"\[redacted:[\w-]+\]")
 _ANCHOR, _LINE = 24, "\n"
 LEAVES_MAX, PIECE_MAX, TEXT_MAX = 5000, 200, 20_000
-"""Of a large result so many values are looked at; pieces and texts are looked for up to these lengths."""
+"""Limits: how many values of a result are searched, the longest text to search for, and the longest to search in."""
 
 
 def read_plan(log: Log, where: Where = None) -> Plan:
-    """The plan of a turn, an attempt, a range, or with no place the whole session."""
-    return _Making(read_recording(log, where)).plan()
+    """The plan of a turn, an attempt or a range; without a position, of the whole session."""
+    return _PlanMaker(read_recording(log, where)).plan()
 
 
-def is_telling(value: Value) -> bool:
+def is_distinctive(value: Value) -> bool:
     """Whether finding the same value elsewhere is unlikely to be chance."""
     if isinstance(value, str):
-        return len(value) >= TELLING or (len(value) >= 3 and any(c.isdigit() for c in value))
+        return len(value) >= DISTINCTIVE or (len(value) >= 3 and any(c.isdigit() for c in value))
     if isinstance(value, bool) or value is None:
         return False
     if isinstance(value, int | float):
         return abs(value) >= 100 or value != int(value)
-    return len(msgspec.json.encode(value)) >= 2 * TELLING
+    return len(msgspec.json.encode(value)) >= 2 * DISTINCTIVE
 
 
-def _is_special(piece: str) -> bool:
-    """Whether a text can be looked for inside others: one plain word stands in many texts by chance."""
-    return is_telling(piece) and not piece.isalpha() and len(piece) <= PIECE_MAX
+def _is_searchable(piece: str) -> bool:
+    """Whether to search for a text inside others. A plain word is in many texts by chance."""
+    return is_distinctive(piece) and not piece.isalpha() and len(piece) <= PIECE_MAX
 
 
 def _leaves(value: Value, pointer: str = "") -> Iterator[tuple[str, Value]]:
@@ -79,44 +81,44 @@ def _leaves(value: Value, pointer: str = "") -> Iterator[tuple[str, Value]]:
 def _words(text: str) -> Iterator[str]:
     for word in _WORDS.findall(text[:TEXT_MAX]):
         bare = word.strip("\"'").rstrip(".,:!?")
-        if bare != text and is_telling(bare):
+        if bare != text and is_distinctive(bare):
             yield bare
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A value that was there before: in a turn's input, or in an earlier result."""
+    """A value that is known already: from a turn's input or an earlier result."""
 
     value: Value
     use: str
     """For a result, the reference to it; empty for an input, which becomes a parameter."""
     origin: str
     name: str = ""
-    """What it is called where it stood."""
+    """Its key in the input or result."""
     between: tuple[str, str] | None = None
     item: tuple[str, int, int] | None = None
-    """For an item of a list: the list's name, its place, how many there are."""
+    """For an item of a list: the list's name, the position, and the number of items."""
     line: int = 0
 
 
-class _Store:
-    """What was there before, by its content."""
+class _KnownValues:
+    """Known values, by content."""
 
     def __init__(self) -> None:
         self._exact: dict[bytes, _Known] = {}
         self.pieces: dict[str, _Known] = {}
 
     def add(self, known: _Known) -> None:
-        """Enters a value; the newest of the same content counts."""
+        """Adds a value; it replaces an older one with the same content."""
         value = known.value
-        if is_telling(value):
+        if is_distinctive(value):
             self._exact[msgspec.json.encode(value)] = known
         written = _as_written(value)
-        if written is not None and _is_special(written):
+        if written is not None and _is_searchable(written):
             self.pieces[written] = known
 
     def find(self, value: Value) -> _Known | None:
-        """The value itself, or the number that a text is, or the other way round."""
-        if not is_telling(value):
+        """The same value; also a number for the same text, or a text for the same number."""
+        if not is_distinctive(value):
             return None
         written = _as_written(value)
         forms = [msgspec.json.encode(value)]
@@ -125,41 +127,43 @@ class _Store:
         return next((self._exact[form] for form in forms if form in self._exact), None)
 
 
-class _Making:
-    """A plan while it is made."""
+class _PlanMaker:
+    """Makes a plan, one recorded call after another."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
-        self._inputs = _Store()
-        self._results = _Store()
+        self._inputs = _KnownValues()
+        self._results = _KnownValues()
         self._named: dict[str, _Known] = {}
         self._parameters: list[Parameter] = []
         self._left_out: list[LeftOut] = []
         self._outputs: dict[int, Value] = {}
         self._tool = ""
         self._arguments: dict[tuple[str, str], set[bytes]] = {}
-        """What each argument of each tool was, in all calls."""
+        """All values of each argument of each tool."""
         self._loops: dict[tuple[str, str, bytes], _Known] = {}
-        """Values of an argument that are items of one list: together they tell, however short they are."""
+        """Values of an argument that are items of one list. Together they are distinctive, however short they are."""
 
     def plan(self) -> Plan:
         steps: list[PlanStep] = []
-        chosen = [step for step in self.recording.steps if self._is_chosen(step)]
-        begun = list(self.recording.turns)
+        chosen = [step for step in self.recording.steps if self._choose(step)]
+        turns_ahead = list(self.recording.turns)
         for step in chosen:
             for name, value in _arguments(self.recording.input_of(step)).items():
                 self._arguments.setdefault((step.tool, name), set()).add(msgspec.json.encode(value))
         for number, step in enumerate(chosen, 1):
-            while begun and begun[0].seq < step.seq:
-                first = begun.pop(0)
-                self._learn_input(first.turn, first.input)
+            while turns_ahead and turns_ahead[0].seq < step.seq:
+                turn = turns_ahead.pop(0)
+                self._learn_input(turn.turn, turn.input)
             self._tool = step.tool
-            given = {n: self._template(v, n) for n, v in _arguments(self.recording.input_of(step)).items()}
-            steps.append(PlanStep(number, step.tool, given, step.effect, step.turn if step.place else 0, step.seq))
+            input = {n: self._template(v, n) for n, v in _arguments(self.recording.input_of(step)).items()}
+            steps.append(PlanStep(number, step.tool, input, step.effect, step.turn if step.place else 0, step.seq))
             self._learn_result(number, step)
-        steps = [self._counted(step, steps) for step in steps]
+        steps = [self._with_looped_lists(step, steps) for step in steps]
         used = {step.turn for step in steps}
-        turns = tuple(PlanTurn(b.turn, self._spread(b.input)) for b in self.recording.turns if b.turn in used)
+        turns = tuple(
+            PlanTurn(t.turn, self._insert_parameters(t.input)) for t in self.recording.turns if t.turn in used
+        )
         if not steps:
             raise NotFoundError(
                 f"no tool call in {self.recording.name} succeeded, so there is nothing to plan",
@@ -174,13 +178,14 @@ class _Making:
             tuple(self._left_out),
         )
 
-    def _counted(self, step: PlanStep, steps: list[PlanStep]) -> PlanStep:
-        """A step with the lists in its result that later ones went through."""
+    def _with_looped_lists(self, step: PlanStep, steps: list[PlanStep]) -> PlanStep:
+        """A step with the lists in its result that later steps looped over."""
         uses = (r for later in steps for r in references(later.input) if r.step == step.number)
-        items = gone_through(self._outputs[step.number], uses)
+        items = find_looped_lists(self._outputs[step.number], uses)
         return msgspec.structs.replace(step, items=items) if items else step
 
-    def _is_chosen(self, step: RecordedCall) -> bool:
+    def _choose(self, step: RecordedCall) -> bool:
+        """Whether a call is part of the plan; if not, notes why."""
         why = ""
         if step.inside:
             return False
@@ -194,7 +199,7 @@ class _Making:
             self._left_out.append(LeftOut(step.seq, step.tool, why))
         return not why
 
-    # What was there before
+    # Known values
 
     def _learn_input(self, turn: int, value: Value) -> None:
         origin = f"input of @{turn}"
@@ -217,14 +222,14 @@ class _Making:
         for pointer, leaf in itertools.islice(_leaves(output), LEAVES_MAX):
             use = f"step:{number}{pointer}"
             for word in _words(leaf) if isinstance(leaf, str) else ():
-                between = _anchors(leaf, word) if _is_special(word) else None
+                between = _anchors(leaf, word) if _is_searchable(word) else None
                 if between is not None:
                     self._results.add(_Known(word, use, origin, between=between))
             self._results.add(_Known(leaf, use, origin))
             self._learn_items(leaf, pointer, origin, number)
 
     def _learn_items(self, items: Value, pointer: str, origin: str, number: int = 0) -> None:
-        """Enters the items of a list, or one field of each, that an argument took one after another."""
+        """Adds the items of a list, or one field of each, if an argument had several of them as values."""
         for field, places in _columns(items).items() if number or not isinstance(items, str) else ():
             for (tool, argument), values in self._arguments.items():
                 both = places.keys() & values
@@ -242,8 +247,8 @@ class _Making:
     # Templates
 
     def _template(self, value: Value, name: str) -> Value:
-        """A value with references where its parts came from somewhere."""
-        whole = self._exact(value, name)
+        """A value with references for the parts that are known."""
+        whole = self._refer_whole(value, name)
         if whole is not None:
             return whole
         if type(value) is dict:
@@ -252,9 +257,11 @@ class _Making:
             return {key: self._template(item, key) for key, item in value.items()}
         if type(value) is list:
             return [self._template(item, name) for item in value]
-        return self._in_text(value, name) if isinstance(value, str) else value
+        if isinstance(value, str) and len(value) <= TEXT_MAX and (parts := self._split_text(value)) is not None:
+            return {"$text": parts}
+        return value
 
-    def _exact(self, value: Value, name: str) -> Value | None:
+    def _refer_whole(self, value: Value, name: str) -> Value | None:
         if isinstance(value, str) and (value == HIDDEN or _SECRET.search(value)):
             return self._use(self._parameter(name, None, "not in the log", "unknown"), value, "unknown")
         loop = self._loops.get((self._tool, name, msgspec.json.encode(value)))
@@ -263,7 +270,7 @@ class _Making:
         named = self._named.get(name)
         if named is not None and equal(named.value, value):
             return self._refer(named, value, name)
-        # Inputs first, since everything begins there.
+        # Inputs first, because results may repeat them.
         known = self._inputs.find(value) or self._results.find(value)
         return self._refer(known, value, name) if known is not None else None
 
@@ -288,7 +295,7 @@ class _Making:
     def _parameter(
         self, name: str, value: Value, origin: str, known: str = "matched", item: tuple[str, int, int] | None = None
     ) -> str:
-        """The parameter of that value, made if there is none yet."""
+        """The name of the parameter with that value, created if there is none yet."""
         for parameter in self._parameters:
             if parameter.known == "matched" and known == "matched" and equal(parameter.value, value):
                 return parameter.name
@@ -300,13 +307,8 @@ class _Making:
 
     # Text
 
-    def _in_text(self, text: str, name: str) -> Value:
-        """Text whose parts are known."""
-        parts = self._parts(text, name) if len(text) <= TEXT_MAX else None
-        return text if parts is None else {"$text": parts}
-
-    def _parts(self, text: str, name: str) -> list[Value] | None:
-        """The text cut where something known stands in it, the longest first; None when nothing does."""
+    def _split_text(self, text: str) -> list[Value] | None:
+        """The text split at known values, the longest first; None if it contains none."""
         found = ((piece, known) for store in (self._inputs, self._results) for piece, known in store.pieces.items())
         best = max(
             ((piece, known) for piece, known in found if piece != text and _place_of(piece, text) >= 0),
@@ -322,27 +324,27 @@ class _Making:
             if part is None:
                 out.append(self._refer(known, piece, known.name or "value"))
             elif part:
-                out += self._parts(part, name) or [part]
+                out += self._split_text(part) or [part]
         return out
 
-    def _spread(self, value: Value) -> Value:
-        """A turn's input with the parameters that were found in it."""
+    def _insert_parameters(self, value: Value) -> Value:
+        """A turn's input with references to the parameters that were found in it."""
         for parameter in self._parameters:
             if parameter.known == "matched" and equal(parameter.value, value):
                 return self._use(parameter.name, value, "matched")
         if type(value) is dict:
             if any(form in value for form in FORMS):
                 return {"$value": value}
-            return {key: self._spread(item) for key, item in value.items()}
+            return {key: self._insert_parameters(item) for key, item in value.items()}
         if type(value) is list:
-            return [self._spread(item) for item in value]
+            return [self._insert_parameters(item) for item in value]
         if not isinstance(value, str):
             return value
         for parameter in sorted(self._parameters, key=lambda p: -len(_as_written(p.value) or "")):
             piece = _as_written(parameter.value)
             at = _place_of(piece, value) if piece and parameter.known == "matched" else -1
             if piece and at >= 0:
-                around = (self._spread(value[:at]), self._spread(value[at + len(piece) :]))
+                around = (self._insert_parameters(value[:at]), self._insert_parameters(value[at + len(piece) :]))
                 inner = [p["$text"] if type(p) is dict and "$text" in p else [p] for p in around]
                 parts = [*inner[0], self._use(parameter.name, piece, "matched"), *inner[1]]
                 return {"$text": [p for p in parts if p != ""]}
@@ -354,7 +356,8 @@ def _arguments(recorded: Value) -> dict[str, Value]:
 
 
 def _columns(items: Value) -> dict[str, dict[bytes, int]]:
-    """The plain values of a list's items, and of each field of items that are objects: value → where it is first."""
+    """The plain values of a list's items (of each field, if they are objects): field → value → its first position. For
+    a text, its lines."""
     if isinstance(items, str):
         lines = lines_of(items[:TEXT_MAX])
         return {_LINE: {msgspec.json.encode(line): n for n, line in reversed(list(enumerate(lines)))}}
@@ -368,7 +371,7 @@ def _columns(items: Value) -> dict[str, dict[bytes, int]]:
 
 
 def _item_of(above: str, name: str, container: Value) -> tuple[str, int, int] | None:
-    """What an item of a list is called after; None for anything else."""
+    """For an item of a list: the list's name, the position, and the number of items; else None."""
     if type(container) is not list:
         return None
     return above.rpartition("/")[2] or "items", int(name), len(container)
@@ -379,14 +382,14 @@ def _type_name(value: Value) -> str:
 
 
 def _as_written(value: Value) -> str | None:
-    """A value as it would stand in a text."""
+    """A value as it would be written in a text."""
     if isinstance(value, str):
         return value
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _place_of(piece: str, text: str) -> int:
-    """Where a piece stands in a text as words of its own; -1 when it does not."""
+    """The position of a piece in a text, at word boundaries; -1 if it is not there."""
     for match in re.finditer(re.escape(piece), text):
         before, after = text[: match.start()][-1:], text[match.end() :][:1]
         if not (before.isalnum() and piece[0].isalnum()) and not (after.isalnum() and piece[-1].isalnum()):
@@ -395,7 +398,7 @@ def _place_of(piece: str, text: str) -> int:
 
 
 def _anchors(text: str, piece: str) -> tuple[str, str] | None:
-    """The least text before and after a piece by which it is found; None when there is nothing to hold on to."""
+    """The shortest text before and after a piece by which it can be found again; None if there is none."""
     at = text.find(piece)
     line = text.rfind("\n", 0, at) + 1
     before, after = text[max(line, at - _ANCHOR) : at], text[at + len(piece) :].partition("\n")[0][:_ANCHOR]

@@ -1,12 +1,13 @@
-"""Carrying out a plan: real calls, through a session, one after another until one does not succeed.
+"""Runs a plan: makes real calls through a session, one after another, until one does not succeed.
 
-Everything goes through the runtime, so it is recorded, policies and approvals hold, and a run that was cut goes on
-where it was when the same plan is run again on the same inputs."""
+All calls go through the runtime, so they are recorded, policies and approvals apply, and an interrupted run continues
+where it stopped when the same plan is run again with the same inputs."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, NoReturn
 
@@ -22,6 +23,8 @@ from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.values import plain
 
 Tools = Mapping[str, Callable[..., Any]] | Iterable[Callable[..., Any]]
+_Call = tuple[Any, dict[str, Value]]
+"""A tool and its arguments."""
 
 
 class PlanCall(msgspec.Struct, frozen=True):
@@ -42,9 +45,9 @@ class PlanProgress(msgspec.Struct, frozen=True):
     total: int
     done: tuple[PlanCall, ...]
     stopped: str = ""
-    """Why it ended before its end."""
+    """Why it stopped early; empty if it was completed."""
     results: dict[int, Value] = {}
-    """What each step gave."""
+    """The result of each step."""
 
     @property
     def ok(self) -> bool:
@@ -66,46 +69,38 @@ class _Run:
         check(plan)
         self.plan = plan
         self.session = session
-        self.values = parameters(plan, inputs)
+        self.values = parameter_values(plan, inputs)
         self.tools = _tools(plan, session, tools)
         self.done: list[PlanCall] = []
         self.results: dict[int, Value] = {}
         self.stopped = ""
 
     def turns(self) -> list[tuple[Value, list[PlanStep]]]:
-        """The steps turn by turn, each with the turn's input; those before the first turn have none."""
+        """The steps grouped by turn, each group with the turn's input. Steps outside of turns have none."""
         inputs = {t.turn: fill(t.input, self.values, {}) for t in self.plan.turns}
-        out: list[tuple[Value, list[PlanStep]]] = []
-        last = None
-        for step in self.plan.steps:
-            if not out or step.turn != last:
-                out.append((inputs.get(step.turn), []))
-                last = step.turn
-            out[-1][1].append(step)
-        return out
+        groups = itertools.groupby(self.plan.steps, key=lambda step: step.turn)
+        return [(inputs.get(turn), list(steps)) for turn, steps in groups]
 
-    def steps(self, steps: list[PlanStep]) -> Generator[tuple[Any, dict[str, Value]], Outcome, None]:
-        """Asks for each call in turn, and is sent its outcome."""
+    def steps(self, steps: list[PlanStep]) -> Generator[_Call, Outcome, None]:
+        """Yields each call in order, and is sent its outcome."""
         for step in steps:
             if step.over is None:
                 self.results[step.number] = yield from self._call(step, self.values)
             else:
-                gone: list[Value] = []
+                results: list[Value] = []
                 for item in self._items(step):
-                    gone.append((yield from self._call(step, {**self.values, ITEM: item})))
-                self.results[step.number] = gone
-            self._count(step)
+                    results.append((yield from self._call(step, {**self.values, ITEM: item})))
+                self.results[step.number] = results
+            self._check_lengths(step)
 
-    def _call(
-        self, step: PlanStep, values: Mapping[str, Value]
-    ) -> Generator[tuple[Any, dict[str, Value]], Outcome, Value]:
-        """Asks for one call, and returns its result."""
+    def _call(self, step: PlanStep, values: Mapping[str, Value]) -> Generator[_Call, Outcome, Value]:
+        """Yields one call, is sent its outcome, and returns its result."""
         try:
-            given = fill(step.input, values, self.results)
+            input = fill(step.input, values, self.results)
         except InvalidInputError as exc:
             self._stop(step, exc.message)
-        outcome = yield self.tools[step.tool], given
-        text = call_text(step.tool, given)
+        outcome = yield self.tools[step.tool], input
+        text = call_text(step.tool, input)
         note = f"{outcome.error.type}: {outcome.error.message}" if outcome.error is not None else ""
         self.done.append(PlanCall(step.number, step.tool, text, outcome.status, outcome.seq, note))
         if outcome.error is not None and outcome.error.type == "bad-arguments":
@@ -115,7 +110,7 @@ class _Run:
         return plain(outcome.result)
 
     def _items(self, step: PlanStep) -> list[Value]:
-        """The list that a step goes through."""
+        """The list that a step loops over."""
         try:
             found = fill(step.over, self.values, self.results)
         except InvalidInputError as exc:
@@ -123,11 +118,11 @@ class _Run:
         if isinstance(found, str):
             return list(lines_of(found))
         if type(found) is not list:
-            self._stop(step, "what it goes through is no list")
+            self._stop(step, "the value to loop over is not a list")
         return found
 
-    def _count(self, step: PlanStep) -> None:
-        """Stops where a list that was gone through item by item has another length than it had."""
+    def _check_lengths(self, step: PlanStep) -> None:
+        """Stops if a list that the recording used item by item has another length now."""
         for pointer, recorded in step.items.items():
             count = count_items(self.results[step.number], pointer)
             if count is not None and count != recorded:
@@ -143,8 +138,8 @@ class _Run:
         self.stopped = f"step {step.number} of {len(self.plan.steps)}, {step.tool}: {why}"
         raise _StopError(self.stopped)
 
-    def note(self, steps: list[PlanStep]) -> None:
-        """Records in the turn which plan it follows, so that its runs can be counted."""
+    def record_plan(self, steps: list[PlanStep]) -> None:
+        """Records in the turn which plan it runs, so that runs can be counted."""
         if self.plan.id and steps[0].turn:
             self.session.append(ev.ResourceTouched(resource=f"plan:{self.plan.id}"))
 
@@ -152,61 +147,51 @@ class _Run:
         return PlanProgress(self.plan.name, len(self.plan.steps), tuple(self.done), self.stopped, self.results)
 
 
-def carry_out(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
-    """Makes the calls of a plan."""
+def run_plan(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
     run = _Run(plan, session, inputs, tools)
-    slow = [name for name, tool in run.tools.items() if _is_async(tool, session)]
-    if slow:
+    coroutines = [name for name, tool in run.tools.items() if _is_async(tool, session)]
+    if coroutines:
         raise InvalidInputError(
-            f"{', '.join(slow)} is a coroutine function", kind="async-tool", hint="await plan.arun(…)"
+            f"{', '.join(coroutines)} is a coroutine function", kind="async-tool", hint="await plan.arun(…)"
         )
     with contextlib.suppress(_StopError):
-        for given, steps in run.turns():
-            with session.turn(user=given) if steps[0].turn else contextlib.nullcontext():
-                run.note(steps)
-                _walk(run, steps)
+        for input, steps in run.turns():
+            with session.turn(user=input) if steps[0].turn else contextlib.nullcontext():
+                run.record_plan(steps)
+                calls = run.steps(steps)
+                call = next(calls, None)
+                while call is not None:
+                    call = _send(calls, session.call(*call))
     return run.report()
 
 
-def _walk(run: _Run, steps: list[PlanStep]) -> None:
-    asking = run.steps(steps)
-    asked = next(asking, None)
-    while asked is not None:
-        outcome = run.session.call(*asked)
-        try:
-            asked = asking.send(outcome)
-        except StopIteration:
-            return
-
-
-async def carry_out_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
-    """The same, awaited."""
+async def run_plan_async(plan: Plan, session: Any, inputs: Mapping[Any, Value], tools: Tools) -> PlanProgress:
     run = _Run(plan, session, inputs, tools)
     with contextlib.suppress(_StopError):
-        for given, steps in run.turns():
-            async with session.turn(user=given) if steps[0].turn else contextlib.nullcontext():
-                run.note(steps)
-                await _walk_async(run, steps)
+        for input, steps in run.turns():
+            async with session.turn(user=input) if steps[0].turn else contextlib.nullcontext():
+                run.record_plan(steps)
+                calls = run.steps(steps)
+                call = next(calls, None)
+                while call is not None:
+                    call = _send(calls, await session.aio.call(*call))
     return run.report()
 
 
-async def _walk_async(run: _Run, steps: list[PlanStep]) -> None:
-    asking = run.steps(steps)
-    asked = next(asking, None)
-    while asked is not None:
-        outcome = await run.session.aio.call(*asked)
-        try:
-            asked = asking.send(outcome)
-        except StopIteration:
-            return
+def _send(calls: Generator[_Call, Outcome, None], outcome: Outcome) -> _Call | None:
+    """Sends the outcome of a call; the next call, or None at the end."""
+    try:
+        return calls.send(outcome)
+    except StopIteration:
+        return None
 
 
-def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True) -> dict[str, Value]:
-    """The parameters' values: new ones by name or by the recorded value, the others as recorded. For a run all that the
-    log does not hold must be given."""
+def parameter_values(plan: Plan, inputs: Mapping[Any, Value], *, require_all: bool = True) -> dict[str, Value]:
+    """The parameters' values: new ones by name or by the recorded value, the others as recorded. With `require_all`,
+    values that the log does not have must be among the inputs."""
     values = {p.name: p.value for p in plan.parameters}
-    given: set[str] = set()
-    for key, value in _item_by_item(plan, inputs):
+    passed: set[str] = set()
+    for key, value in _split_lists(plan, inputs):
         name = key if key in values else next((p.name for p in plan.parameters if str(p.value) == str(key)), None)
         if name is None:
             known = ", ".join(f"{p.name} ({value_text(p.value)})" for p in plan.parameters) or "none"
@@ -217,9 +202,9 @@ def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True
             )
         is_text = isinstance(values[name], str) and isinstance(value, int | float) and not isinstance(value, bool)
         values[name] = str(value) if is_text else plain(value)
-        given.add(name)
-    missing = [p.name for p in plan.parameters if p.known == "unknown" and p.name not in given]
-    if missing and is_whole:
+        passed.add(name)
+    missing = [p.name for p in plan.parameters if p.known == "unknown" and p.name not in passed]
+    if missing and require_all:
         raise InvalidInputError(
             f"the log has no value for {', '.join(missing)}: pass one",
             kind="unknown-parameter",
@@ -228,8 +213,8 @@ def parameters(plan: Plan, inputs: Mapping[Any, Value], *, is_whole: bool = True
     return values
 
 
-def _item_by_item(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any, Value]]:
-    """The inputs, with a list that the plan has a parameter for each item of taken apart."""
+def _split_lists(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any, Value]]:
+    """The inputs, with a list split into its items if the plan has a parameter for each item."""
     for key, value in inputs.items():
         items = [p for p in plan.parameters if p.item is not None and p.item[0] == key]
         if not items or type(value) is not list:
@@ -251,10 +236,10 @@ def _item_by_item(plan: Plan, inputs: Mapping[Any, Value]) -> Iterator[tuple[Any
 
 
 def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
-    """The tool of each name in the plan; all must be there before anything is called."""
-    given = dict(tools) if isinstance(tools, Mapping) else {_name(tool): tool for tool in tools}
-    found = {step.tool: given.get(step.tool, step.tool) for step in plan.steps}
-    known = {*given, *session._runtime.tools}
+    """The tools of the plan by name. All must exist before anything is called."""
+    passed = dict(tools) if isinstance(tools, Mapping) else {_name(tool): tool for tool in tools}
+    found = {step.tool: passed.get(step.tool, step.tool) for step in plan.steps}
+    known = {*passed, *session._runtime.tools}
     missing = sorted({step.tool for step in plan.steps} - known)
     if missing:
         there = ", ".join(sorted(known)) or "none"

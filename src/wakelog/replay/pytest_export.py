@@ -1,7 +1,7 @@
-"""A recording as a test: a small file for pytest, and beside it the bundle that it replays.
+"""Exports a recording as a test: a small file for pytest, and beside it the bundle that it replays.
 
-The bundle holds the session up to the end of what is replayed, as it is in the log: what was redacted stays so. The
-test needs wakelog and the agent, and neither a store nor a network."""
+The bundle has the session up to the end of the recording, as it is in the log: redacted values stay redacted. The test
+needs wakelog and the agent, but no store and no network."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ _SHOWN = 40
 
 
 def cut_log(recording: Recording) -> Log:
-    """The session up to the end of a recording. What was removed later is said later: then it is taken whole."""
+    """The session up to the end of a recording. If something was erased or pruned later, the whole session: only later
+    events say so."""
     log = recording.log
     later = read_commits(log.engine, log.segments, after=recording.last)
     if any(not _REMOVALS.isdisjoint(commit.kinds) for commit, _ in later):
         return log
     holder = next(s.session for s in reversed(log.segments) if s.first <= recording.last)
     if holder != log.id:
-        # All of it was inherited: then it is the ancestor's recording.
+        # All of it was inherited, so it is a recording of the ancestor.
         log = Log(log.engine, holder, clock=log.clock, redact=log.redact, even_deleted=True)
     return scratch_log(log, recording.last)
 
 
 def fixture_source(recording: Recording, *, agent: str = "", written_by: str) -> str:
-    """The text of the test."""
+    """The source of the test."""
     name = str(recording.log)
     function = re.sub(r"\W+", "_", name).strip("_").lower() or "recording"
     module, _, path = (agent or PLACEHOLDER).partition(":")
@@ -41,7 +42,7 @@ def fixture_source(recording: Recording, *, agent: str = "", written_by: str) ->
     else:
         imported, called = "", "AGENT"
         constant = f'AGENT = "{PLACEHOLDER}"  # fill in your agent\n'
-    turns = "".join(f"#   {_described(recording, place, begun)}\n" for place, begun in enumerate(recording.turns, 1))
+    turns = "".join(f"#   {_describe(recording, place, turn)}\n" for place, turn in enumerate(recording.turns, 1))
     return f'''"""Replays {_quoted(recording.name)}: every call is answered from the recording beside this file.
 
 Nothing runs, and no network is needed. After a change that is wanted, record it anew:
@@ -64,19 +65,19 @@ def test_{function}_does_what_it_did() -> None:
 '''
 
 
-def _described(recording: Recording, place: int, begun: RecordedTurn) -> str:
+def _describe(recording: Recording, place: int, turn: RecordedTurn) -> str:
     tools = [step.tool for step in recording.steps if step.place == place and not step.inside]
-    text = begun.input if isinstance(begun.input, str) else repr(begun.input)
+    text = turn.input if isinstance(turn.input, str) else repr(turn.input)
     text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     shown = ", ".join(tools[:8]) + (f", … ({len(tools)})" if len(tools) > 8 else "")
-    return f"@{begun.turn} {text!r}: {_line(shown) or 'no calls'}"
+    return f"@{turn.turn} {text!r}: {_printable(shown) or 'no calls'}"
 
 
-def _line(text: str) -> str:
-    """Recorded text for a comment: on one line, with nothing in it that is not seen."""
+def _printable(text: str) -> str:
+    """Recorded text for a comment: on one line, without invisible characters."""
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
 def _quoted(text: str) -> str:
-    """Text for inside a docstring."""
-    return _line(text).replace("\\", "/").replace('"""', "'''")
+    """Text that is safe inside a docstring."""
+    return _printable(text).replace("\\", "/").replace('"""', "'''")

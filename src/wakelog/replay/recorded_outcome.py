@@ -1,8 +1,7 @@
-"""A recorded outcome as the agent was told it, and its events once more in the session of the replay.
+"""Reads the recorded outcome of a call as the agent got it, and records the call again in the session of the replay.
 
-In a session in memory the step's own events are appended again, so that state and seqs come out as they did. In a fork,
-whose readers look into the log itself, one event says that the call was answered and from where; it costs nothing
-again.
+In a session in memory the call's own events are appended again, so that the state and the seqs are the same as in the
+recording. In a fork, one event says that the call was answered, and from which event; the cost is not counted again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from wakelog.runtime.tools import CallRequest, Tool
 
 
 class RecordedOutcome(msgspec.Struct, frozen=True):
-    """What came of a recorded call."""
+    """The outcome of a recorded call."""
 
     status: Status
     output: Value
@@ -44,46 +43,44 @@ class RecordedOutcome(msgspec.Struct, frozen=True):
 
 
 def recall(log: Log, step: RecordedCall, tool: Tool | None) -> RecordedOutcome:
-    """Reads a step's outcome; NotFoundError when it is no longer there. `tool` knows the exceptions it raises."""
+    """Reads a step's outcome; NotFoundError if it is gone. `tool` helps to find the class of an exception."""
     first, last = step.seqs[0], step.seqs[-1]
-    near = last - first < 4 * len(step.seqs)
-    entries = tuple(
-        (e for e in log.entries(after=first - 1, upto=last) if e.seq in step.seqs)
-        if near
-        else (log.entry(seq) for seq in step.seqs)
-    )
-    told = next((e for e in entries if e.seq == step.outcome), entries[-1])
-    output = log.value(told, told.body.get("output"))
+    if last - first < 4 * len(step.seqs):
+        entries = tuple(e for e in log.entries(after=first - 1, upto=last) if e.seq in step.seqs)
+    else:
+        entries = tuple(log.entry(seq) for seq in step.seqs)
+    ended = next((e for e in entries if e.seq == step.outcome), entries[-1])
+    output = log.value(ended, ended.body.get("output"))
     if is_erased(output):
-        raise NotFoundError(f"the output of event {told.seq} was erased", kind="result-gone")
-    status, error = _status_and_error(step, entries[0], told)
-    exception = _exception(error, status, tool, told.seq) if error is not None and tool is not None else None
+        raise NotFoundError(f"the output of event {ended.seq} was erased", kind="result-gone")
+    status, error = _status_and_error(step, entries[0], ended)
+    exception = _exception(error, status, tool, ended.seq) if error is not None and tool is not None else None
     return RecordedOutcome(
         status,
         output,
         error,
         exception,
-        TrustMark(told.header.trust, told.header.source),
-        told.header.at,
+        TrustMark(ended.header.trust, ended.header.source),
+        ended.header.at,
         sum(e.kind == "action.started" for e in entries) or 1,
         entries,
-        str(told.body.get("output_summary", "")),
-        told.body.get("stream") or {},
+        str(ended.body.get("output_summary", "")),
+        ended.body.get("stream") or {},
     )
 
 
-def _status_and_error(step: RecordedCall, request: Entry, told: Entry) -> tuple[Status, ev.Failure | None]:
+def _status_and_error(step: RecordedCall, request: Entry, ended: Entry) -> tuple[Status, ev.Failure | None]:
     """Status and error as the agent got them."""
     policy = request.body.get("policy")
     limit = policy.get("timeout_s") if type(policy) is dict else None
     if step.status == "uncertain":
-        why = str(told.body.get("why", ""))
-        if type(raised := told.body.get("error")) is dict:
+        why = str(ended.body.get("why", ""))
+        if type(raised := ended.body.get("error")) is dict:
             return "uncertain", msgspec.convert(raised, ev.Failure)
         return "uncertain", ev.Failure("timeout" if why.startswith("no answer within") else "UncertainError", why)
-    status, error = status_of(told)
+    status, error = status_of(ended)
     if status == "timed_out":
-        recorded = told.body.get("error")
+        recorded = ended.body.get("error")
         text = recorded["message"] if type(recorded) is dict else f"no answer within {limit} s"
         error = ev.Failure("timeout", str(text))
     return status, error
@@ -103,19 +100,26 @@ def _exception(error: ev.Failure, status: Status, tool: Tool, seq: Seq) -> Excep
 
 
 def record_again(
-    log: Log, flow: Flow, given: CallRequest, step: RecordedCall, recalled: RecordedOutcome, origin: Log, *, whole: bool
+    log: Log,
+    flow: Flow,
+    request: CallRequest,
+    step: RecordedCall,
+    recalled: RecordedOutcome,
+    origin: Log,
+    *,
+    whole: bool,
 ) -> Seq:
-    """Appends a step that was answered; returns the seq of its outcome."""
+    """Appends a call that was answered: with `whole` all its events, else one. Returns the seq of its outcome."""
     if not whole:
-        return log.record(flow.draft(_in_one(step, recalled, origin), mark=recalled.mark))
-    entries = (*_relabelled(origin, step.seqs[0]), *recalled.entries)
-    drafts = [_copied_draft(flow, given, entry, origin) for entry in entries]
+        return log.record(flow.draft(_single_event(step, recalled, origin), mark=recalled.mark))
+    entries = (*_label_changes_before(origin, step.seqs[0]), *recalled.entries)
+    drafts = [_copy_draft(flow, request, entry, origin) for entry in entries]
     first = log.record(drafts[0], *drafts[1:])
     return first + next((i for i, e in enumerate(entries) if e.seq == step.outcome), 0)
 
 
-def _relabelled(origin: Log, request: Seq) -> list[Entry]:
-    """What the runtime said just before a call: that the branch, or what a model works with, is another one now."""
+def _label_changes_before(origin: Log, request: Seq) -> list[Entry]:
+    """The label changes (branch, model settings) that the runtime recorded right before a call."""
     found: list[Entry] = []
     while request - len(found) > 1:
         entry = origin.entry(request - len(found) - 1)
@@ -125,22 +129,22 @@ def _relabelled(origin: Log, request: Seq) -> list[Entry]:
     return found
 
 
-def _copied_draft(flow: Flow, given: CallRequest, entry: Entry, origin: Log) -> EventDraft:
-    """An event as it was recorded. What it depends on is what it depends on now."""
+def _copy_draft(flow: Flow, request: CallRequest, entry: Entry, origin: Log) -> EventDraft:
+    """An event as it was recorded, but with the dependencies of the replay."""
     event, mark = entry.event, TrustMark(entry.header.trust, entry.header.source)
-    values = {name: _fetched(origin, entry, name) for name in event.payload_fields if name in entry.body}
+    values = {name: _fetch(origin, entry, name) for name in event.payload_fields if name in entry.body}
     event = msgspec.structs.replace(event, **values) if values else event
     if entry.kind == "action.requested":
-        return flow.draft(event, mark=mark, derived_from=given.derived_from)
+        return flow.draft(event, mark=mark, derived_from=request.derived_from)
     return flow.draft(event, actor=entry.header.actor, mark=mark)
 
 
-def _fetched(origin: Log, entry: Entry, name: str) -> Value:
+def _fetch(origin: Log, entry: Entry, name: str) -> Value:
     value = origin.value(entry, entry.body[name])
     return Payload(value) if isinstance(value, bytes) else value
 
 
-def _in_one(step: RecordedCall, recalled: RecordedOutcome, origin: Log) -> ev.ActionRecorded:
+def _single_event(step: RecordedCall, recalled: RecordedOutcome, origin: Log) -> ev.ActionRecorded:
     request = recalled.entries[0]
     outcome = recalled.status if recalled.status in ("succeeded", "timed_out") else "failed"
     name = origin.head().name or origin.id
@@ -149,7 +153,7 @@ def _in_one(step: RecordedCall, recalled: RecordedOutcome, origin: Log) -> ev.Ac
         tool=step.tool,
         effect=step.effect,  # type: ignore[arg-type]
         outcome=outcome,
-        input=_fetched(origin, request, "input") if "input" in request.body else None,
+        input=_fetch(origin, request, "input") if "input" in request.body else None,
         input_hash=step.input_hash,
         output=recalled.output,
         output_summary=recalled.summary,
@@ -163,35 +167,38 @@ def _in_one(step: RecordedCall, recalled: RecordedOutcome, origin: Log) -> ev.Ac
 def _exception_of(
     failure: ev.Failure, function: Callable[..., Any], raises: tuple[type[BaseException], ...] = ()
 ) -> Exception | None:
-    """An exception like the one that was raised; None when its class is not known here. The record has its class's name
-    and its message. The class is looked for where the tool would have found it, then among the builtins, then among all
-    exceptions that are loaded, where the name must be the only one of its kind."""
-    found = _find(failure.type, function, raises)
+    """An exception like the one that was raised; None if its class cannot be found. The record has the class's name and
+    the message. The class is looked up in the tool's module, then among the builtins, then among all loaded exceptions,
+    where the name must be unique."""
+    found = _find_class(failure.type, function, raises)
     if found is None:
         return None
     text = _message(found, failure.message)
     try:
         return found(text)
     except Exception:
-        # Its constructor wants more than was recorded. An exception with the right class and text is still the best.
+        # Its constructor needs more than was recorded. Create it without the constructor, with the right class and
+        # text.
         error = found.__new__(found)
         error.args = (text,)
         return error
 
 
-def _find(name: str, function: Callable[..., Any], raises: tuple[type[BaseException], ...]) -> type[Exception] | None:
-    near = getattr(function, "__globals__", {}).get(name)
-    for candidate in (*(c for c in raises if c.__name__ == name), near, getattr(builtins, name, None), UncertainError):
+def _find_class(
+    name: str, function: Callable[..., Any], raises: tuple[type[BaseException], ...]
+) -> type[Exception] | None:
+    in_module = getattr(function, "__globals__", {}).get(name)
+    for candidate in (*raises, in_module, getattr(builtins, name, None), UncertainError):
         if isinstance(candidate, type) and issubclass(candidate, Exception) and candidate.__name__ == name:
             return candidate
-    loaded = {c for c in _below(Exception) if c.__name__ == name}
+    loaded = {c for c in _subclasses(Exception) if c.__name__ == name}
     return loaded.pop() if len(loaded) == 1 else None
 
 
-def _below(cls: type[Exception]) -> Iterator[type[Exception]]:
+def _subclasses(cls: type[Exception]) -> Iterator[type[Exception]]:
     for child in cls.__subclasses__():
         yield child
-        yield from _below(child)
+        yield from _subclasses(child)
 
 
 def _message(cls: type[Exception], text: str) -> Any:

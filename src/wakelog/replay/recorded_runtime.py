@@ -1,10 +1,10 @@
-"""A runtime that answers from the record.
+"""A runtime that answers calls from the record.
 
-Strictly, it never runs anything: each call is the recorded one, and gets the recorded outcome, or the replay has
-diverged and says where. To fill in, it runs what the record does not have; live, it runs everything and compares. What
-has effects is refused unless the caller allows it.
+In mode `strict` it runs nothing: each call gets its recorded outcome, or the replay has diverged and says where. In
+mode `fill` it runs what the record does not have. In mode `live` it runs everything and compares. Calls with effects
+are refused unless the caller allows them.
 
-A diverged strict replay stays so: an agent that catches the error and goes on gets it again at its next call.
+A diverged strict replay stays diverged: an agent that catches the error and continues gets it again at its next call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Effects = Literal["refuse", "allow"]
 
 
 def caller() -> object:
-    """Who is calling: the thread, and in it the task."""
+    """An identity for whoever is calling: the current task, or else the thread."""
     asyncio = sys.modules.get("asyncio")
     if asyncio is not None and asyncio._get_running_loop() is not None:
         return asyncio.current_task()
@@ -59,9 +59,9 @@ class ReplayRuntime(Runtime):
         self.mode = mode
         self.effects = effects
         self.main: object = caller()
-        """Who opened the turn."""
+        """The task or thread that opened the turn."""
         self.failed: WakelogError | None = None
-        """What a strict replay ended with."""
+        """The error with which a strict replay ended."""
         self._is_scratch = is_scratch
         self._by_key: dict[str, Outcome] = {}
         if is_scratch:
@@ -71,23 +71,23 @@ class ReplayRuntime(Runtime):
     # Turns
 
     def opens(self, started: ev.TurnStarted) -> ev.TurnStarted:
-        """A turn is about to begin: is it the recorded one?"""
+        """Called before a turn begins. Compares it with the recorded one."""
         again = started.retry and self.matcher.place > 0
         if self.mode == "strict":
-            self._go_no_further()
+            self._raise_if_failed()
             missing = None if again else self.matcher.missing()
             if missing is not None:
                 self._diverge(missing)
-        begun, row = self.matcher.open_turn(plain(started.input), again=again)
+        turn, row = self.matcher.open_turn(plain(started.input), again=again)
         if row is not None and self.mode == "strict":
             self._diverge(row)
-        if begun is not None and self._is_scratch:
-            self._now = max(self._now, self.matcher.recording.log.entry(begun.seq).header.at)
-        is_retry = again or (self.matcher.place == 1 and begun is not None and begun.retry)
+        if turn is not None and self._is_scratch:
+            self._now = max(self._now, self.matcher.recording.log.entry(turn.seq).header.at)
+        is_retry = again or (self.matcher.place == 1 and turn is not None and turn.retry)
         return ev.TurnStarted(input=started.input, retry=is_retry)
 
     def meets(self, session: Any) -> None:
-        """Another session opens a turn while this replay is open."""
+        """Called when another session opens a turn while this replay is open."""
         if self.mode == "strict":
             raise NotAllowedError(
                 f"the agent opened a turn of {session}, which is not the session of this replay",
@@ -98,8 +98,10 @@ class ReplayRuntime(Runtime):
     # Calls
 
     def run_call(self, given: CallRequest) -> Steps[Outcome]:
-        """All of one call: answered from the record, or run."""
-        made = self._made(given)
+        """Runs one call: answers it from the record, or really runs it."""
+        tool, stored = given.tool, given.stored_input()
+        in_line = caller() == self.main and current_call() is None
+        made = ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
         found = yield Do(functools.partial(self._find, given, made))
         if isinstance(found, Outcome):
             return found
@@ -114,20 +116,14 @@ class ReplayRuntime(Runtime):
             yield Do(functools.partial(self._compare, made, made.step, outcome))
         return outcome
 
-    def _made(self, given: CallRequest) -> ReplayedCall:
-        tool = given.tool
-        stored = given.stored_input()
-        in_line = caller() == self.main and current_call() is None
-        return ReplayedCall(tool.name, tool.policy.effect, stored, hash_value(stored), in_line, _key(given))
-
     def _find(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
-        """The recorded outcome of a call, or None when it is to be run."""
-        self._go_no_further()
+        """The recorded outcome of a call; None if it should be run."""
+        self._raise_if_failed()
         if made.key in self._by_key:
-            return self._by_key[made.key]  # the same call once more, which is not recorded a second time
+            return self._by_key[made.key]  # a repeated call with the same key is not recorded again
         step = self.matcher.find(made)
         if step is None and self.mode != "live":
-            known = self._known_before(given, made)
+            known = self._outcome_by_key(given, made)
             if known is not None:
                 self.matcher.forget(made)
                 return known
@@ -145,16 +141,16 @@ class ReplayRuntime(Runtime):
     def _answer(self, given: CallRequest, made: ReplayedCall, step: RecordedCall) -> Outcome:
         tool, matcher = given.tool, self.matcher
         if step.gone or not step.outcome:
-            self._stop(self._gone_error(step) if step.gone else self._cut(step))
+            self._fail(self._gone_error(step) if step.gone else self._open_error(step))
         try:
             recalled = recall(matcher.recording.log, step, tool)
         except NotFoundError:
-            self._stop(self._gone_error(step))
+            self._fail(self._gone_error(step))
         made.how = "recorded"
         if self._is_scratch:
             self._now = max(self._now, recalled.at)
         if self.turn is not None:
-            self.turn.action_of(made.tool, made.input_hash, current_action())  # it counts as one of its kind
+            self.turn.action_of(made.tool, made.input_hash, current_action())  # counts it, to number later calls
         made.event = record_again(
             self.log, self.flow, given, step, recalled, matcher.recording.log, whole=self._is_scratch
         )
@@ -180,17 +176,17 @@ class ReplayRuntime(Runtime):
         )
         return revive_outcome(given.tool, outcome, recalled.output, {"stream": recalled.stream})
 
-    def _known_before(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
-        """The outcome of a call that was made under its key before the part that is replayed."""
+    def _outcome_by_key(self, given: CallRequest, made: ReplayedCall) -> Outcome | None:
+        """The outcome of a call with the same key that was made before the replayed part."""
         past = find_by_key(self.log, made.key)[0] if made.key else None
         if past is None or not past.is_answer:
             return None
         return reuse_outcome(self, self.prepare(given), self.log.entry(past.settled))
 
-    # What is different
+    # Differences
 
     def _compare(self, made: ReplayedCall, step: RecordedCall, outcome: Outcome) -> None:
-        """Whether a call that was run came out as recorded."""
+        """Compares the outcome of a call that was run with the recorded one."""
         if not step.outcome:
             made.note = "the recording has no outcome of it"
             return
@@ -210,7 +206,7 @@ class ReplayRuntime(Runtime):
             made.verdict, made.differs = "different", ("result",)
             made.note = f"{was} was recorded, now {is_now}"
 
-    def _go_no_further(self) -> None:
+    def _raise_if_failed(self) -> None:
         if self.failed is not None and self.mode == "strict":
             raise self.failed
 
@@ -218,12 +214,12 @@ class ReplayRuntime(Runtime):
         raise self.diverged(row)
 
     def diverged(self, row: ReplayRow) -> DivergenceError:
-        """The error for a difference; the replay stays diverged."""
-        error = divergence_error(row, self.matcher)
+        """The error for a difference. The replay stays diverged."""
+        error = _divergence_error(row, self.matcher)
         self.failed = self.failed or error
         return error
 
-    def _stop(self, error: WakelogError) -> NoReturn:
+    def _fail(self, error: WakelogError) -> NoReturn:
         self.failed = self.failed or error
         raise error
 
@@ -238,7 +234,7 @@ class ReplayRuntime(Runtime):
             hint='replay(mode="fill") runs such a call live',
         )
 
-    def _cut(self, step: RecordedCall) -> DivergenceError:
+    def _open_error(self, step: RecordedCall) -> DivergenceError:
         why = step.cut or "it was still open"
         return DivergenceError(
             f"{self._name_of(step)} has no recorded outcome: {why}. The recording ends here.",
@@ -260,7 +256,7 @@ class ReplayRuntime(Runtime):
 
 
 def _key(given: CallRequest) -> str:
-    """The id under which a call is the same whenever it is made; empty when it has none."""
+    """The key by which a repeated call is recognised; empty if it has none."""
     tool = given.tool
     if given.action or tool.policy.key is None:
         return given.action
@@ -268,13 +264,12 @@ def _key(given: CallRequest) -> str:
     return f"{tool.name}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
-def divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
-    """A difference as an error."""
+def _divergence_error(row: ReplayRow, matcher: Matcher) -> DivergenceError:
     recording = matcher.recording
-    name = str(recording.log)
-    show = f"; wakelog show -s {name} e{row.seq}" if row.seq else ""
+    show = f"; wakelog show -s {recording.log} e{row.seq}" if row.seq else ""
     hint = f'replay(mode="fill") runs new calls live and reuses the rest{show}'
     text, step, seq = sentence(row, len(recording.steps)), row.number, row.seq
+    # Each kind is a literal, because docs/generate.py lists the kinds of all errors.
     if row.kind == "turn":
         return DivergenceError(text, kind="turn-differs", hint=hint, step=step, seq=seq)
     if row.verdict == "missing":

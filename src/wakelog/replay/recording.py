@@ -1,16 +1,14 @@
-"""The recording: the calls of some turns in the order they began, and what the turns began with.
+"""The recording: the calls of some turns in the order they began, and the inputs of the turns.
 
-What counts is what is in view at the end of the range: of a turn that was tried several times the accepted attempt, and
-nothing that was rewound. An agent begins a turn at its beginning, so a range that starts or ends inside a turn is
-widened to the whole of it.
+It contains what is in view at the end of the range: the accepted attempt of a turn, and nothing that was rewound. An
+agent always runs a turn from its start, so a range that starts or ends inside a turn is widened to the whole turn.
 
-A step is one call. Its outcome is what the agent was told at the time: a call that timed out is one that timed out,
-whatever came to light about it later.
+A step is one call. Its outcome is what the agent got at the time: a call that timed out has timed out, whatever became
+known about it later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import IO
 
 import msgspec
@@ -26,7 +24,7 @@ from wakelog.model.payloads import as_ref
 from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.replay.call_text import call_text, value_text
-from wakelog.timeline.points import attempts_of
+from wakelog.timeline.points import attempts_of, read_view
 
 _INTERRUPTS = ("CancelledError", "Cancelled", "KeyboardInterrupt", "SystemExit", "GeneratorExit")
 
@@ -50,19 +48,19 @@ class RecordedCall(msgspec.Struct, frozen=True):
     params: dict[str, Value]
     context_hash: str
     status: str
-    """What the agent was told: succeeded, failed, timed_out, denied, uncertain; empty when it was told nothing."""
+    """The outcome the agent got: succeeded, failed, timed_out, denied, uncertain; empty if it got none."""
     outcome: Seq
-    """The event that holds the outcome; 0 when there is none."""
+    """The event with the outcome; 0 if there is none."""
     seqs: tuple[Seq, ...]
     """All its events up to the outcome, in order."""
     inside: str
     """The action whose tool made it; empty for a call of the agent's own code."""
     gone: str
-    """`erased` or `pruned` when something of it is no longer there."""
+    """`erased` or `pruned` if a part of it is gone."""
     redacted: bool
-    """A secret was taken out of it, so that it is not quite what was given and answered."""
+    """Whether a secret was masked in it, so that input or output are not quite the original."""
     cut: str
-    """Why the agent was told nothing."""
+    """Why the agent got no outcome."""
 
     @property
     def is_model(self) -> bool:
@@ -70,7 +68,7 @@ class RecordedCall(msgspec.Struct, frozen=True):
 
 
 class RecordedTurn(msgspec.Struct, frozen=True):
-    """A recorded turn: what it began with and how it ended."""
+    """A recorded turn: its input and its outcome."""
 
     turn: int
     attempt: int
@@ -93,22 +91,22 @@ class Recording(msgspec.Struct, frozen=True):
 
     log: Log
     name: str
-    """What it is called: fix-auth@4..@7."""
+    """For example fix-auth@4..@7."""
     first: Seq
     last: Seq
     turns: tuple[RecordedTurn, ...]
     steps: tuple[RecordedCall, ...]
     parallel: frozenset[int]
-    """The places of turns in which calls were made side by side."""
+    """The places of turns with parallel calls."""
 
     @property
     def start(self) -> Seq:
-        """The last event before it: the point from which it is run again."""
+        """The last event before it: the point from which a replay starts."""
         return self.first - 1
 
     @property
     def selector(self) -> str:
-        """Its place in turns, which mean the same in every copy of the session."""
+        """Its position in turns, which is the same in every copy of the session."""
         if not self.turns:
             return f"e{self.first}..e{self.last}"
         first, last = self.turns[0], self.turns[-1]
@@ -118,7 +116,7 @@ class Recording(msgspec.Struct, frozen=True):
         return f"@{first.turn}.{first.attempt}" if several else f"@{first.turn}"
 
     def as_test(self, *, agent: str = "", written_by: str = "") -> str:
-        """The source of a pytest file that replays it strictly; what `export_bundle` writes lies beside it."""
+        """The source of a pytest file that replays it strictly. It needs the file that `export_bundle` writes."""
         from wakelog.replay.pytest_export import fixture_source
 
         return fixture_source(self, agent=agent, written_by=written_by)
@@ -135,51 +133,41 @@ class Recording(msgspec.Struct, frozen=True):
         return call_text(step.tool or "a call", None if step.gone else self.input_of(step))
 
     def input_of(self, step: RecordedCall) -> Value:
-        """A step's input, fetched if it was stored beside its event."""
+        """A step's input; fetches it if it is a payload."""
         return step.input if as_ref(step.input) is None else self.log.value(self.log.entry(step.seqs[0]), step.input)
 
 
 def read_recording(log: Log, where: Where = None) -> Recording:
-    """The recording of a turn, an attempt, a range, or with no place the whole session."""
+    """The recording of a turn, an attempt or a range; without a position, of the whole session."""
     extent = select_extent(log, f"e{where}" if isinstance(where, int) else where or "")
-    first, last = _widened(log, extent.first, extent.last)
-    reading = _Reading(log)
-    for entry in _in_view(log, first, last):
-        reading.take(entry)
-    reading.look_on(last)
-    if not reading.turns and not reading.steps:
+    first, last = _whole_turns(log, extent.first, extent.last)
+    reader = _RecordingReader(log)
+    for entry in read_view(log, last, first=first):
+        reader.take(entry)
+    reader.read_late_outcomes(last)
+    if not reader.turns and not reader.steps:
         raise NotFoundError(
             f"there is no turn and no call in {extent.name} to run again",
             kind="nothing-to-replay",
             hint=f"wakelog log {log}",
         )
-    return reading.recording(extent.name, last)
+    return reader.recording(extent.name, last)
 
 
-def _widened(log: Log, first: Seq, last: Seq) -> tuple[Seq, Seq]:
-    """The range with the turns at its ends whole."""
-    for entry in log.entries(after=first - 1, upto=first):
-        first = _span(log, entry, entry.seq)[0]
-    for entry in log.entries(after=last - 1, upto=last):
-        last = _span(log, entry, entry.seq)[1]
-    return first, last
+def _whole_turns(log: Log, first: Seq, last: Seq) -> tuple[Seq, Seq]:
+    """The range, widened to whole turns."""
+    return _turn_around(log, first)[0], _turn_around(log, last)[1]
 
 
-def _span(log: Log, entry: Entry, seq: Seq) -> tuple[Seq, Seq]:
-    if not entry.header.turn:
-        return seq, seq
-    spans = attempts_of(log, entry.header.turn)
+def _turn_around(log: Log, seq: Seq) -> tuple[Seq, Seq]:
+    """The first and last event of the attempt that contains an event; the event itself outside of turns."""
+    entry = next(log.entries(after=seq - 1, upto=seq), None)
+    spans = attempts_of(log, entry.header.turn) if entry is not None and entry.header.turn else ()
     return next(((s.first, s.last) for s in spans if s.first <= seq <= s.last), (seq, seq))
 
 
-def _in_view(log: Log, first: Seq, last: Seq) -> Iterator[Entry]:
-    for low, high in log.view(last):
-        if high >= first:
-            yield from log.entries(after=max(low, first) - 1, upto=min(high, last))
-
-
-class _Open(msgspec.Struct):
-    """A step while its events come in."""
+class _OpenStep(msgspec.Struct):
+    """A step while its events are read."""
 
     call: Call
     first: Entry
@@ -196,20 +184,19 @@ class _Open(msgspec.Struct):
 
     @property
     def is_over(self) -> bool:
-        """Whether it is known what the agent was told, or why it was told nothing."""
+        """Whether it is known what the agent got, or why it got nothing."""
         return bool(self.outcome or self.cut)
 
 
-class _Reading:
+class _RecordingReader:
     """One pass over the events of a range."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
         self.turns: list[RecordedTurn] = []
-        self.steps: list[_Open] = []
+        self.steps: list[_OpenStep] = []
         self._calls = Calls(Call)
-        self._of_call: dict[Seq, _Open] = {}
-        """By the request."""
+        self._by_request: dict[Seq, _OpenStep] = {}
         self._places: dict[int, int] = {}
 
     def take(self, entry: Entry) -> None:
@@ -227,12 +214,12 @@ class _Reading:
             for step in self.steps:
                 step.redacted = step.redacted or body.get("target") in step.seqs
         elif kind in ASKS:
-            self._begin(entry, entry)
+            self._begin_step(entry, entry)
         else:
             self._join(entry)
 
     def _cut(self, why: str) -> None:
-        """A turn was interrupted: whoever made the call that this came from was told nothing."""
+        """A turn was interrupted: the agent did not get the outcome of the call that was interrupted."""
         for step in reversed(self.steps):
             if step.place == len(self.turns) and step.status == "uncertain" and step.why == why:
                 step.status, step.outcome, step.cut = "", 0, f"it was interrupted ({why})"
@@ -240,59 +227,59 @@ class _Reading:
     def _begin_turn(self, entry: Entry) -> None:
         body, header = entry.body, entry.header
         value = self.log.value(entry, body.get("input"))
-        begun = RecordedTurn(header.turn, header.attempt, entry.seq, value, bool(body.get("retry")), "open", "")
-        self.turns.append(begun)
+        turn = RecordedTurn(header.turn, header.attempt, entry.seq, value, bool(body.get("retry")), "open", "")
+        self.turns.append(turn)
         self._places[header.turn] = len(self.turns)
 
-    def _begin(self, entry: Entry, request: Entry) -> _Open:
+    def _begin_step(self, entry: Entry, request: Entry) -> _OpenStep:
         call = self._calls.take(request.seq, request.kind, request.header, request.body)
         assert call is not None
-        step = _Open(call, entry, request, self._places.get(entry.header.turn, 0), [])
+        step = _OpenStep(call, entry, request, self._places.get(entry.header.turn, 0), [])
         self.steps.append(step)
-        self._of_call[request.seq] = step
+        self._by_request[request.seq] = step
         self._add(step, request)
         if call.settled:
             _settle(step, entry)
         return step
 
-    def _add(self, step: _Open, entry: Entry) -> None:
+    def _add(self, step: _OpenStep, entry: Entry) -> None:
         step.seqs.append(entry.seq)
         if not entry.is_intact:
             step.gone = "erased" if entry.record.body else "pruned"
 
     def _join(self, entry: Entry) -> None:
-        step = self._part_of(entry)
+        step = self._step_of(entry)
         if step is None:
-            step = self._begun_before(entry)
+            step = self._continue_earlier(entry)
         elif not step.outcome or entry.kind == "file.changed":
             self._add(step, entry)
         if step is not None and not step.outcome:
             _settle(step, entry)
 
-    def _part_of(self, entry: Entry) -> _Open | None:
-        """The call that an event belongs to. What a late worker says is no part of what the agent was told."""
+    def _step_of(self, entry: Entry) -> _OpenStep | None:
+        """The step that an event belongs to. A late worker's evidence does not count: the agent did not get it."""
         if entry.kind == "action.evidence":
             return None
         call = self._calls.take(entry.seq, entry.kind, entry.header, entry.body)
-        return self._of_call[call.request] if call is not None else None
+        return self._by_request[call.request] if call is not None else None
 
-    def _begun_before(self, entry: Entry) -> _Open | None:
-        """A call that an attempt out of view asked for, and that this one went on with."""
+    def _continue_earlier(self, entry: Entry) -> _OpenStep | None:
+        """The step of a call that an attempt out of view requested, and that this attempt continued."""
         begins = entry.kind == "action.started" or (entry.kind == "action.reconciled" and _is_ours(entry))
         request = self.log.entry(entry.header.cause) if begins and entry.header.cause else None
         if request is None or request.kind not in ASKS:
             return None
-        step = self._begin(entry, request)
+        step = self._begin_step(entry, request)
         for earlier in self.log.entries(after=request.seq, upto=entry.seq):
-            if earlier.body.get("action") == step.call.action and self._part_of(earlier) is step:
+            if earlier.body.get("action") == step.call.action and self._step_of(earlier) is step:
                 self._add(step, earlier)
         return step
 
-    def look_on(self, last: Seq) -> None:
-        """Outcomes of calls that were still open at the end of the range."""
+    def read_late_outcomes(self, last: Seq) -> None:
+        """Reads the outcomes of calls that were still open at the end of the range."""
         waiting = sum(not step.is_over for step in self.steps)
         for entry in self.log.entries(after=last) if waiting else ():
-            step = self._part_of(entry)
+            step = self._step_of(entry)
             if step is None or step.is_over:
                 continue
             self._add(step, entry)
@@ -302,42 +289,43 @@ class _Reading:
                 return
 
     def recording(self, name: str, last: Seq) -> Recording:
-        """What was read. It begins with its first turn, or its first call outside of one."""
+        """What was read, from the first turn or call on."""
         first = min([*(t.seq for t in self.turns[:1]), *(s.first.seq for s in self.steps[:1])])
         if self.turns and self.turns[0].seq == first and self.turns[0].retry:
             before = self.log.entry(first - 1)
             first -= before.kind == "history.rewound" and before.body.get("mode") == "retry"
-        steps = tuple(_step(number, step) for number, step in enumerate((s for s in self.steps if not s.is_void), 1))
-        return Recording(self.log, name, first, last, tuple(self.turns), steps, _parallel(steps))
+        made = (step for step in self.steps if not step.is_void)
+        steps = tuple(_finish_step(number, step) for number, step in enumerate(made, 1))
+        return Recording(self.log, name, first, last, tuple(self.turns), steps, _turns_with_parallel_calls(steps))
 
 
 def _is_ours(entry: Entry) -> bool:
     return entry.header.actor == "runtime"
 
 
-def _settle(step: _Open, entry: Entry) -> None:
-    """What an event says about how a call ended, as the agent was told."""
+def _settle(step: _OpenStep, entry: Entry) -> None:
+    """Takes from an event how the call ended, as the agent got it."""
     kind, body = entry.kind, entry.body
-    told, error = outcome_of(kind, body), body.get("error")
+    outcome, error = outcome_of(kind, body), body.get("error")
     if kind == "action.started":
         step.cut = ""
-    elif not told or told == "abandoned" or (body.get("retry") and not _is_ours(entry)):
+    elif not outcome or outcome == "abandoned" or (body.get("retry") and not _is_ours(entry)):
         return
     elif kind in ("action.failed", "action.timed_out", "action.uncertain") and _is_ours(entry):
         step.cut = str(body.get("why") or "its process is gone")
     elif kind == "action.reconciled" and not _is_ours(entry):
-        pass  # a person's word, which came too late for the agent
-    elif told == "never_ran":
-        step.is_void = True  # it was asked for anew, and that is a step of its own
+        pass  # a person recorded it, too late for the agent
+    elif outcome == "never_ran":
+        step.is_void = True  # it was requested again, and that is another step
     elif type(error) is dict and error.get("type") == "interrupted":
         step.cut = f"it was interrupted ({error.get('message', '')})"
     elif kind == "action.uncertain" and body.get("why") in _INTERRUPTS:
         step.cut = f"it was interrupted ({body['why']})"
     else:
-        step.status, step.outcome, step.cut, step.why = told, entry.seq, "", str(body.get("why", ""))
+        step.status, step.outcome, step.cut, step.why = outcome, entry.seq, "", str(body.get("why", ""))
 
 
-def _step(number: int, step: _Open) -> RecordedCall:
+def _finish_step(number: int, step: _OpenStep) -> RecordedCall:
     body, call = step.request.body, step.call
     return RecordedCall(
         number=number,
@@ -361,8 +349,8 @@ def _step(number: int, step: _Open) -> RecordedCall:
     )
 
 
-def _parallel(steps: tuple[RecordedCall, ...]) -> frozenset[int]:
-    """Turns in which a call began before another had ended. Calls that a tool made are part of that tool's."""
+def _turns_with_parallel_calls(steps: tuple[RecordedCall, ...]) -> frozenset[int]:
+    """Turns in which a call began before another had ended. Calls made inside a tool do not count."""
     ends: dict[int, Seq] = {}
     found: set[int] = set()
     for step in steps:

@@ -1,11 +1,11 @@
-"""A replay: a session for the agent to run in once more, and a report of how it compares with the recording.
+"""A replay: a session in which the agent runs again, and a report that compares it with the recording.
 
     with session.replay("@4..@7") as replay:
         run_agent(replay.session)
     print(replay.report)
 
-A strict one ends with an error if anything was different, also when the agent swallowed it or left something out. The
-others only report.
+A strict replay ends with an error if anything differs, even if the agent swallowed the error or left something out. The
+other modes only report.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 
 class Replay(Generic[T]):
-    """One replay. Use it in a `with` (or `async with`), and hand its session to the agent."""
+    """One replay. Use it in a `with` (or `async with`), and pass its session to the agent."""
 
     def __init__(self, session: T, runtime: ReplayRuntime, recording: Recording, *, is_fork: bool) -> None:
         self.session: T = session
         self.runtime = runtime
         self.recording = recording
-        self.inputs: list[Value] = [begun.input for begun in recording.turns]
-        """What the recorded turns began with; change it to have `run` begin them with something else."""
+        self.inputs: list[Value] = [turn.input for turn in recording.turns]
+        """The inputs of the recorded turns. Change them to make `run` use others."""
         self._fork = runtime.log.id if is_fork else None
         self._error = ""
         self._is_over = False
-        """Whether it came to its end, so that what is not there is missing."""
+        """Whether it reached its end, so that unmatched steps are missing."""
         self._before: list[Any] = []
 
     @property
@@ -51,7 +51,7 @@ class Replay(Generic[T]):
 
     @property
     def report(self) -> Report:
-        """How far it is the same, as of now."""
+        """The comparison with the recording so far."""
         recording, rows = self.recording, self.runtime.matcher.rows(reached=self._reached())
         notes = []
         if recording.steps and not self._error and not any(row.made for row in rows):
@@ -71,7 +71,7 @@ class Replay(Generic[T]):
         )
 
     def _reached(self) -> int | None:
-        """The turn up to which nothing can come any more; None for all."""
+        """The last turn that is complete, so that its unmatched steps are missing; None for all turns."""
         failed, place = self.runtime.failed, self.runtime.matcher.place
         if self._is_over:
             return None
@@ -80,7 +80,7 @@ class Replay(Generic[T]):
         return place - 1 if failed is not None or self._error else None
 
     def _state(self) -> tuple[str, ...]:
-        """What is different in the end; nothing can be said of a replay that did not come there."""
+        """What differs in the final state; empty for a replay that did not reach its end."""
         if self._error or self.runtime.failed is not None or self.runtime.matcher.place != len(self.recording.turns):
             return ()
         return _differing_keys(self.recording.log.state(self.recording.last), self.runtime.log.state())
@@ -92,11 +92,11 @@ class Replay(Generic[T]):
         return drive_agent(self, agent)
 
     async def arun(self, agent: str | Callable[..., Any]) -> Any:
-        """The same for a coroutine function, awaited."""
+        """Like `run`, for a coroutine function."""
         return await drive_agent_async(self, agent)
 
     def finish(self) -> Report:
-        """The report; of a strict replay DivergenceError if there is something different."""
+        """The report. A strict replay raises DivergenceError if anything differs."""
         report = self.report
         if self.runtime.mode == "strict":
             if self.runtime.failed is not None:
@@ -111,7 +111,7 @@ class Replay(Generic[T]):
 
     @contextlib.contextmanager
     def answering(self) -> Iterator[None]:
-        """Calls inside are answered by this replay, also those of tools that were bound to another session."""
+        """Answers all calls inside, including those of tools that are bound to another session."""
         before = enter_replay(self.runtime)
         try:
             yield
@@ -132,7 +132,7 @@ class Replay(Generic[T]):
         self._error = f"{type(error).__name__}: {error}"
         failed = self.runtime.failed
         if failed is not None and error is not failed and isinstance(error, Exception):
-            # The agent made something else of it; what matters is where the replay went another way.
+            # The agent replaced the error; raise the one that says where the replay diverged.
             raise failed from error
         if failed is None and not isinstance(error, WakelogError):
             left = next((row for row in self.report.steps if row.verdict in ("missing", "unreached")), None)
@@ -155,14 +155,14 @@ def check_choice(value: str, known: tuple[str, ...], what: str) -> None:
         raise InvalidInputError(f"{value!r} is not {what}", kind="bad-replay", hint=f"one of {', '.join(known)}")
 
 
-_PLACES = frozenset({"seq", "turn", "last", "evidence", "trust"})
+_POSITIONS = frozenset({"seq", "turn", "last", "evidence", "trust"})
 _BY_NAME = ("labels", "facts", "artefacts")
 _IN_ORDER = ("decisions_made", "dead_ends")
 
 
 def _differing_keys(recorded: dict[str, Value], replayed: dict[str, Value]) -> tuple[str, ...]:
-    """Pointers to what is different in goal, labels, facts, decisions, dead ends, artefacts and data. What was erased
-    since can no longer be compared."""
+    """Pointers to what differs in goal, labels, facts, decisions, dead ends, artefacts and data. Values that were
+    erased since are not compared."""
     return tuple(dict.fromkeys(_differing(recorded, replayed)))
 
 
@@ -174,11 +174,11 @@ def _differing(a: dict[str, Value], b: dict[str, Value]) -> Iterator[str]:
             if (
                 name not in a[part]
                 or name not in b[part]
-                or not _same(_without_places(a[part][name]), _without_places(b[part][name]))
+                or not _same(_without_positions(a[part][name]), _without_positions(b[part][name]))
             ):
                 yield f"/{part}/{escape(name)}"
     for part in _IN_ORDER:
-        one, two = (list(map(_without_places, state[part].values())) for state in (a, b))
+        one, two = (list(map(_without_positions, state[part].values())) for state in (a, b))
         for n in range(max(len(one), len(two))):
             if n >= len(one) or n >= len(two) or not _same(one[n], two[n]):
                 keys = list(b[part]) if n < len(two) else list(a[part])
@@ -188,8 +188,8 @@ def _differing(a: dict[str, Value], b: dict[str, Value]) -> Iterator[str]:
             yield op["path"]
 
 
-def _without_places(entry: Value) -> Value:
-    return {k: v for k, v in entry.items() if k not in _PLACES} if type(entry) is dict else entry
+def _without_positions(entry: Value) -> Value:
+    return {k: v for k, v in entry.items() if k not in _POSITIONS} if type(entry) is dict else entry
 
 
 def _same(a: Value, b: Value) -> bool:

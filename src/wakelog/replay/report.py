@@ -1,4 +1,4 @@
-"""What a replay found: step by step, was it the same."""
+"""The report of a replay: for each step, whether it was the same."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from wakelog.model.ids import Seq, SessionId
 
 Mode = Literal["strict", "fill", "live"]
 Verdict = Literal["same", "different", "moved", "new", "missing", "inside", "unreached"]
-"""same; different: an argument, a parameter or the result is; moved: made in another order; new: the recording does not
-have it; missing: the replay did not make it; inside: made by a tool that was answered from the record; unreached: the
+"""same; different: an argument, a parameter or the result differs; moved: made in another order; new: not in the
+recording; missing: the replay did not make it; inside: made by a tool that was answered from the record; unreached: the
 replay ended before it."""
 
 AGREES = frozenset({"same", "inside", "unreached"})
@@ -22,23 +22,23 @@ class ReplayRow(msgspec.Struct, frozen=True):
 
     kind: Literal["tool", "model", "turn"]
     number: int
-    """The recorded step, from 1. For a call that is new or came too early, the step that the recording has there, or
+    """The recorded step, from 1. For a call that is new or too early, the step that the recording has at that point, or
     one more than the last of the turn. 0 for a turn."""
     turn: int
     seq: Seq
-    """Where the recording has it; 0 when it does not."""
+    """The event in the recording; 0 if it has none."""
     verdict: Verdict
     tool: str
     recorded: str
     """The call as the recording has it: search(q='login timeout')."""
     made: str
-    """The call as the replay made it; empty when it did not."""
+    """The call as the replay made it; empty if it did not."""
     differs: tuple[str, ...] = ()
     """Names of arguments or parameters; also `shown` (to the model), `result`, `order`, `input` (of a turn)."""
     how: Literal["", "recorded", "run", "refused"] = ""
     """Answered from the record, run, or refused because it has effects."""
     event: Seq = 0
-    """Where the replay's session has it."""
+    """The event in the replay's session."""
     note: str = ""
 
     @property
@@ -47,7 +47,7 @@ class ReplayRow(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A replay, step by step."""
+    """The comparison of a replay with its recording, step by step."""
 
     session: SessionId
     name: str
@@ -56,15 +56,15 @@ class Report(msgspec.Struct, frozen=True):
     first: Seq
     last: Seq
     fork: SessionId | None
-    """Where it was recorded; None for a replay that left no trace."""
+    """The fork in which the replay was recorded; None for a replay in memory."""
     total: int
     """How many steps the recording has."""
     steps: tuple[ReplayRow, ...]
-    """In the order of the recording; also calls that it does not have, and turns that differ."""
+    """In the order of the recording, including calls that it does not have, and turns that differ."""
     error: str = ""
-    """What ended the replay early."""
+    """The error that ended the replay early."""
     state: tuple[str, ...] = ()
-    """Keys of the state that are different at the end from what they were at the end of the recording."""
+    """Keys of the state that differ between the ends of the replay and of the recording."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -74,13 +74,13 @@ class Report(msgspec.Struct, frozen=True):
 
     @property
     def first_difference(self) -> str:
-        """The divergence in words; empty when there is none."""
+        """The divergence as a sentence; empty if there is none."""
         found = self.divergence
         return sentence(found, self.total) if found is not None else ""
 
     @property
     def ok(self) -> bool:
-        """Everything recorded was done again, in the same way, and nothing else."""
+        """Whether the replay did everything that was recorded, in the same way, and nothing else."""
         return self.divergence is None and not self.error
 
     def count(self, *verdicts: str) -> int:
@@ -95,14 +95,14 @@ class Report(msgspec.Struct, frozen=True):
 
 
 def sentence(row: ReplayRow, total: int) -> str:
-    """A divergence in words."""
+    """A divergence as a sentence."""
     place = f"turn @{row.turn}" if row.turn else "the replay"
     at = f" at step {row.number} of {total} (e{row.seq})" if row.number else f" (e{row.seq})" if row.seq else ""
     if row.kind == "turn":
         if not row.seq:
             return f"{place} is new: {row.made}"
         if not row.made:
-            return f"{place} was not begun: {row.recorded}{at}"
+            return f"{place} was not started: {row.recorded}{at}"
         return f"{place} began with {row.made} but the recording has {row.recorded}{at}."
     if row.verdict == "missing":
         return f"{place} did not call {row.recorded}, which the recording has{at}."
@@ -113,12 +113,12 @@ def sentence(row: ReplayRow, total: int) -> str:
     if row.verdict == "moved":
         return f"{place} called {row.made} before {row.recorded}, which the recording has first{at}. The order differs."
     if row.differs == ("result",):
-        return f"{place} called {row.made}{at} and it came out differently: {row.note}"
+        return f"{place} called {row.made}{at}, with another result: {row.note}"
     return f"{place} called {row.made} but the recording has {row.recorded}{at}. {what_differs(row)}"
 
 
 def what_differs(row: ReplayRow) -> str:
-    """Which argument it is, in a sentence."""
+    """Which arguments differ, as a sentence."""
     names = [n for n in row.differs if n not in ("shown", "model")]
     parts = ["The model differs."] if "model" in row.differs else []
     if names:

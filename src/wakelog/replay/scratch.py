@@ -1,7 +1,7 @@
-"""A session as it was, to go on from in memory: what is read comes from the store, what is appended stays here.
+"""A session as it was at a point, continued in memory: reads come from the store, appended events stay here.
 
-A strict replay runs in one. It has the session's own id and goes on at the very seq, so that whatever the agent builds
-from them is what it was; and it leaves no trace. Other sessions of the store can be read through it, and not written.
+A strict replay runs in such a session. It has the original id and continues at the same seq, so that everything the
+agent builds from them is the same; and it leaves no trace. Other sessions of the store can be read but not written.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class _Done:
 
 
 class ScratchEngine:
-    """An engine with one session that can be written, cut off at a point; all else is the engine below."""
+    """An engine in which one session, cut off at a point, can be written; everything else is read from the engine
+    below."""
 
     durability = "memory"
 
@@ -50,13 +51,13 @@ class ScratchEngine:
         self._commits: list[Commit] = []
         self._ids: dict[str, Commit] = {}
         now, entry, fold = log.head(), log.entry(at), fold_at(log.engine, log.segments, at).fold
-        # What leads to the state may have been pruned, which is said only after the point: so the state is kept.
+        # Events before the point may have been pruned, which only a later event says. So the state is kept here.
         self._snapshots: dict[Seq, bytes] = {at: pack_snapshot(fold.dump())}
         state = fold.doc
         self._status, self._turn, self._epoch = state["status"], state["turn"]["number"], state["lease"]["epoch"]
         fork = now.fork
         if fork is not None and at < fork.at:
-            # The point lies in what was inherited: then nothing of the session's own is there yet.
+            # The point is in the inherited part, so the session has no events of its own yet.
             fork = ForkPoint(fork.parent, at, entry.hash)
         self._own = fork.at if fork is not None else 0
         self._head = Head(
@@ -110,7 +111,7 @@ class ScratchEngine:
         self._refuse("no name can be given")
 
     def beat(self, session: SessionId, beat: Heartbeat) -> None:
-        """A sign of life that nobody waits for."""
+        """Does nothing: nobody watches this session."""
 
     def drop_snapshots(self, session: SessionId) -> None:
         with self._news:
@@ -136,10 +137,10 @@ class ScratchEngine:
             end = None if upto is None else bisect.bisect_right(self._commits, upto, key=lambda c: c.first)
             found = self._commits[begin:end]
         kept = found if payloads else [msgspec.structs.replace(c, payloads=()) for c in found]
-        return self._whole(after, upto, payloads, kept)
+        return self._read_both(after, upto, payloads, kept)
 
-    def _whole(self, after: Seq, upto: Seq | None, payloads: bool, own: list[Commit]) -> Iterator[Commit]:
-        """What the store holds up to the point, then what was appended here."""
+    def _read_both(self, after: Seq, upto: Seq | None, payloads: bool, own: list[Commit]) -> Iterator[Commit]:
+        """The commits in the store up to the point, then those appended here."""
         last = self._at if upto is None else min(upto, self._at)
         if self._own < self._at and after < last:
             for commit in self._below.read(self._id, after=after, upto=last, payloads=payloads):
@@ -147,7 +148,7 @@ class ScratchEngine:
         yield from own
 
     def _cut(self, commit: Commit) -> Commit:
-        """The beginning of a commit that goes on beyond the point."""
+        """The first part of a commit that continues after the point."""
         headers, hashes = check_commit(commit)
         kept = self._at - commit.first + 1
         headers = headers[:kept]

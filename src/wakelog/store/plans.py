@@ -23,7 +23,7 @@ from wakelog.patterns.instances import ChainInstance, PlanRuns
 from wakelog.patterns.questions import AskInstances, AskPlanRuns
 from wakelog.patterns.statistics import wilson
 from wakelog.replay.plan import Plan
-from wakelog.replay.plan_alignment import LEAST, align, cut, refused
+from wakelog.replay.plan_alignment import RECORDINGS_MIN, align, cut, refused
 from wakelog.replay.plan_run import PlanProgress, Tools
 
 if TYPE_CHECKING:
@@ -132,11 +132,11 @@ class StorePlans:
     def _instances(self, found: tuple[ChainInstance, ...]) -> tuple[list[Plan], list[str]]:
         succeeded = [chain for chain in found if chain.has_succeeded]
         chosen = [chain for chain in succeeded if not chain.is_untrusted]
-        if len(chosen) < LEAST:
+        if len(chosen) < RECORDINGS_MIN:
             left_out = len(succeeded) - len(chosen)
             untrusted = f", and {left_out} more depend on untrusted content" if left_out else ""
             raise refused(
-                f"{len(chosen)} independent sessions completed it{untrusted}; {LEAST} are needed",
+                f"{len(chosen)} independent sessions completed it{untrusted}; {RECORDINGS_MIN} are needed",
                 "wakelog patterns show lists where it was seen",
             )
         plans = [(self._recorded(chain), f"{chain.session}@{chain.first}") for chain in chosen]
