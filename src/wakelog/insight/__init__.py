@@ -1,1 +1,1 @@
-"""What an agent decided, and why, derived from its own words and calls where it did not record it itself."""
+"""What an agent decided and why, derived from its words and calls if it did not record that itself."""

@@ -1,4 +1,4 @@
-"""Acts of calls as the rules read them: what a call did, whether it was refused, and which files it changed."""
+"""What a call did, for the rules: its act, whether it was refused, and which files it changed."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _PATHS: Final = ("file_path", "path", "notebook_path", "absolute_path", "filenam
 
 
 def act_of(call: Did) -> Act:
-    """What kind of thing a call did, whether it worked or not."""
+    """The act of a call, whether it succeeded or not."""
     return act_of_call(call.tool, call.effect, call.input, has_files=bool(call.files))
 
 
 def works_on_files(call: Did) -> bool:
-    """Whether a call is work on a computer: a command, or something with a file."""
+    """Whether a call is work on a computer: a shell command, or one that names a file."""
     if call.files or SHELL_TOOLS.search(call.tool) or command_line(call.input):
         return True
     return isinstance(call.input, dict) and any(isinstance(call.input.get(name), str) for name in _PATHS)
 
 
 def is_refused(call: Did) -> bool:
-    """Whether a call that wanted to change something did not."""
+    """Whether a call that should have changed something did not."""
     return call.has_failed or bool(_REFUSED.search(call.output[:400]))
 
 
 def files_of(call: Did) -> list[str]:
-    """The files that a call changed: recorded ones, or those that its input names."""
+    """The files that a call changed: as recorded, else as named in its input."""
     if is_refused(call):
         return []
     if call.files:

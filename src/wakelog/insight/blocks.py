@@ -1,7 +1,7 @@
-"""Blocks: what the rules read. A turn is a list of things said and things done, in order.
+"""Blocks: what the rules read. A turn is a list of texts and calls, in order.
 
-A text has a place that can be found again: the event, and which text of that event it is. A span inside it is what an
-insight keeps; the words themselves stay in the log.
+A text is identified by its event and its number in that event. An insight stores a span inside a text; the words
+themselves stay in the log.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from wakelog.model.values import Value
 Speaker = Literal["user", "agent", "thinking"]
 
 RULES_VERSION: Final = 13
-"""Of the rules that make findings (rules.py)."""
+"""The version of the rules that make findings (rules.py)."""
 
 
 class SpokenText(msgspec.Struct, frozen=True, gc=False):
-    """One text: the user's words, the agent's, or what it thought."""
+    """One text: the user's words, the agent's words, or the agent's thinking."""
 
     seq: Seq
     block: int
@@ -28,9 +28,12 @@ class SpokenText(msgspec.Struct, frozen=True, gc=False):
     who: Speaker
     text: str
 
+    def span(self, start: int, end: int) -> TextSpan:
+        return TextSpan(self.seq, self.block, start, end)
+
 
 class Did(msgspec.Struct, frozen=True):
-    """One call of a tool that is over."""
+    """One call of a tool that has ended."""
 
     seq: Seq
     tool: str
@@ -39,11 +42,11 @@ class Did(msgspec.Struct, frozen=True):
     outcome: str
     """As in the action machine: `succeeded`, `failed`, `timed_out`, `uncertain`, `denied`, `abandoned`."""
     output: str = ""
-    """What came back, or the error, as text."""
+    """The result or the error, as text."""
     files: tuple[str, ...] = ()
-    """The files that are recorded as changed by it."""
+    """The files that it changed, as recorded."""
     batch: Seq = 0
-    """The model's answer that asked for it: calls of one batch ran side by side."""
+    """The model's answer that requested it. Calls of one batch ran in parallel."""
 
     @property
     def has_failed(self) -> bool:
@@ -71,15 +74,15 @@ class TextSpan(msgspec.Struct, frozen=True, gc=False, order=True):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What a rule found: places only. Whoever shows it reads the words from the log."""
+    """What a rule found: positions only. Whoever shows it reads the words from the log."""
 
     kind: str
     span: TextSpan
-    """The words that say it. A finding about a call that no words announce has an empty span at the call."""
+    """The words that say it. A finding about a call without words has an empty span at the call."""
     reason: TextSpan | None = None
     score: int = 0
-    """How sure the rules are, within one kind: more is surer."""
+    """How certain the rules are, compared with others of the same kind."""
     calls: tuple[Seq, ...] = ()
-    """The calls it is about: the effect of a decision, the failed call and the one that came instead."""
+    """The calls it is about: the effect of a decision; or the new call and the failed one that it replaces."""
     detail: str = ""
-    """A word of the rules' own: `test pass` of a check. Never a word out of the log."""
+    """A word of the rules, such as `test pass` for a check. Never a word from the log."""

@@ -1,4 +1,4 @@
-"""Checks and files: what was tested, built or linted with which result, and which calls changed files."""
+"""Finds checks (tests, builds, lints) with their results, and calls that changed files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find_checks(turn: TurnBlocks) -> Iterator[Finding]:
 
 
 def _result(call: Did) -> str:
-    """`pass` or `fail`; empty when the check did not run at all."""
+    """`pass` or `fail`; empty if the check did not run at all."""
     if call.outcome in ("denied", "abandoned") or "Sibling tool call errored" in call.output:
         return ""
     if _NOT_RUN.search(call.output) and not _PASSED.search(call.output):
@@ -50,10 +50,9 @@ def _result(call: Did) -> str:
         return "fail"
     if not _FAILED.search(call.output):
         return "pass"
-    # Some programs print "0 failed" style summaries or the word in a test's name: a clear pass wins over a lone line.
-    return (
-        "pass" if _PASSED.search(call.output) and not re.search(r"\b[1-9]\d* fail|^FAIL", call.output, re.M) else "fail"
-    )
+    # The word may be in a test's name or in a summary like "0 failed". A clear pass outweighs such a line.
+    has_passed = _PASSED.search(call.output) and not re.search(r"\b[1-9]\d* fail|^FAIL", call.output, re.M)
+    return "pass" if has_passed else "fail"
 
 
 def find_files(turn: TurnBlocks) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""Corrections and wishes: how the user took what the agent did, and what he wants beyond the next step.
+"""Finds corrections and preferences: how the user reacts to the agent's work, and what they want in general.
 
-A correction rejects or contradicts, a redirect wants it done another way, a report of failure says that it does not
-work. "No, that's all" rejects nothing, and "if that fails, use the backup instead" is no redirect.
+A correction rejects or contradicts. A redirect wants it done another way. A failure report says that it does not work.
+"No, that's all" rejects nothing, and "if that fails, use the backup instead" is not a redirect.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from wakelog.insight.sentences import TEXT_MAX, sentences_of
 from wakelog.insight.user_words import ASKED, words_of
 
 SENTENCES_MAX: Final = 12
-"""So many sentences at the beginning of the user's words are looked at."""
-_SHOWN: Final = 3
+"""How many sentences at the start of the user's words are read."""
+_SCORE_MIN: Final = 3
 
 _FAILS: Final = phrases(
     r"""
@@ -95,7 +95,7 @@ _AGAIN: Final = re.compile(
 """It does not accept the answer."""
 _ACTUALLY: Final = re.compile(r"actually,? i(?:['’]d| would)? (?:like|want|need)\b", re.IGNORECASE)
 _CHANGES: Final = re.compile(r"actually\b.*\b(?:prefer|rather|instead)\b", re.IGNORECASE)
-"""It takes back what was agreed on, also where the agent asked."""
+"""It cancels what was agreed, even if the agent asked."""
 _OWNS_UP: Final = re.compile(
     r"(?:(?:ah|oh|yes|hm+|right|ok|okay|sorry|good point|great point)[,!.— ]+)*(?:you(?:['’]re| are) (?:\w+ )?right\b"
     r"|good catch\b|my (?:mistake|bad)\b|(?:i(?:['’]m| am) sorry|sorry|(?:i|my) apologi\w+) for the "
@@ -139,38 +139,38 @@ _WISH: Final = phrases(
 _IS_REQUEST: Final = re.compile(
     r"(?:(?:and|also|ok|okay|then|so|please)[, ]+)*(?:can|could|would|will) (?:you|we)\b", re.I
 )
-"""It wants the next step, whatever words it is made of."""
+"""It asks for the next step, whatever else it says."""
 
 
 def find_corrections(turn: TurnBlocks, is_first: bool, asked: str) -> Iterator[Finding]:
-    """How the user took what the agent did before: one finding at most. `asked` is what the agent said last."""
+    """The user's reaction to what the agent did before: at most one finding. `asked` is what the agent said last."""
     block, start, end = words_of(turn)
     if block is None or is_first:
         return
     best: tuple[int, str, TextSpan] | None = None
     is_answer = bool(ASKED.search(asked[-300:]))
-    is_told = bool(ASKS_WHAT.search(asked[-TEXT_MAX:]))
-    for place, piece in enumerate(sentences_of(block.text[start:end])[:SENTENCES_MAX]):
-        score, kind = max(_scored(piece.text, place, is_answer=is_answer, is_told=is_told), default=(0, ""))
+    asks_details = bool(ASKS_WHAT.search(asked[-TEXT_MAX:]))
+    sentences = sentences_of(block.text[start:end])
+    for place, piece in enumerate(sentences[:SENTENCES_MAX]):
+        scores = _score_kinds(piece.text, place, is_answer=is_answer, asks_details=asks_details)
+        score, kind = max(scores, default=(0, ""))
         if score and (best is None or score > best[0]):
-            best = (score, kind, TextSpan(block.seq, block.block, start + piece.start, start + piece.end))
-    if best is not None and best[0] >= _SHOWN:
+            best = (score, kind, block.span(start + piece.start, start + piece.end))
+    if best is not None and best[0] >= _SCORE_MIN:
         yield Finding(best[1], best[2], score=best[0])
-    elif _is_owned_up(turn) and (told := [s for s in sentences_of(block.text[start:end]) if "?" not in s.text[-3:]]):
-        first = next((s for s in told if _OBJECTS.search(s.text)), told[0])
-        span = TextSpan(block.seq, block.block, start + first.start, start + first.end)
-        yield Finding("correction", span, score=_SHOWN)
+    elif _agent_admits_mistake(turn) and (statements := [s for s in sentences if "?" not in s.text[-3:]]):
+        first = next((s for s in statements if _OBJECTS.search(s.text)), statements[0])
+        yield Finding("correction", block.span(start + first.start, start + first.end), score=_SCORE_MIN)
 
 
-def _is_owned_up(turn: TurnBlocks) -> bool:
-    """Whether the agent takes the user's words as a correction: it says at once that they are right, or that it was
-    wrong."""
+def _agent_admits_mistake(turn: TurnBlocks) -> bool:
+    """Whether the agent treats the user's words as a correction: it starts with "you are right" or "I was wrong"."""
     said = next((b.text for b in turn.blocks if isinstance(b, SpokenText) and b.who == "agent"), "")
     return any(_OWNS_UP.match(s.text) for s in sentences_of(said)[:2])
 
 
-def _scored(text: str, place: int, *, is_answer: bool, is_told: bool) -> Iterator[tuple[int, str]]:
-    """How much speaks for each kind. A "no" to what the agent asked is an answer first."""
+def _score_kinds(text: str, place: int, *, is_answer: bool, asks_details: bool) -> Iterator[tuple[int, str]]:
+    """A score for each kind that matches. A "no" to a question of the agent is primarily an answer."""
     if place < 2 and _AGAIN.match(text):
         yield 3, "correction"
     if _ASKS_HOW.match(text):
@@ -182,18 +182,16 @@ def _scored(text: str, place: int, *, is_answer: bool, is_told: bool) -> Iterato
         yield (1 if is_no and (is_answer or text.count(" ") < 2) else 3), "correction"
     if _REDIRECTS.search(text) and not _IF_INSTEAD.search(text):
         is_plain = bool(_PREFERS.search(text)) and not _CHANGES.match(text)
-        is_plain = is_plain or (is_told and bool(_ACTUALLY.match(text)))
+        is_plain = is_plain or (asks_details and bool(_ACTUALLY.match(text)))
         yield (1 if is_answer and is_plain else 3), "redirect"
 
 
 def find_preferences(turn: TurnBlocks) -> Iterator[Finding]:
-    """Wishes that hold beyond the next step: the first of a turn."""
+    """The first preference of a turn that holds beyond the next step."""
     block, start, end = words_of(turn)
     if block is None or end - start > 2000:
         return
     for piece in sentences_of(block.text[start:end]):
         if _WISH.search(piece.text) and not piece.text.endswith("?") and not _IS_REQUEST.match(piece.text):
-            yield Finding(
-                "preference", TextSpan(block.seq, block.block, start + piece.start, start + piece.end), score=2
-            )
+            yield Finding("preference", block.span(start + piece.start, start + piece.end), score=2)
             return

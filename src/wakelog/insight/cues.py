@@ -1,7 +1,7 @@
-"""Cues: the phrases by which a decision, its reason and a routine step are known. English only.
+"""Cues: the phrases by which the rules recognise a decision, its reason and a routine step. English only.
 
-A table has one phrase a line; a phrase is a regular expression that begins and ends at a word's edge, in any case, and
-`'` stands for either apostrophe. `<past>` is a list of words, given below the table.
+A table has one phrase per line. A phrase is a case-insensitive regular expression that starts and ends at word
+boundaries; `'` matches both kinds of apostrophe. `<past>` is a list of words that is given below the table.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _LOOKS = (
 
 
 def phrases(table: str, **lists: str) -> re.Pattern[str]:
-    """One pattern of the phrases of a table."""
+    """A table of phrases as one pattern."""
     lines = [line.strip() for line in table.strip().splitlines()]
     for name, words in lists.items():
         inside = "|".join(word.strip() for word in words.split(","))
         lines = [line.replace(f"<{name}>", f"(?:{inside})") for line in lines]
-    return re.compile("|".join(map(_edged, lines)).replace("'", "['’]"), re.IGNORECASE)
+    return re.compile("|".join(map(_at_word_boundaries, lines)).replace("'", "['’]"), re.IGNORECASE)
 
 
-def _edged(phrase: str) -> str:
+def _at_word_boundaries(phrase: str) -> str:
     front = r"\b" if phrase[0].isalnum() or phrase[0] == "(" else ""
     back = r"\b" if phrase[-1].isalnum() or phrase[-1] == ")" else ""
     return f"{front}(?:{phrase}){back}"
@@ -65,7 +65,7 @@ COMMITS: Final = phrases(
     .replace("<looks>", _LOOKS)
     .replace("<goes>", r"\b(?![^.,;]{0,80}\b(?:is|are|was|were|does|do|did|would|will|can)(?:n't| not)\b)")
 )
-"""The agent commits itself to do something that is more than a look."""
+"""The agent commits to something that is more than a look."""
 
 ROUTINE: Final = phrases(
     r"""
@@ -75,7 +75,7 @@ ROUTINE: Final = phrases(
     .replace("<adverbs>", _ADVERBS)
     .replace("<looks>", _LOOKS)
 )
-"""It announces to look, to run something, to record what was done."""
+"""It announces to look at something, to run something, or to record what was done."""
 
 DID: Final = phrases(
     r"""
@@ -171,7 +171,7 @@ ALLOWED: Final = phrases(
     own="only, choose, take, contact, reach, check, find, see, use, try, consider, visit, call, let, also, always,"
     "expect",
 )
-"""What a service says of a thing: with a reason, it refuses or grants."""
+"""With a reason, a service refuses (BARRED) or grants (ALLOWED) something."""
 
 SEEKS: Final = phrases(
     r"""
@@ -179,7 +179,7 @@ SEEKS: Final = phrases(
     """,
     look="search, find, locate, access, look up, retrieve, view, see, identify, verify, tell, know",
 )
-"""It cannot tell or find something yet: no choice."""
+"""It cannot find out something yet: not a choice."""
 
 GRANTS: Final = phrases(
     r"""
@@ -187,7 +187,7 @@ GRANTS: Final = phrases(
     (?:you|they|he|she) (?:qualif(?:y|ies)|(?:are|is) entitled) (?:for|to)
     """
 )
-"""It says what somebody may have: with the reason, a choice as much as a refusal is."""
+"""It says what somebody may have. With a reason, that is as much a choice as a refusal."""
 
 OBLIGED: Final = phrases(r"(?:i|we)(?: \w+)? (?:need to|must|have to|had to)")
 """It says that something has to be done: seldom a choice."""
@@ -247,7 +247,7 @@ STATED: Final = phrases(
     """,
     it="it, this, that, these, they, the, we, i",
 )
-"""A sentence that can be quoted as a reason. One that begins with "so" draws a conclusion: its reason stands before."""
+"""A sentence that can be quoted as a reason. One that starts with "so" is a conclusion; its reason comes before."""
 
 UNSURE: Final = phrases(
     r"""
@@ -290,7 +290,7 @@ CLEANUP: Final = phrases(
     all (?:the )?tests pass
     """
 )
-"""Repairs of its own slips, and tidying."""
+"""It repairs its own slips, or tidies up."""
 
 SET_UP: Final = phrases(
     r"""
@@ -305,7 +305,7 @@ SET_UP: Final = phrases(
     aid="script, file, directory, folder, helper, app, project, program",
     use="first, (?:to|that) (?:generate|create|apply|edit|overwrite|replace|write|do|make|modify|update|insert|run)",
 )
-"""How the work is set up: a helper script, a place to try things."""
+"""It sets up the work: a helper script, a place to try things."""
 
 LEAD_IN: Final = phrases(
     r"""
@@ -314,7 +314,7 @@ LEAD_IN: Final = phrases(
     ^(?:here(?:'s| is| are)|as follows|the following|these are|this is)\b[^.]*:$
     """
 )
-"""It says that something will be said."""
+"""It introduces what comes next."""
 
 TESTING: Final = phrases(
     r"""
@@ -359,7 +359,7 @@ RETELLS: Final = phrases(
     tells="wants?, asks?, is asking, mentions?, suggests?, says, said, points?, is pointing, notes?, is noting,"
     "reports?, shows?, indicates?, states?, requires?, needs?, would like",
 )
-"""It repeats what somebody else wants or says, or tells what will come of a choice."""
+"""It repeats what somebody else wants or says, or states the result of a choice."""
 
 REPEATS: Final = phrases(r"^(?:and |but )?(?:now|next|then|also|finally|similarly|likewise)\b[, ]")
 

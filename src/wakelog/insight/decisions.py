@@ -1,10 +1,10 @@
-"""Decisions: sentences in which the agent commits to one way, ranked by how much speaks for each.
+"""Finds decisions: sentences in which the agent commits to one way, ranked by a score.
 
-What speaks for a sentence: it commits to a change, refuses one, compares or prefers, gives a reason, and an effect
-follows it. What speaks against: it announces a routine step (look, run the tests, commit), repeats what was asked, sums
-up at the end, says little by itself, or was only thought; and more so what was thought without a reason. The best
-sentence of each text is a candidate; candidates that stand for one choice (thinking, text and call of it, or the same
-words again) are merged, and the best one is kept.
+A sentence scores higher if it commits to a change, refuses one, compares or prefers, gives a reason, or is followed by
+an effect. It scores lower if it announces a routine step (look, run the tests, commit), repeats the request, sums up at
+the end, or says little; also if it was only thought, and more so if it was thought without a reason. The best sentence
+of each text is a candidate. Candidates for the same choice (its thinking, text and call, or the same words again) are
+merged, and the best one is kept.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ import msgspec
 
 from wakelog.insight import cues
 from wakelog.insight.acts import Act, act_of, files_of, is_refused
-from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TextSpan, TurnBlocks
+from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TurnBlocks
 from wakelog.insight.dialogue import HeardTurn, heard_of, is_service
 from wakelog.insight.sentences import Sentence, content_words, is_english, sentences_of, word_set
 
-LONG: Final = 1000
-LAST_ONES: Final = 6
-"""The sentences at the end of a long text, where what was weighed comes to a decision."""
-FEW_BEFORE: Final = 5
-"""So near a diagnosis stands to what it leads to."""
-FEW_WORDS: Final = 1
-"""A sentence with no more words of its own ("I need to fix that.") tells a reader little."""
-SAID_BEFORE: Final = 0.5
-"""So much of a refusal said before makes it the same one."""
+LONG_TEXT: Final = 1000
+CONCLUSION: Final = 6
+"""How many sentences at the end of a long text count as its conclusion."""
+DIAGNOSIS_WITHIN: Final = 5
+"""How many sentences a diagnosis may be away from the decision."""
+VAGUE_WORDS: Final = 1
+"""A sentence with at most this many content words ("I need to fix that.") is vague."""
+REPEATED_SHARE: Final = 0.5
+"""A refusal repeats an earlier one if this share of its words is the same."""
 STEM: Final = 5
-"""So many letters of a word are compared: "cancel" and "cancellation" are one."""
-LEAST_SCORE: Final = 1
-"""Below this it is not kept at all."""
+"""How many letters of a word are compared: "cancel" and "cancellation" are the same."""
+SCORE_MIN: Final = 1
+"""Candidates below this are dropped."""
 
 _POLITE: Final = word_set("unfortunately understand sorry apologize however therefore case currently please note")
 _SCRATCH: Final = re.compile(
     r"^(?!.*\btests?/.)(?:.*/)?(?:\w+_)?(?:repro|test|debug|verif|check|demo|try|tmp|dummy|sample|example)\w*\.\w+$"
 )
-"""Files that are made to try something."""
-_PLAIN: Final = re.compile(r"[`*_]")
+"""Files made only to try something."""
+_MARKUP: Final = re.compile(r"[`*_]")
 
 
 class Candidate(msgspec.Struct):
-    """A sentence that may be a decision, and what it leads to."""
+    """A sentence that may be a decision, and its effect."""
 
     place: int
-    """Its text's place in the turn."""
+    """The position of its text in the turn."""
     said: SpokenText
     sentence: Sentence
     signs: frozenset[str]
@@ -103,27 +103,27 @@ WEIGHTS: Final = {
 
 
 def find_decisions(turn: TurnBlocks, heard: Sequence[HeardTurn] = ()) -> list[Finding]:
-    """The decisions of a turn, the surest first. `heard` are the turns before it, the oldest first."""
+    """The decisions of a turn, the most certain first. `heard` are the turns before it, the oldest first."""
     kept: list[Candidate] = []
     found = candidates_in(turn.blocks, is_service=is_service((*heard, heard_of(turn))))
-    answers = [said for before in heard for said in _answers(before.agent)]
-    found = (_again(c, answers) for c in found)
+    answers = [stems for before in heard for stems in _answer_stems(before.agent)]
+    found = (_mark_repeated(c, answers) for c in found)
     for candidate in sorted(found, key=lambda c: (-c.score, c.place)):
-        if candidate.score >= LEAST_SCORE and not any(_is_same(candidate, other) for other in kept):
+        if candidate.score >= SCORE_MIN and not any(_is_same(candidate, other) for other in kept):
             kept.append(candidate)
     return [_finding(c) for c in kept]
 
 
-def _again(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
+def _mark_repeated(found: Candidate, answers: list[frozenset[str]]) -> Candidate:
     """Marks a refusal or a grant that only repeats an earlier one."""
     own = _stems(found.sentence.text)
-    if found.signs & {"refuses", "grants"} and any(len(own & said) >= SAID_BEFORE * len(own) for said in answers):
+    if found.signs & {"refuses", "grants"} and any(len(own & said) >= REPEATED_SHARE * len(own) for said in answers):
         return msgspec.structs.replace(found, signs=found.signs | {"again"})
     return found
 
 
-def _answers(text: str) -> Iterator[frozenset[str]]:
-    """What an agent's words refuse or grant, each with the sentence before it: that often names the thing."""
+def _answer_stems(text: str) -> Iterator[frozenset[str]]:
+    """The stems of each refusal or grant, with the sentence before it, which often names the subject."""
     before = ""
     for sentence in sentences_of(text):
         if any(cue.search(sentence.text) for cue in (cues.REFUSES, cues.GRANTS, cues.BARRED, cues.ALLOWED)):
@@ -136,29 +136,29 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _finding(found: Candidate) -> Finding:
-    said, reason = found.said, found.reason
+    reason = found.reason
     return Finding(
         "decision",
-        TextSpan(said.seq, said.block, found.sentence.start, found.sentence.end),
-        reason=TextSpan(said.seq, said.block, reason.start, reason.end) if reason else None,
+        found.said.span(found.sentence.start, found.sentence.end),
+        reason=found.said.span(reason.start, reason.end) if reason else None,
         score=found.score,
         calls=(found.effect.seq,) if found.effect else (),
     )
 
 
 def _is_same(one: Candidate, other: Candidate) -> bool:
-    """Whether two candidates stand for one choice."""
+    """Whether two candidates are about the same choice."""
     apart = abs(one.place - other.place)
     if one.said is other.said:
-        return abs(one.sentence.start - other.sentence.start) < 600 or _likeness(one, other) > 0.3
+        return abs(one.sentence.start - other.sentence.start) < 600 or _similarity(one, other) > 0.3
     if apart <= 2 and one.batch == other.batch:
         return True
     if one.effect is not None and one.effect is other.effect and apart <= 6:
-        return apart <= 2 or _likeness(one, other) > 0.12
-    return _likeness(one, other) > (0.3 if apart <= 12 else 0.45)
+        return apart <= 2 or _similarity(one, other) > 0.12
+    return _similarity(one, other) > (0.3 if apart <= 12 else 0.45)
 
 
-def _likeness(one: Candidate, other: Candidate) -> float:
+def _similarity(one: Candidate, other: Candidate) -> float:
     return len(one.words & other.words) / (min(len(one.words), len(other.words)) or 1)
 
 
@@ -171,11 +171,11 @@ def candidates_in(blocks: Sequence[Block], *, is_service: bool = False) -> Itera
         if isinstance(said, Did):
             batch += 1
         elif said.who != "user" and is_english(said.text):
-            found = _of_text(blocks, acts, place, said, batch, is_last=place > last_call, is_service=is_service)
+            found = _text_candidates(blocks, acts, place, said, batch, is_last=place > last_call, is_service=is_service)
             yield from sorted(found, key=lambda c: (-c.score, c.sentence.start))[:1]
 
 
-def _of_text(
+def _text_candidates(
     blocks: Sequence[Block],
     acts: dict[int, Act],
     place: int,
@@ -191,29 +191,30 @@ def _of_text(
     around: set[str] = set()
     if after is not None:
         around.add("effect" if steps <= 3 else "effect later")
-    if len(said.text) > LONG:
+    if len(said.text) > LONG_TEXT:
         around.add("long text")
     if said.who == "thinking":
         around.add("thought")
-    if is_last and sentences and cues.SUMMARY.match(_PLAIN.sub("", sentences[0].text)):
+    if is_last and sentences and cues.SUMMARY.match(_MARKUP.sub("", sentences[0].text)):
         around.add("summary")
     for n, sentence in enumerate(sentences):
-        signs = set() if sentence.is_heading else signs_of(_PLAIN.sub("", sentence.text), is_service=is_service)
+        signs = set() if sentence.is_heading else signs_of(_MARKUP.sub("", sentence.text), is_service=is_service)
         if not signs & _CHOOSES:
             continue
-        if any(cues.DIAGNOSIS.search(s.text) for s in sentences[max(n - FEW_BEFORE, 0) : n + FEW_BEFORE + 1]):
+        nearby = sentences[max(n - DIAGNOSIS_WITHIN, 0) : n + DIAGNOSIS_WITHIN + 1]
+        if any(cues.DIAGNOSIS.search(s.text) for s in nearby):
             signs.add("diagnosis")
-        near = _reason(sentences, n)
+        near = _find_reason(sentences, n)
         if near is not None:
             signs.add("reason" if near is sentence else "reason beside")
             if near is sentence and "testing" in signs:
                 signs.add("chosen test")
-        if "refuses" in signs and len(said.text) > LONG:
+        if "refuses" in signs and len(said.text) > LONG_TEXT:
             signs.add("refuses in passing")
-        if after is not None and len(said.text) > LONG and n >= len(sentences) - LAST_ONES:
+        if after is not None and len(said.text) > LONG_TEXT and n >= len(sentences) - CONCLUSION:
             signs.add("concludes")
-        # In a long text the agent thinks aloud: what stands beside a choice there is as likely an aside as its reason.
-        reason = _quotable(sentences, n) if len(said.text) <= LONG else None
+        # In a long text the agent thinks aloud: the sentence next to a choice is as likely an aside as its reason.
+        reason = _find_quotable_reason(sentences, n) if len(said.text) <= LONG_TEXT else None
         effect = after if steps <= 8 else None
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before
@@ -222,20 +223,20 @@ def _of_text(
             continue
         if is_last and near is None and "did" in signs:
             signs.add("recap")
-        if "did" in signs and "commits" not in signs and len(said.text) > LONG and not is_last:
+        if "did" in signs and "commits" not in signs and len(said.text) > LONG_TEXT and not is_last:
             signs.add("narrates")
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
         if effect is None and "write" in acts.values() and not signs & _PREFERS:
             signs.add("idle")
         words = content_words(sentence.text)
-        if len(words) <= FEW_WORDS:
+        if len(words) <= VAGUE_WORDS:
             signs.add("vague")
         yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
 
 
 def signs_of(text: str, *, is_service: bool = False) -> set[str]:
-    """What a sentence itself shows. Questions, offers and scraps show nothing."""
+    """The signs in a sentence itself. Questions, offers and fragments have none."""
     if (
         text.count(" ") < 4
         or text[0].islower()
@@ -259,9 +260,9 @@ def signs_of(text: str, *, is_service: bool = False) -> set[str]:
 
 
 _CHOOSES: Final = {"commits", "did", "fix", "proposes", "refuses", "grants"}
-"""One of these makes a sentence a candidate at all."""
+"""A candidate needs at least one of these."""
 _PREFERS: Final = {"strong", "fix", "proposes", "keeps", "undoes", "refuses", "grants"}
-"""Where others have an effect, a sentence without one has to show one of these: else it is a thought on the way."""
+"""In a turn with effects, a sentence without an effect needs one of these; otherwise it is only a thought."""
 _SIGNS: Final = (
     ("commits", cues.COMMITS),
     ("did", cues.DID),
@@ -284,7 +285,7 @@ _SIGNS: Final = (
 )
 
 
-def _reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
+def _find_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     """The sentence that says why: this one, the one before or the one after."""
     if cues.REASON.search(sentences[n].text):
         return sentences[n]
@@ -297,8 +298,8 @@ def _reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
     return None
 
 
-def _quotable(sentences: Sequence[Sentence], n: int) -> Sentence | None:
-    """The sentence that states the reason, when one surely does: none is better than a wrong one."""
+def _find_quotable_reason(sentences: Sequence[Sentence], n: int) -> Sentence | None:
+    """The sentence that certainly states the reason; no reason is better than a wrong one."""
     if _states_reason(sentences[n].text):
         return sentences[n]
     for other in (n - 1, n + 1):
@@ -308,9 +309,9 @@ def _quotable(sentences: Sequence[Sentence], n: int) -> Sentence | None:
 
 
 def _states_reason(text: str) -> bool:
-    plain = _PLAIN.sub("", text)
-    is_said = bool(cues.STATED.search(text)) and not (cues.UNSURE.match(plain) or cues.LEAD_IN.search(plain))
-    return is_said and not text.endswith("?")
+    plain = _MARKUP.sub("", text)
+    is_stated = bool(cues.STATED.search(text)) and not (cues.UNSURE.match(plain) or cues.LEAD_IN.search(plain))
+    return is_stated and not text.endswith("?")
 
 
 def _is_reason_beside(text: str) -> bool:
@@ -322,7 +323,7 @@ def _gives_reason(text: str) -> bool:
 
 
 def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> tuple[Did | None, int]:
-    """The next call that changes something, and how many calls stand before it."""
+    """The next call that changes something, and how many calls come before it."""
     steps = 0
     for n in range(place + 1, len(blocks)):
         block = blocks[n]
@@ -342,7 +343,7 @@ def _effect_after(blocks: Sequence[Block], acts: dict[int, Act], place: int) -> 
 
 
 def _is_scratch(call: Did) -> bool:
-    """Whether a call only writes files to try something with: no effect of a decision."""
+    """Whether a call only writes scratch files, which are not the effect of a decision."""
     files = files_of(call)
     return bool(files) and all(_SCRATCH.search(path) for path in files)
 

@@ -1,7 +1,7 @@
-"""Derivation: the findings of a session's turns, made when they are asked for, and shown with words read from the log.
+"""Derives the findings of a session's turns on demand, and shows them with words read from the log.
 
-Findings of a turn that is over do not change as long as the rules do not, so they can be kept (`FindingStore`). Words
-are never kept: they are read from the log each time, and what was erased there is gone here.
+Findings of a finished turn change only when the rules change, so they can be stored (`FindingStore`). Words are never
+stored: they are read from the log each time, so what was erased there does not appear here.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from wakelog.model.records import Head
 from wakelog.model.values import Value
 from wakelog.timeline.points import Span, accepted, attempts_of
 
-LEAST_DECISIONS: Final = 3
-MOST_DECISIONS: Final = 12
-STEPS_EACH: Final = 20
-"""A turn shows three decisions, a long one a decision for so many calls, and never more than twelve."""
+DECISIONS_MIN: Final = 3
+DECISIONS_MAX: Final = 12
+CALLS_PER_DECISION: Final = 20
+"""A turn shows three decisions; a long one shows a decision for this many calls, but never more than twelve."""
 DEFAULT_SCORE: Final = 4
-"""From here on a decision is shown by default."""
+"""Decisions with this score or more are shown by default."""
 LATER_SCORE: Final = 1
-"""So much more the third and later decisions of a turn need: most of these are details of the first."""
+"""How much more the third and later decisions of a turn need: most of these are details of the first."""
 
 SAME_WORDS: Final = 0.4
-"""From this share of common words on, a recorded decision and a derived one are the same."""
+"""With at least this share of common words, a recorded decision and a derived one are the same."""
 
 
 class FindingStore(Protocol):
-    """Where the findings of turns are kept, by the version of the rules."""
+    """Stores the findings of turns, by the version of the rules."""
 
     def load(self, turn: int, attempt: int) -> list[Finding] | None:
-        """What was kept of a turn; None when nothing was, or other rules made it."""
+        """The stored findings of a turn; None if there are none, or another version of the rules made them."""
         ...
 
     def save(self, turn: int, attempt: int, findings: list[Finding]) -> None: ...
@@ -53,8 +53,8 @@ def make_insight(
     at: Seq | None = None,
     kept: FindingStore | None = None,
 ) -> Insight:
-    """What can be derived of some turns, as of a point or now: of each, the attempt that is in view. Without `goals`
-    only the turns themselves are read: what the user's words mean depends on the turns before. Then nothing is kept."""
+    """What can be derived from some turns, at a point or now: for each, the attempt in view. Without `goals` the
+    earlier turns are not read, on which the meaning of the user's words depends; then pass no store."""
     items: list[InsightItem] = []
     notes: list[str] = []
     hidden = 0
@@ -68,7 +68,7 @@ def make_insight(
         blocks = read_span(log, span)
         found = kept.load(turn, span.attempt) if kept else None
         if found is None:
-            found = _derived(log, turn, blocks, head, goals)
+            found = _derive(log, turn, blocks, head, goals)
             if kept:
                 kept.save(turn, span.attempt, found)
         if any(f.kind == "not_derived" for f in found):
@@ -79,21 +79,20 @@ def make_insight(
     return Insight(tuple(items), hidden, tuple(notes), RULES_VERSION)
 
 
-def _derived(log: Log, turn: int, blocks: TurnBlocks, head: Head, goals: bool) -> list[Finding]:
-    """What the rules find in a turn that is over. They take long to load, and most turns were looked at before."""
+def _derive(log: Log, turn: int, blocks: TurnBlocks, head: Head, goals: bool) -> list[Finding]:
+    """What the rules find in a finished turn. The rules are slow to import and rarely needed, so they are imported
+    here."""
     from wakelog.insight.earlier_turns import EarlierTurns
     from wakelog.insight.rules import Carry, derive
 
     return derive(blocks, EarlierTurns(log, head).carry(turn) if goals else Carry())
 
 
-# Items
-
-
 def _items(
     log: Log, state: dict[str, Value], span: Span, blocks: TurnBlocks, found: list[Finding]
 ) -> Iterator[InsightItem]:
-    """The findings with their words, in the order of the turn. What is gone, or recorded, is left out."""
+    """The findings with their words, in the order of the turn, without those whose words are gone or that were recorded
+    as well."""
     texts = {(b.seq, b.block): b.text for b in blocks.blocks if isinstance(b, SpokenText)}
     calls = {b.seq: b for b in blocks.blocks if isinstance(b, Did)}
     recorded = _Recorded(state, span)
@@ -135,7 +134,7 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
         known["open_items"] = tuple(open_items(calls[0].input))
     return InsightItem(
         "",
-        finding.kind,  # type: ignore[arg-type]  # what the rules find is one of the kinds, but for their own
+        finding.kind,  # type: ignore[arg-type]  # `not_derived` is the only other kind, and never an item
         turn,
         finding.span.seq,
         words,
@@ -152,11 +151,11 @@ def _item(finding: Finding, turn: int, words: str, reason: str, calls: list[Did]
 
 
 def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
-    """The decisions that are shown only when all are asked for: the weak ones, and those beyond what a turn shows."""
+    """The decisions that are hidden by default: the weak ones, and those beyond the limit for a turn."""
     decisions = sorted((f for f in found if f.kind == "decision"), key=lambda f: -f.score)
-    room = min(MOST_DECISIONS, max(LEAST_DECISIONS, steps // STEPS_EACH))
-    told = [f.reason for f in found if f.kind == "approach_change" and f.reason]  # why it changed is said there
-    weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in told]
+    room = min(DECISIONS_MAX, max(DECISIONS_MIN, steps // CALLS_PER_DECISION))
+    shown = [f.reason for f in found if f.kind == "approach_change" and f.reason]  # already shown as a reason
+    weak = [f for f in decisions if f.score < DEFAULT_SCORE or f.span in shown]
     rest = [f for f in decisions if f not in weak]
     return weak + [
         f for n, f in enumerate(rest) if n >= room or f.score < DEFAULT_SCORE + (LATER_SCORE if n > 1 else 0)
@@ -164,36 +163,35 @@ def minor_decisions(found: list[Finding], steps: int) -> list[Finding]:
 
 
 class _Recorded:
-    """What was recorded about a turn, in it or later: it hides what would be derived beside it."""
+    """What was recorded about a turn, in it or later. A recorded decision hides the same derived one."""
 
     def __init__(self, state: dict[str, Value], span: Span) -> None:
         parts = (("decisions_made", ("decision", "approach_change")), ("dead_ends", ("dead_end",)))
-        self._told = [
-            (kinds, _evidence(made), _told(made))
+        self._entries = [
+            (kinds, _evidence(entry), _entry_words(entry))
             for part, kinds in parts
-            for made in state[part].values()
-            if made.get("turn") == span.turn or any(span.first <= seq <= span.last for seq in _evidence(made))
+            for entry in state[part].values()
+            if entry.get("turn") == span.turn or any(span.first <= seq <= span.last for seq in _evidence(entry))
         ]
 
     def hides(self, finding: Finding, words: str) -> bool:
         own = content_words(words)
-        for kinds, about, told in self._told:
+        for kinds, evidence, recorded in self._entries:
             if finding.kind not in kinds:
                 continue
-            if finding.span.seq in about or set(finding.calls) & about:
+            if finding.span.seq in evidence or set(finding.calls) & evidence:
                 return True
-            if own and len(told & own) >= SAME_WORDS * min(len(told), len(own)):
+            if own and len(recorded & own) >= SAME_WORDS * min(len(recorded), len(own)):
                 return True
         return False
 
 
-def _evidence(made: dict[str, Value]) -> set[int]:
-    """The events that something recorded names as its evidence. A long session has thousands to ask, so this is apart
-    from their words."""
-    return {seq for seq in made["evidence"] if isinstance(seq, int)} if "evidence" in made else set()
+def _evidence(entry: dict[str, Value]) -> set[int]:
+    """The events that an entry names as evidence. A long session has thousands of entries, so their words are only read
+    if these match."""
+    return {seq for seq in entry["evidence"] if isinstance(seq, int)} if "evidence" in entry else set()
 
 
-def _told(made: dict[str, Value]) -> frozenset[str]:
-    """The words of something recorded."""
-    words = [made.get(name) for name in ("choice", "because", "tried", "learned")]
+def _entry_words(entry: dict[str, Value]) -> frozenset[str]:
+    words = [entry.get(name) for name in ("choice", "because", "tried", "learned")]
     return content_words(" ".join(word for word in words if isinstance(word, str)))

@@ -1,12 +1,12 @@
 """Dialogues with a service: which of the user's words ask for something new, and which only answer.
 
-A coding agent gets orders, and each prompt is one. A service is talked to: it asks for a number, a date, a yes, and the
-user tells it, asks what it costs, insists where it refused. Such words belong to the request that stands. A new one has
-a verb of its own that the user has not used before ("cancel", "add"), says that it is another ("also", "instead", "by
-the way") and names another thing, or is about something else when the agent had nothing left to ask.
+A coding agent gets orders, and each prompt is one. With a service, the user has a conversation: it asks for a number, a
+date, a yes; the user answers, asks what it costs, insists after a refusal. Such words belong to the current request. A
+new request has a verb that the user has not used before ("cancel", "add"); or says that it is another one ("also",
+"instead", "by the way") and names another thing; or is about something else when the agent had nothing left to ask.
 
-A conversation counts as one with a service when the last turns have no command and no file in them, and either calls of
-other tools or a question for who the user is.
+A conversation is with a service if the last turns have no command and no file in them, and either calls of other tools
+or a question about who the user is.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from wakelog.insight.blocks import Did, SpokenText, TurnBlocks
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of, word_set
 
 TURNS_HEARD: Final = 12
-"""So many turns back are listened to."""
+"""How many turns back are read."""
 NEW_SHARE: Final = 0.4
-"""So many of its words have to be new, where a request says that it is another one."""
+"""The share of words that must be new in a request that says it is another one."""
 OTHER_SHARE: Final = 0.8
-"""So many, where it does not say so, and its verb was used before."""
+"""The share of words that must be new if it does not say so and its verb was used before."""
 
 _WHO: Final = re.compile(
     r"\b(?:user|account|customer|member|membership|reservation|order|booking|confirmation|tracking|policy|ticket"
@@ -36,7 +36,7 @@ _WHO: Final = re.compile(
     r"|\b(?:zip|postal) code\b|\bemail address\b",
     re.IGNORECASE,
 )
-"""What is talked about with a service, and not with a coding agent."""
+"""Topics of a conversation with a service, but not with a coding agent."""
 ASKS_WHAT: Final = re.compile(
     r"\b(?:what|which|how)\b[^.?!\n]{0,60}\b(?:would you like|do you (?:want|need|wish)|changes?|modifications?"
     r"|prefer)\b[^.?!\n]*\?"
@@ -45,7 +45,7 @@ ASKS_WHAT: Final = re.compile(
     r"|^\W*(?:\d\.|-)?\W*(?:\w+ ){0,3}(?:changes?|modifications?)\b[^.?!\n]{0,80}(?:you (?:want|would like|wish)|:)",
     re.IGNORECASE | re.MULTILINE,
 )
-"""The agent asks which one, or what exactly: what comes is the answer, whatever its verb."""
+"""The agent asks which one, or what exactly. What follows is the answer, whatever its verb."""
 _FORM: Final = (
     r"(?:\b(?:can|could|would|will) (?:you|we|i)|\bi(?:['’]d| would|['’]m| am)?(?: \w+ly| also| still| just)*"
     r" (?:like|love|want|wanted|need|needed|wish|prefer|looking|hoping|trying|willing|ready|happy)(?: you)? to"
@@ -73,10 +73,10 @@ _NO_ACT: Final = word_set(
     " when where why i we you he she they me us one more about on for of at from or and not no yes is are was able"
     " sure only negotiate arrange appreciate thank hear believe feel select choose pick opt share answer"
 )
-"""Verbs that want to be told something, or to go on, and words that are no verbs."""
+"""Verbs that ask for information or to continue, and words that are not verbs."""
 _CHANGE: Final = word_set("chang modif updat adjust alter edit amend revis")
 _POINTS: Final = re.compile(r" (?:that|it|this|those|them)\b", re.IGNORECASE)
-"""To change "that" is to change what was said before."""
+"""To change "that" refers to what was said before."""
 _ANOTHER: Final = re.compile(
     r"\balso\b|\binstead\b|\bby the way\b|\b(?:one|another) (?:more|other) (?:thing|question|request)\b"
     r"|\banother (?:thing|question|request)\b|\bseparately\b|\bin addition\b|\bbefore (?:i|we) (?:continue|go on)\b"
@@ -89,18 +89,18 @@ _ASIDE: Final = re.compile(
     r"|\bseparately\b|\bbefore (?:i|we) (?:continue|go on)\b|\boh,? (?:and|but)\b",
     re.IGNORECASE,
 )
-"""It says by itself that another matter comes."""
+"""It announces another matter."""
 _SUPPOSED: Final = re.compile(r"\b(?:if|whether|do i need|would i (?:need|have)|should i)\b[^.?!]*\?", re.IGNORECASE)
-"""What the user only asked about: it was not asked for."""
+"""The user only asks about it and does not request it."""
 _INSISTS: Final = re.compile(r"\W*i (?:do )?(?:understand|see|know)\b[^.?!]{0,80}\bbut\b", re.IGNORECASE)
-"""It does not take the answer: what it wants beside that is why."""
+"""It does not accept the answer; other wishes in it are arguments."""
 _OTHER_THING: Final = re.compile(r"\bis there (?:any|a|some) (?:chance|possibility)\b.*\binstead\b", re.IGNORECASE)
 """It asks for another thing without a verb for it."""
 _NEITHER: Final = re.compile(r"\b(?:neither|none) of (?:these|those|them|the)\b", re.IGNORECASE)
 
 
 class HeardTurn(msgspec.Struct, frozen=True):
-    """What later turns need to know of one: who said what, and whether it was work on files or calls to a service."""
+    """What later turns need to know about a turn: who said what, and whether it had work on files or calls."""
 
     user: str
     agent: str
@@ -110,7 +110,6 @@ class HeardTurn(msgspec.Struct, frozen=True):
 
 
 def heard_of(turn: TurnBlocks) -> HeardTurn:
-    """What is kept of a turn for those after it."""
     said = [b for b in turn.blocks if isinstance(b, SpokenText)]
     calls = [b for b in turn.blocks if isinstance(b, Did)]
     return HeardTurn(
@@ -133,35 +132,40 @@ def is_only_answer(words: str, heard: Sequence[HeardTurn], *, is_asked: bool) ->
     oldest first; `is_asked` says that the agent's last words ask for something."""
     if not is_service(heard):
         return False
-    asked = next((turn.agent for turn in reversed(heard) if turn.agent), "")
+    asked = last_asked(heard)
     said = _SUPPOSED.sub(" ", " ".join(turn.user for turn in heard))
-    return not _asks_anew(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
+    return not _is_new_request(words[:TEXT_MAX], asked[-TEXT_MAX:], said[-TEXT_MAX:], is_asked=is_asked)
 
 
-def _asks_anew(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
+def last_asked(heard: Sequence[HeardTurn]) -> str:
+    """The agent's last words before a turn."""
+    return next((turn.agent for turn in reversed(heard) if turn.agent), "")
+
+
+def _is_new_request(words: str, asked: str, said: str, *, is_asked: bool) -> bool:
     if "?" in words and (_NEITHER.search(words) or _ASIDE.search(words)):
         return True
-    is_told = bool(ASKS_WHAT.search(asked) or _INSISTS.match(words))
+    is_reply = bool(ASKS_WHAT.search(asked) or _INSISTS.match(words))
     known = content_words(said) | content_words(asked)
     has_answered = False
     for sentence in sentences_of(words):
-        verbs = list(_acts(sentence.text))
+        verbs = list(_request_verbs(sentence.text))
         if not verbs and not _OTHER_THING.search(sentence.text):
             continue
         own = content_words(_ANOTHER.sub(" ", sentence.text)) - set(verbs)
         is_another = bool(_ANOTHER.search(sentence.text)) and not has_answered
         if is_another and own and len(own - known) >= NEW_SHARE * len(own):
             return True
-        if not is_told and any(not _was_used(verb, said) for verb in verbs):
+        if not is_reply and any(not _was_used(verb, said) for verb in verbs):
             return True
-        if not (is_told or is_asked) and own and len(own - content_words(said)) >= OTHER_SHARE * len(own):
+        if not (is_reply or is_asked) and own and len(own - content_words(said)) >= OTHER_SHARE * len(own):
             return True
-        has_answered = is_told  # what "also" adds to an answer belongs to it
+        has_answered = is_reply  # what "also" adds to an answer belongs to it
     return False
 
 
-def _acts(sentence: str) -> Iterator[str]:
-    """The verbs by which a sentence asks for something to be done."""
+def _request_verbs(sentence: str) -> Iterator[str]:
+    """The verbs with which a sentence requests something."""
     for pattern in (_VERB, _SECOND):
         for found in pattern.finditer(sentence):
             verb = found["verb"].lower()

@@ -1,7 +1,7 @@
-"""Failures: a change of approach after an error, and dead ends.
+"""Finds changes of approach after a failure, and dead ends.
 
-Failed calls that follow each other with the same tool and program are one failure. A call that failed only because a
-parallel one did counts as none, and the same call with repaired arguments is no change.
+Consecutive failed calls of the same tool and program are one failure. A call that failed only because a parallel one
+did does not count, and the same call with repaired arguments is not a change.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _NO_RESULT: Final = re.compile(
     r"|\bnot reproduc(?:ing|e) the (?:issue|bug|problem|error)\b",
     re.IGNORECASE,
 )
-"""What was tried gave nothing, whatever the agent makes of that."""
+"""The attempt had no result, whatever the agent concludes from that."""
 _OWN_FLAW: Final = re.compile(
     r"\b(?:problem|flaw|issue|trouble) with my (?:\w+ )?(?:approach|fix|change|proposal|idea|plan|solution)\b"
     r"|\bmy (?:\w+ )?(?:approach|fix|proposal|idea|plan|solution) (?:was|is) (?:wrong|flawed|incorrect|broken)\b",
     re.IGNORECASE,
 )
-"""It gives up what it had proposed: no call needs to have tried it."""
+"""It gives up its own proposal, which may not have been tried by a call."""
 _NOT_DEAD: Final = re.compile(
     r"\bif (?:it|that|this)\b|\?\s*$|\bstill (?:works?|pass\w*|need to|valid)\b|\bto (?:make sure|ensure|verify"
     r"|see)\b|\bno longer\b|\bbecause I (?:did|had|forgot|used|made)|\bI made a mistake\b|\bwithout (?:my|the"
@@ -89,7 +89,7 @@ _WANTED: Final = re.compile(
 _BACK: Final = re.compile(
     r"\b(?:due to|because of|given|with) (?:this|that|these)\b|\bfor (?:this|that) reason\b", re.I
 )
-"""It points at the sentence before, where the reason is."""
+"""It refers to the sentence before, which has the reason."""
 _DENIED: Final = re.compile(
     r"\bunfortunately\b|\bnot (?:enough|sufficient|eligible|available|allowed|possible|able|permitted)\b"
     r"|\bunable\b|\bcan(?:not|['’]t)\b|\bcould(?:n't| not)\b|\binsufficient\b",
@@ -102,18 +102,18 @@ _CAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 _TITLE: Final = re.compile(r"\*\*[^*]+\*\*[.:]?")
-"""It names what comes and says nothing of it."""
-FIRST_ONES: Final = 3
-"""So many sentences after a failure are looked at for its cause."""
+"""A title without a statement."""
+CAUSE_WITHIN: Final = 3
+"""How many sentences after a failure may state its cause."""
 _BAD: Final = re.compile(r"^\s*(?:Wrong|EXECUTION TIMED OUT|Error:|Traceback|fatal:)")
 _IDLE: Final = frozenset({"cd", "echo", "export", "set", "sleep"})
-NEAR: Final = 8
-"""So many words and calls at most stand between a failure and what came instead."""
-LEAST_CHANGE: Final = 4
+CHANGE_WITHIN: Final = 8
+"""How many texts and calls there may be between a failure and what was done instead."""
+CHANGE_SCORE_MIN: Final = 4
 
 
 class FailedCalls(msgspec.Struct):
-    """Failed calls of one kind, one after the other."""
+    """Consecutive failed calls of one kind."""
 
     calls: list[tuple[int, Did]]
     method: str
@@ -121,16 +121,16 @@ class FailedCalls(msgspec.Struct):
 
 def find_failures(turn: TurnBlocks) -> Iterator[Finding]:
     """Changes of approach and dead ends of a turn, in order."""
-    changes = list(_changes(turn.blocks))
+    changes = list(_changes_after_failures(turn.blocks))
     dead_ends = list(_dead_ends(turn.blocks))
-    told = {(change.span.seq, change.span.block) for change in changes}
+    found = {(change.span.seq, change.span.block) for change in changes}
     yield from changes
-    yield from (c for c in _given_up(turn.blocks, dead_ends) if (c.span.seq, c.span.block) not in told)
+    yield from (c for c in _changes_after_dead_ends(turn.blocks, dead_ends) if (c.span.seq, c.span.block) not in found)
     yield from dead_ends
 
 
 def method_of(call: Did) -> str:
-    """How a call goes about it: the tool, and for a shell the first program that does something."""
+    """The method of a call: the tool, and for a shell the first program that does something."""
     line = command_line(call.input)
     if not line:
         return call.tool
@@ -139,7 +139,7 @@ def method_of(call: Did) -> str:
 
 
 def has_gone_wrong(call: Did) -> bool:
-    """Whether a call failed by itself, and not with a parallel one."""
+    """Whether a call failed itself, not only because a parallel one did."""
     if _SIBLING.search(call.output[:300]):
         return False
     return call.has_failed or (
@@ -147,10 +147,7 @@ def has_gone_wrong(call: Did) -> bool:
     )
 
 
-# Changes of approach
-
-
-def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
+def _changes_after_failures(blocks: Sequence[Block]) -> Iterator[Finding]:
     failure: FailedCalls | None = None
     for place, block in enumerate(blocks):
         if not isinstance(block, Did) or _SIBLING.search(block.output[:300]):
@@ -172,42 +169,39 @@ def _changes(blocks: Sequence[Block]) -> Iterator[Finding]:
 
 
 def _change(blocks: Sequence[Block], failure: FailedCalls, place: int, new: Did) -> Finding | None:
-    """The change from a failure to the call that came after it, if it is one."""
+    """The change of approach from a failure to the call after it, if it is one."""
     _, failed = failure.calls[0]
     act, count, now = act_of(failed), len(failure.calls), act_of(new)
     said, sentence = _words_between(blocks, failure.calls[-1][0], place)
     names_other = sentence is not None and bool(_OTHER_WAY.search(sentence.text))
-    is_asked_anew = _is_outside(new) and method_of(new) == failure.method and new.input != failure.calls[-1][1].input
-    if not (names_other or is_asked_anew):
-        return None  # nobody says that it is another way
-    if (act == "look" and count == 1) or place - failure.calls[-1][0] > NEAR:
-        return None  # a search that found nothing fails too; and what comes much later is not because of it
+    is_new_request = _is_service_call(new) and method_of(new) == failure.method
+    is_new_request = is_new_request and new.input != failure.calls[-1][1].input
+    if not (names_other or is_new_request):
+        return None  # nothing says that it is another approach
+    if (act == "look" and count == 1) or place - failure.calls[-1][0] > CHANGE_WITHIN:
+        return None  # a search without results also fails; and what comes much later has another cause
     score = 2 if names_other else 0
     score += bool(sentence and _NEW_WAY.search(sentence.text))
     if method_of(new) != failure.method:
         score += 2 if now == "write" or now == act else 1
-    elif is_asked_anew:
-        score += 3  # the same request in another way, to a service that had refused it
+    elif is_new_request:
+        score += 3  # the request was changed after a service had refused it
     else:
         score -= 1
     score += {"write": 1, "run": 1, "look": -1, "check": -1}.get(act, -3) + min(count - 1, 2)
     if sentence is not None and _REPAIR.search(sentence.text):
         score -= 2
-    if _is_wanted(blocks, failure.calls[-1][0], place):
+    if _is_wanted_failure(blocks, failure.calls[-1][0], place):
         score -= 4
-    if score < LEAST_CHANGE:
+    if score < CHANGE_SCORE_MIN:
         return None
-    span = (
-        TextSpan(said.seq, said.block, sentence.start, sentence.end)
-        if said and sentence
-        else TextSpan(new.seq, 0, 0, 0)
-    )
-    reason = _cause(blocks, failure.calls[-1][0], place)
+    span = said.span(sentence.start, sentence.end) if said and sentence else TextSpan(new.seq, 0, 0, 0)
+    reason = _find_cause(blocks, failure.calls[-1][0], place)
     return Finding("approach_change", span, reason, score, (new.seq, failed.seq))
 
 
-def _given_up(blocks: Sequence[Block], dead_ends: Sequence[Finding]) -> Iterator[Finding]:
-    """Changes after a call that worked and gave nothing: the words that give up go on with another way."""
+def _changes_after_dead_ends(blocks: Sequence[Block], dead_ends: Sequence[Finding]) -> Iterator[Finding]:
+    """Changes after a call that succeeded without a useful result: the text that gives up also names another way."""
     for end in dead_ends:
         place, said = next(
             (n, b)
@@ -219,30 +213,30 @@ def _given_up(blocks: Sequence[Block], dead_ends: Sequence[Finding]) -> Iterator
             continue
         for sentence in sentences_of(said.text):
             if cues.FIX.search(sentence.text):
-                break  # it has the solution: that is a decision
+                break  # it states the solution: that is a decision
             if (
                 sentence.start >= end.span.end
                 and _OTHER_WAY.search(sentence.text)
                 and not _REPAIR.search(sentence.text)
             ):
-                span = TextSpan(said.seq, said.block, sentence.start, sentence.end)
-                yield Finding("approach_change", span, end.span, LEAST_CHANGE, (new.seq, *end.calls))
+                span = said.span(sentence.start, sentence.end)
+                yield Finding("approach_change", span, end.span, CHANGE_SCORE_MIN, (new.seq, *end.calls))
                 break
 
 
-def _is_wanted(blocks: Sequence[Block], start: int, end: int) -> bool:
-    """Whether the agent says that the failure is what it was after: the bug showed itself."""
+def _is_wanted_failure(blocks: Sequence[Block], start: int, end: int) -> bool:
+    """Whether the agent says that it wanted the failure: it reproduced a bug."""
     said = (b for b in blocks[start + 1 : end] if isinstance(b, SpokenText) and b.who != "user")
-    return any(_WANTED.search(sentence.text) for b in said for sentence in sentences_of(b.text)[:FIRST_ONES])
+    return any(_WANTED.search(sentence.text) for b in said for sentence in sentences_of(b.text)[:CAUSE_WITHIN])
 
 
-def _is_outside(call: Did) -> bool:
-    """Whether a call asks a service for an effect, rather than a shell or a file."""
+def _is_service_call(call: Did) -> bool:
+    """Whether a call requests an effect from a service, not from a shell or a file."""
     return call.effect == "external" and act_of(call) == "run" and not command_line(call.input)
 
 
 def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[SpokenText | None, Sentence | None]:
-    """What the agent said between two calls: the sentence that names another way, or else the last one."""
+    """What the agent said between two calls: the sentence that names another approach, else the last one."""
     last: tuple[SpokenText | None, Sentence | None] = (None, None)
     for block in blocks[start + 1 : end]:
         if not isinstance(block, SpokenText) or block.who == "user" or not is_english(block.text):
@@ -254,22 +248,16 @@ def _words_between(blocks: Sequence[Block], start: int, end: int) -> tuple[Spoke
     return last
 
 
-def _cause(blocks: Sequence[Block], start: int, end: int) -> TextSpan | None:
-    """Why the call failed, in the agent's words: what it says first about it."""
+def _find_cause(blocks: Sequence[Block], start: int, end: int) -> TextSpan | None:
+    """Why the call failed, in the agent's first words about it."""
     for block in blocks[start + 1 : end]:
         if not isinstance(block, SpokenText) or block.who == "user" or not is_english(block.text):
             continue
-        for sentence in sentences_of(block.text)[:FIRST_ONES]:
-            if _CAUSE.search(sentence.text) and not sentence.text.endswith("?") and not _is_title(sentence):
-                return TextSpan(block.seq, block.block, sentence.start, sentence.end)
+        for sentence in sentences_of(block.text)[:CAUSE_WITHIN]:
+            is_title = sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
+            if _CAUSE.search(sentence.text) and not sentence.text.endswith("?") and not is_title:
+                return block.span(sentence.start, sentence.end)
     return None
-
-
-def _is_title(sentence: Sentence) -> bool:
-    return sentence.is_heading or bool(_TITLE.fullmatch(sentence.text))
-
-
-# Dead ends
 
 
 def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
@@ -281,7 +269,7 @@ def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
             continue
         if block.who == "user" or not is_english(block.text):
             continue
-        sentence = _dead(block.text, calls[-1] if calls else None)
+        sentence = _find_dead_end(block.text, calls[-1] if calls else None)
         if sentence is None:
             continue
         words = content_words(sentence.text)
@@ -290,22 +278,22 @@ def _dead_ends(blocks: Sequence[Block]) -> Iterator[Finding]:
         if is_repeat:
             continue
         last_words = words
-        span = TextSpan(block.seq, block.block, sentence.start, sentence.end)
-        why = _before(block.text, sentence) if _BACK.search(sentence.text) else None
-        reason = TextSpan(block.seq, block.block, why.start, why.end) if why else span
+        span = block.span(sentence.start, sentence.end)
+        why = _sentence_before(block.text, sentence) if _BACK.search(sentence.text) else None
+        reason = block.span(why.start, why.end) if why else span
         yield Finding("dead_end", span, reason=reason, score=3, calls=(calls[-1].seq,) if calls else ())
 
 
-def _before(text: str, sentence: Sentence) -> Sentence | None:
+def _sentence_before(text: str, sentence: Sentence) -> Sentence | None:
     return next((s for s in reversed(sentences_of(text)) if s.end <= sentence.start), None)
 
 
-def _dead(text: str, tried: Did | None) -> Sentence | None:
-    """The sentence that gives something up. After a service refused, a plain "not enough" is one too; where nothing was
-    tried, only words about what the agent itself had proposed."""
+def _find_dead_end(text: str, tried: Did | None) -> Sentence | None:
+    """The sentence that gives something up. After a service refused, a plain "not enough" counts too. If nothing was
+    tried, only words about the agent's own proposal count."""
     if tried is not None and is_refused(tried) and not tried.has_failed:
-        return None  # the harness refused how the call was put: nothing was tried
-    is_denied = tried is not None and has_gone_wrong(tried) and _is_outside(tried)
+        return None  # the harness rejected the form of the call, so nothing was tried
+    is_denied = tried is not None and has_gone_wrong(tried) and _is_service_call(tried)
     for sentence in sentences_of(text)[:8]:
         if tried is not None and _NO_RESULT.search(sentence.text) and not sentence.text.endswith("?"):
             return sentence

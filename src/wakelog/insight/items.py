@@ -1,4 +1,4 @@
-"""Insight: what a turn came to, as people read it. Each item quotes the log and says that it is derived."""
+"""Insight items, as people read them. Each item quotes the log and says that it is derived."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ InsightKind = Literal[
 
 
 class InsightItem(msgspec.Struct, frozen=True):
-    """One derived item. `quote` and `reason` are words of the log, letter by letter."""
+    """One derived item. `quote` and `reason` are exact quotes from the log."""
 
     id: str
-    """How to accept it: `e17`, or `e17.2` for the second of its kind in one event."""
+    """The id with which to accept it: `e17`, or `e17.2` for the second of its kind in one event."""
     kind: InsightKind
     turn: int
     seq: Seq
-    """The event it is quoted from; for what no words say, the call."""
+    """The event it is quoted from; for an item without words, the call."""
     quote: str = ""
     reason: str = ""
-    """The sentence that says why; empty when the rules are not sure of one. Of a goal that is carried, the one that it
-    goes on with."""
+    """The sentence that says why; empty if the rules are not certain. For a carried goal, the goal that it
+    continues."""
     reason_seq: Seq = 0
     score: int = 0
-    """How much speaks for it, among items of its kind."""
+    """How certain the rules are, compared with items of the same kind."""
     calls: tuple[Seq, ...] = ()
-    """The effect of a decision; what came instead, and what had failed; the call that was checked or wrote."""
+    """The effect of a decision; the new call and the failed one of a change; the call that checked or wrote."""
     tools: tuple[str, ...] = ()
     """The tools of those calls."""
     checks: tuple[str, ...] = ()
     """What was checked: test, lint, types, build."""
     result: str = ""
-    """Of a check: pass or fail. Of a goal: carried, when the words only go on with the one before."""
+    """For a check: pass or fail. For a goal: carried, if the words only continue the one before."""
     files: tuple[str, ...] = ()
     open_items: tuple[str, ...] = ()
-    """Of pending work: the open items of a todo list."""
+    """For pending work: the open items of a todo list."""
     is_minor: bool = False
-    """Whether it is shown only when all are asked for."""
+    """Whether it is hidden by default."""
     known: Literal["derived"] = "derived"
     rules: int = 0
 
@@ -63,7 +63,7 @@ class Insight(msgspec.Struct, frozen=True):
     hidden: int
     """How many minor decisions were left out."""
     notes: tuple[str, ...]
-    """Turns of which nothing could be derived, and why."""
+    """Turns from which nothing could be derived, and why."""
     rules: int
 
     def of(self, *kinds: InsightKind) -> tuple[InsightItem, ...]:

@@ -1,8 +1,8 @@
-"""From a log to blocks: the words of a turn and the calls it made, whoever recorded them.
+"""Reads blocks from a log: the words of a turn and the calls it made, whoever recorded them.
 
-Words come as the input of a turn, as messages, and as what models answered; the same words recorded twice in a turn
-are taken once. The texts of one event are numbered in the order in which they stand in it (`texts_of`), so that a span
-finds its words again. What was erased or pruned has no texts.
+Words are the input of a turn, messages, and the answers of models; the same words recorded twice in a turn count once.
+The texts of one event are numbered in order (`texts_of`), so that a span can find its words again. Erased and pruned
+events have no texts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wakelog.timeline.points import Span, accepted, attempts_of
 
 HEAD: Final = 4000
 TAIL: Final = 4000
-"""Of what a call gave back so many characters are read from the beginning and from the end."""
+"""How many characters of a call's result are read, from the start and from the end."""
 
 _THINKS: Final = frozenset({"think", "thinking", "sequentialthinking"})
 _FIELDS: Final = {"turn.started": "input", "message.added": "content"}
@@ -33,8 +33,7 @@ Spoken = tuple[Speaker, str]
 
 
 def turn_blocks(log: Log, turn: int, head: Head | None = None) -> TurnBlocks:
-    """What was said and done in a turn, in the attempt that is in view. `head` is the session's, for a caller who has
-    it."""
+    """What was said and done in a turn, in the attempt in view. Pass `head` if you have it already."""
     return read_span(log, accepted(log, attempts_of(log, turn, head)))
 
 
@@ -44,15 +43,15 @@ def read_span(log: Log, span: Span) -> TurnBlocks:
 
 def read_turn(log: Log, turn: int, first: Seq, last: Seq, *, attempt: int, is_over: bool = True) -> TurnBlocks:
     """One attempt at a turn: the events from `first` to `last` that belong to it."""
-    reading = _TurnReading(log)
+    reader = _TurnReader(log)
     for entry in log.entries(after=first - 1, upto=last, payloads=True):
         if entry.header.turn == turn and entry.header.attempt == attempt:
-            reading.take(entry)
-    return TurnBlocks(turn, tuple(reading.finish()), is_over)
+            reader.take(entry)
+    return TurnBlocks(turn, tuple(reader.finish()), is_over)
 
 
 def quote(log: Log, span: TextSpan) -> str:
-    """The words at a span, as the log holds them now; empty when they are gone."""
+    """The words at a span, as they are in the log now; empty if they are gone."""
     if span.start == span.end:
         return ""
     texts = texts_of(log, log.entry(span.seq))
@@ -60,15 +59,15 @@ def quote(log: Log, span: TextSpan) -> str:
 
 
 def texts_of(log: Log, entry: Entry, models: Mapping[Seq, bool] | None = None) -> list[Spoken]:
-    """The texts of an event in order, and who says each. Calls of tools have none, but for a tool to think with.
-    `models` says of requests that were read before whether they asked a model."""
+    """The texts of an event in order, and who says each. Calls of tools have none, except for thinking tools. `models`
+    says which requests that were read before are model calls."""
     if entry.kind in _FIELDS:
         return _message_texts(log, entry)
     if entry.kind not in ANSWERS and entry.kind != "action.requested":
         return []
     if text_in(entry.body, "tool") in _THINKS:
-        given = content_of(log, entry, "input")
-        thought = given.get("thought") or given.get("text") if isinstance(given, dict) else None
+        value = content_of(log, entry, "input")
+        thought = value.get("thought") or value.get("text") if isinstance(value, dict) else None
         return [("thinking", thought)] if isinstance(thought, str) and thought.strip() else []
     if entry.kind == "action.requested" or not _is_model(log, entry, models or {}):
         return []
@@ -93,7 +92,7 @@ def _message_texts(log: Log, entry: Entry) -> list[Spoken]:
 
 
 def _spoken(value: Value, who: Speaker) -> Iterator[Spoken]:
-    """The texts of a content or of a model's whole answer, thoughts among them."""
+    """The texts of a message or of a model's whole answer, including thoughts."""
     if isinstance(value, list) and value and all(isinstance(b, dict) for b in value):
         for block in value:
             yield from _block(block, who)
@@ -141,8 +140,8 @@ def _block(block: dict[str, Any], who: Speaker) -> Iterator[Spoken]:
             yield who, text
 
 
-class _TurnReading:
-    """The blocks of a turn, as its events come."""
+class _TurnReader:
+    """Makes blocks from the events of a turn."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -1,4 +1,4 @@
-"""Pending work: open items of the last todo list of a turn, and next steps that the agent names at its end."""
+"""Finds pending work: open items of a turn's last todo list, and next steps that the agent names at the end."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NEXT: Final = re.compile(
 )
 
 _TITLE: Final = re.compile(r"\W*(?:[\w'’-]+[ \t]+){0,6}[\w'’-]+\W*:\W*|\*\*[^*]{1,60}\*\*\W*")
-ITEMS: Final = 3
-"""So many sentences under a title are quoted."""
+QUOTED_MAX: Final = 3
+"""How many sentences under a title are quoted."""
 
 
 def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
@@ -40,18 +40,18 @@ def find_pending(turn: TurnBlocks) -> Iterator[Finding]:
             continue
         start, end = sentence.start, sentence.end
         if sentence.is_heading or _TITLE.fullmatch(sentence.text):
-            # A title says nothing itself: what stands under it does.
-            below = list(itertools.takewhile(lambda s: not s.is_heading, sentences[number + 1 :]))[:ITEMS]
+            # Quote the sentences under a title, not the title.
+            below = list(itertools.takewhile(lambda s: not s.is_heading, sentences[number + 1 :]))[:QUOTED_MAX]
             if not below:
                 continue
             start, end = below[0].start, below[-1].end
-        yield Finding("pending", TextSpan(said[-1].seq, said[-1].block, start, end), score=2)
+        yield Finding("pending", said[-1].span(start, end), score=2)
         return
 
 
-def open_items(given: Any) -> list[str]:
-    """The items of a todo list that are not done, as its call gave them."""
-    items = next((v for v in given.values() if isinstance(v, list)), []) if isinstance(given, dict) else []
+def open_items(value: Any) -> list[str]:
+    """The items that are not done, from the input of a todo list call."""
+    items = next((v for v in value.values() if isinstance(v, list)), []) if isinstance(value, dict) else []
     found = []
     for item in items:
         if isinstance(item, dict) and str(item.get("status", "")).lower() in ("pending", "in_progress", "todo", "open"):

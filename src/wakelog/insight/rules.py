@@ -1,7 +1,7 @@
-"""The rules, all of them, over the turns of one session.
+"""Runs all rules over the turns of one session.
 
-Pure: the same turns give the same findings. What a rule finds may change only together with `RULES_VERSION`, since
-findings are kept by it.
+Pure: the same turns give the same findings. If what a rule finds changes, `RULES_VERSION` must change too, because
+findings are stored by version.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
 from wakelog.insight.checks import find_checks, find_files
 from wakelog.insight.corrections import find_corrections, find_preferences
 from wakelog.insight.decisions import find_decisions
-from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of
+from wakelog.insight.dialogue import TURNS_HEARD, HeardTurn, heard_of, last_asked
 from wakelog.insight.failures import find_failures
 from wakelog.insight.pending import find_pending
 from wakelog.insight.sentences import is_english
-from wakelog.insight.user_words import find_goal, last_asked
+from wakelog.insight.user_words import find_goal
 
 
 class Carry(msgspec.Struct):
-    """What the rules of a turn need to know of the turns before it."""
+    """What the rules need to know about the turns before a turn."""
 
     goal: Finding | None = None
     heard: tuple[HeardTurn, ...] = ()
@@ -31,7 +31,7 @@ class Carry(msgspec.Struct):
 
 
 def derive(turn: TurnBlocks, carry: Carry) -> list[Finding]:
-    """The findings of one turn. `carry` comes from the turn before and is brought forward."""
+    """The findings of one turn. `carry` comes from the turn before and is updated for the next one."""
     found: list[Finding] = []
     goal = find_goal(turn, carry.goal, carry.heard)
     if goal is not None:
@@ -58,7 +58,6 @@ def derive_all(turns: Iterable[TurnBlocks]) -> list[Finding]:
 
 
 def is_derivable(turn: TurnBlocks) -> bool:
-    """Whether the agent's words of a turn are in a language that the rules know. Without words there is nothing to
-    misread."""
+    """Whether the agent's words in a turn are English, or there are none."""
     said = " ".join(b.text for b in turn.blocks if isinstance(b, SpokenText) and b.who != "user")
     return is_english(said)

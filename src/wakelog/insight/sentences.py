@@ -1,7 +1,7 @@
-"""Sentences: a text cut into spans that can be quoted, and whether it is English at all.
+"""Splits a text into sentences that can be quoted, and decides whether it is English.
 
-Code is no sentence: fenced blocks are skipped, and so are tables. A line break ends a sentence where the next line is
-a list item, a heading or blank; a full stop inside a name (`fields.py`) or after an abbreviation does not.
+Fenced code blocks and tables are skipped. A line break ends a sentence. A full stop inside a name (`fields.py`) or
+after an abbreviation does not.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 TEXT_MAX: Final = 30_000
 SENTENCE_MAX: Final = 1200
-"""Limits, in characters, that no honest text meets: patterns are not tried on more than this."""
+"""Limits in characters that normal text does not reach. Patterns are not applied to more than this."""
 
 _FENCE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE: Final = re.compile(r"[^\n]+")
@@ -28,7 +28,7 @@ _CODE: Final = re.compile(r"`[^`\n]*`|https?://\S+|\S*[/\\_]\S*")
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written as one text."""
+    """A set of words from one text."""
     return frozenset(text.split())
 
 
@@ -44,7 +44,7 @@ _OTHER: Final = word_set(
     "nous des du que pour dans sur el los las y en por con una se lo al del il che di non per sono un o os da em não "
     "uma com para de het een niet van dat ik op och att som är inte jest nie na z do w to ve bir bu için"
 ) - {"do", "to"}
-"""Small words of other languages that are written with the same letters."""
+"""Small words of other languages with the same alphabet."""
 _BRACKETS: Final = re.compile(r"\[[^\]\n]*\]|^\s*[|#].*$", re.MULTILINE)
 _ENOUGH_WORDS: Final = 10
 _MANY_WORDS: Final = 40
@@ -53,7 +53,7 @@ _TERSE_SHARE: Final = 0.04
 
 
 class Sentence(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a text, by its place, with its words."""
+    """A sentence, with its position in the text."""
 
     start: int
     end: int
@@ -63,8 +63,8 @@ class Sentence(msgspec.Struct, frozen=True, gc=False):
 
 @functools.lru_cache(maxsize=64)
 def sentences_of(text: str) -> tuple[Sentence, ...]:
-    """The sentences of a text in order; code and tables left out, and what is too long to be one. Of a very long text
-    only the beginning is read."""
+    """The sentences of a text in order, without code, tables and overlong pieces. Only the start of a very long text is
+    read."""
     return tuple(s for s in _sentences(text[:TEXT_MAX]) if len(s.text) <= SENTENCE_MAX)
 
 
@@ -92,7 +92,7 @@ def _ends(prose: str, start: int, stop: int) -> Iterator[int]:
         if mark[0][0] == ":" and mark.end() < stop and mark.end() - start < 25:
             continue  # a short label: what it introduces belongs to it
         if prose.count("`", start, mark.start()) % 2 and "`" in prose[mark.start() : stop]:
-            continue  # inside a name in code, as `models.Index`
+            continue  # inside code, such as `models.Index`
         if _SHORT.search(prose[max(start, mark.end() - 8) : mark.end()]):
             continue
         yield mark.end()
@@ -105,8 +105,8 @@ def _blank(code: str) -> str:
 
 @functools.lru_cache(maxsize=256)
 def is_english(text: str) -> bool:
-    """Whether a text is English, by its small words. One that is too short to tell counts as English, and so does a
-    list of names: nothing in it speaks for another language."""
+    """Whether a text is English, judged by its small words. A text that is too short to judge counts as English, and so
+    does a list of names."""
     prose = _BRACKETS.sub(" ", _CODE.sub(" ", _FENCE.sub(" ", text[:5000])))
     words = [w.lower() for w in _WORD.findall(prose)]
     letters = [c for c in prose if c.isalpha()]
@@ -118,7 +118,7 @@ def is_english(text: str) -> bool:
     is_accented = sum(not w.replace("’", "'").isascii() for w in words) > _SHARE * len(words)
     if english >= (2 * _SHARE if is_accented else _SHARE) * len(words):
         return True
-    # Notes in keywords have few small words in any language, but those they have are of one.
+    # Notes in keywords have few small words, but these are from one language.
     is_terse = other == 0 and english >= _TERSE_SHARE * len(words)
     return not is_accented and (is_terse or (other <= english and len(words) < _MANY_WORDS))
 
@@ -133,5 +133,5 @@ _CONTENT: Final = re.compile(r"[A-Za-z_][\w.]{2,}")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """The words of a text that carry its subject, in lower case."""
+    """The words of a text without small words, in lower case."""
     return frozenset(w.lower().strip(".") for w in _CONTENT.findall(text[:TEXT_MAX])) - _SMALL

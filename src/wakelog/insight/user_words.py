@@ -1,8 +1,7 @@
-"""The user's words: which of a prompt they are, and the goal they set.
+"""Finds the user's own words in a prompt, and the goal they set.
 
-A prompt comes wrapped: by an editor that adds its open tabs, by a harness that adds instructions. The wrappers are
-removed first; what is left are the user's own words. Words that only say yes, go on, or answer what the agent asked set
-no new goal: the earlier one is carried on.
+A prompt is often wrapped: an editor adds its open tabs, a harness adds instructions. The wrappers are removed first.
+Words that only agree, say to continue, or answer the agent's question set no new goal: the earlier one is carried.
 """
 
 from __future__ import annotations
@@ -11,12 +10,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from wakelog.insight.blocks import Finding, SpokenText, TextSpan, TurnBlocks
-from wakelog.insight.dialogue import HeardTurn, is_only_answer
+from wakelog.insight.blocks import Finding, SpokenText, TurnBlocks
+from wakelog.insight.dialogue import HeardTurn, is_only_answer, last_asked
 from wakelog.insight.sentences import TEXT_MAX, content_words, sentences_of
 
 ASIDES_MAX: Final = 20
-"""So many asides of a prompt are taken out."""
+"""How many asides to remove from a prompt."""
 
 _STARTS: Final = (
     re.compile(r"^## My request for [^\n]*:\s*\n", re.MULTILINE),
@@ -46,7 +45,7 @@ _NO_WORDS: Final = re.compile(
 )
 
 _PLACEHOLDER: Final = re.compile(r"(?:\[(?:REDACTED|Image|Pasted|Attach)[^\]\n]*\]\s*)+$", re.IGNORECASE)
-"""What stands for words that are not here."""
+"""A placeholder for words or images that are not here."""
 
 _AGREES: Final = re.compile(
     r"(?:(?:yes|yep|yeah|yup|ok|okay|sure|great|perfect|good|nice|cool|right|correct|exactly|fine|alright|thanks"
@@ -77,7 +76,7 @@ _PROMISE: Final = re.compile(
     r"|think|wait|come back|hold off)\b[^?]*",
     re.IGNORECASE,
 )
-"""What the user says he will do himself."""
+"""What users say they will do themselves."""
 _INSISTS: Final = re.compile(
     r"(?:(?:ok|okay|alright|well|but|and|please|so)[, ]+)*"
     r"(?:i (?:do )?(?:understand|appreciate|see|know)\b[^.?!]{0,80}\bbut\b|i(?:['’]m| am)? (?:really|still|just) \w+"
@@ -91,7 +90,7 @@ _INSISTS: Final = re.compile(
     r"|(?:(?:can|could) you (?:please )?tell me )?what (?:are )?(?:my|the) (?:other )?(?:options|alternatives)\b)",
     re.IGNORECASE,
 )
-"""A sentence that wants the same again."""
+"""A sentence that asks for the same again."""
 _TELLS: Final = re.compile(
     r"(?:(?:ok|okay|oh|hi|well|sure|yes|no|sorry|unfortunately|and|but|so|great"
     r"|i apologi[sz]e(?: for \w+)?|i(?:['’]m| am) (?:really |so )?sorry(?: about \w+)?)[,!. ]+)*"
@@ -105,7 +104,7 @@ _TELLS: Final = re.compile(
     r"|(?:can|could|would) you (?:please )?(?:hold on|wait|give me (?:a|one) (?:moment|minute|second))\b[^.?!]*[.?!]*",
     re.IGNORECASE,
 )
-"""A sentence that tells what the agent needs to know, or that it is not known: who, which number."""
+"""A sentence that gives the agent a detail, such as a number, or says that the user does not know it."""
 _GO_ON: Final = re.compile(
     r"(?:(?:please|then|now|and|just|let['’]?s|you can|(?:can|could) (?:you|we)|you may|i(?:['’]d| would) like to"
     r"|in that case,?|so)\s+)*"
@@ -130,7 +129,7 @@ _OFFER: Final = re.compile(
     r"|feel free to[^.?!]*[.?!]?|(?:is there )?anything else[^.?!]*[.?!]?",
     re.IGNORECASE,
 )
-"""How an agent ends, asking for nothing in particular."""
+"""A closing phrase of an agent that asks for nothing in particular."""
 _REQUEST: Final = re.compile(
     r"\b(?:can|could|would|will) (?:you|we|i)\b|\bdo you\b"
     r"|\bi (?:also )?(?:need|want) you\b|\bis (?:it|there)\b|\bare there\b|\bhow (?:do|can|about|much|many"
@@ -159,7 +158,7 @@ _OWN_WISH: Final = re.compile(
     r"|\b(?:one|another) (?:more|other)\b|\bnew\b|\binstead\b|\bneither\b",
     re.IGNORECASE,
 )
-"""It wants something of its own, beside what was agreed on."""
+"""It asks for something beyond what was agreed."""
 _GREETS: Final = re.compile(
     r"(?:(?:hi|hey|hello|hiya|good (?:morning|afternoon|evening)|yo)(?: there| all| again)?[\s,.!]*)+", re.IGNORECASE
 )
@@ -179,7 +178,7 @@ _STOP: Final = re.compile(r"\s*#+(?:STOP|END|TRANSFER)#+\s*$")
 
 
 def own_words(text: str) -> tuple[int, int]:
-    """Where the user's own words stand in a prompt: without wrappers. An empty range when there are none."""
+    """The range of the user's own words in a prompt, without wrappers; empty if there are none."""
     start, end = 0, len(text)
     for pattern in _STARTS:
         found = pattern.search(text)
@@ -207,8 +206,8 @@ def own_words(text: str) -> tuple[int, int]:
     return start, end
 
 
-def is_going_on(words: str, asked: str) -> bool:
-    """Whether the words only agree, thank, tell the agent to go on, or answer what it `asked` last."""
+def continues_goal(words: str, asked: str) -> bool:
+    """Whether the words only agree, thank, tell the agent to continue, or answer what it `asked` last."""
     words = words[:TEXT_MAX]
     if _LATER.match(words):
         return True
@@ -223,10 +222,10 @@ def is_going_on(words: str, asked: str) -> bool:
     if going and len(left) < 40 and not _NEW.search(left):
         return True
     if going and rest and ASKED.search(asked[-400:]) and not (_OWN_WISH.search(left) or _ORDERS.match(left)):
-        return True  # it was asked to go ahead, and told how: the goal is the one that was agreed on
+        return True  # the agent asked whether to go ahead, so the goal is the agreed one
     if not ASKED.search(_OFFER.sub(" ", asked[-400:])) or _TURNS.search(left):
         return False
-    # The agent asked: words that are about what it asked, or that request nothing, are its answer.
+    # The agent asked. Words about its question, and words that request nothing, are the answer.
     own = content_words(left)
     if not own or (_ORDERS.match(left) and (rest is None or "please" not in rest[0].lower())):
         return not own
@@ -234,43 +233,28 @@ def is_going_on(words: str, asked: str) -> bool:
 
 
 def _asks_nothing(sentence: str) -> bool:
-    """Whether a sentence sets no goal of its own: it is polite, tells to go on, promises, or insists."""
+    """Whether a sentence sets no goal: it is polite, says to continue, promises, or insists."""
     if any(pattern.fullmatch(sentence) for pattern in (_COURTESY, _GO_ON, _PROMISE, _TELLS)):
         return True
     return bool(_INSISTS.match(sentence)) and not _TURNS.search(sentence.removeprefix("but "))
 
 
-def _is_answer(words: str, asked: str, heard: Sequence[HeardTurn]) -> bool:
-    return is_only_answer(words, heard, is_asked=bool(ASKED.search(_OFFER.sub(" ", asked[-400:]))))
-
-
 def find_goal(turn: TurnBlocks, earlier: Finding | None, heard: Sequence[HeardTurn] = ()) -> Finding | None:
-    """The goal of a turn: the user's words, or the `earlier` goal where these only go on with it. `heard` are the turns
+    """The goal of a turn: the user's words, or the `earlier` goal if they only continue it. `heard` are the turns
     before, the oldest first."""
-    asked = last_asked(heard)
-    for block in turn.blocks:
-        if not isinstance(block, SpokenText) or block.who != "user":
-            continue
-        start, end = own_words(block.text)
-        if start == end:
-            continue
-        if earlier is None and _GREETS.fullmatch(block.text, start, end):
-            return None
-        span = TextSpan(block.seq, block.block, start, end)
-        words = block.text[start:end]
-        if earlier is not None and (is_going_on(words, asked) or _is_answer(words, asked, heard)):
-            return Finding("goal", span, reason=earlier.reason or earlier.span, detail="carried")
-        return Finding("goal", span)
-    return None
-
-
-def last_asked(heard: Sequence[HeardTurn]) -> str:
-    """What the agent said last before a turn."""
-    return next((turn.agent for turn in reversed(heard) if turn.agent), "")
+    block, start, end = words_of(turn)
+    if block is None or (earlier is None and _GREETS.fullmatch(block.text, start, end)):
+        return None
+    if earlier is not None:
+        words, asked = block.text[start:end], last_asked(heard)
+        is_asked = bool(ASKED.search(_OFFER.sub(" ", asked[-400:])))
+        if continues_goal(words, asked) or is_only_answer(words, heard, is_asked=is_asked):
+            return Finding("goal", block.span(start, end), reason=earlier.reason or earlier.span, detail="carried")
+    return Finding("goal", block.span(start, end))
 
 
 def words_of(turn: TurnBlocks) -> tuple[SpokenText | None, int, int]:
-    """The first text of the user in a turn that has words of his own, and where these stand in it."""
+    """The first text of a turn with the user's own words, and their range in it."""
     for block in turn.blocks:
         if isinstance(block, SpokenText) and block.who == "user":
             start, end = own_words(block.text)
