@@ -368,7 +368,7 @@ def test_what_was_not_captured_is_named_with_the_reason(session: Session[Any], r
     assert told["x.log"] == ("ignored", "ignored by git, content not captured")
     assert told["only-named"] == ("unknown", "content not captured")
     assert told["bad\\xff"][0] in ("unknown", "conflict", "already")
-    assert told["made-up"] == ("already", "it is so already")
+    assert told["made-up"] == ("already", "it is already restored")
     assert {s.by for s in plan.steps if s.path == "large"} == {"shell `make all`"}
     before = tree(repo)
     assert session.files.restore(1).is_partial

@@ -104,7 +104,7 @@ def _commit(
         return log.rewind(here, mode=mode, why=why, guard=guard, restored=drafts, files=at, expect=here)
 
     try:
-        return retry_on_moved_head(log.id, "to note what was restored in", attempt)
+        return retry_on_moved_head(log.id, "to record the restored files in", attempt)
     except UnavailableError as exc:
         if exc.kind != "too-busy":
             raise

@@ -193,7 +193,7 @@ class _Planner:
         if then.is_link and not _stays_inside(place, os.fsdecode(content)):
             return self._unknown(past, "it was a symbolic link that points outside")
         if _is_at(disk, then):
-            return self._make_step(past, "already", place, disk, "it is so already")
+            return self._make_step(past, "already", place, disk, "it is already restored")
         conflict, is_uncertain = self._find_conflict(past, disk, place)
         if conflict and not self._force:
             return self._make_step(past, "conflict", place, disk, conflict)

@@ -68,7 +68,7 @@ def locate(path: str, folder: str, roots: Iterable[str]) -> FilePlace | str:
         return "its name was redacted"
     names = path.split("/")
     if any(name in ("", ".", "..") for name in names[path.startswith("/") :]):
-        return "its path is not a plain one"
+        return "its path contains empty names, . or .."
     if reserved := next((name for name in names if _is_reserved(name)), ""):
         return f"{reserved} is never written to"
     whole = path if path.startswith("/") else f"{folder.rstrip('/')}/{path}"
