@@ -109,7 +109,7 @@ def test_info_asks_little_of_a_store_with_many_sessions(
         for number in range(60):
             store.session(f"s{number}")
         monkeypatch.setattr("wakelog.maintenance.info.SAMPLE_SESSIONS", 5)
-        monkeypatch.setattr("wakelog.maintenance.info.NEAR", 2)
+        monkeypatch.setattr("wakelog.maintenance.info.OLDEST_CANDIDATES", 2)
         asked = 0
         fetch = store.engine._fetch  # type: ignore[attr-defined]
 

@@ -65,7 +65,7 @@ def test_ps_looks_at_the_newest_and_says_so_and_programs_get_all(many: Path, cli
 
 
 def test_of_sessions_that_rest_a_person_is_shown_some(many: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.cli.commands.ps.MOST", 4)
+    monkeypatch.setattr("wakelog.cli.commands.ps.IDLE_MAX", 4)
     with wakelog.open(many / ".wakelog") as store:
         start_turn(store.resume("s0"), "left open")
         store.index.catch_up()
