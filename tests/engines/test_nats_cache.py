@@ -14,7 +14,7 @@ from wakelog.engines.nats import NatsEngine, message_cache
 from wakelog.errors import NotFoundError
 from wakelog.model import events as ev
 from wakelog.testing.builders import CommitWriter, fact, message
-from wakelog.testing.contract.base import given, store, stored
+from wakelog.testing.contract.base import expected, store, stored
 
 
 @pytest.fixture
@@ -45,23 +45,23 @@ def test_events_of_a_big_commit_are_read_from_one_fetch(
 ) -> None:
     engine, writer = engines[0], CommitWriter()
     store(engine, writer.open(), writer.seal(message(noise(payload)), *(fact(f"k{i}", noise(200)) for i in range(400))))
-    big = given(writer.commits[1])
+    big = expected(writer.commits[1])
     first = [list(engine.read(writer.session, after=seq, upto=seq + 1, payloads=True)) for seq in (20, 300)]
     assert len(fetched) == 1
-    assert [given(*each) for each in first] == [big, big]
+    assert [expected(*each) for each in first] == [big, big]
     [slim] = engine.read(writer.session, after=50, upto=60)
     assert (slim.payloads, slim.records) == ((), writer.commits[1].records)
     store(engines[1], writer.seal(fact("more", 1)))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_what_another_process_erased_is_not_told_from_here(engines: tuple[NatsEngine, NatsEngine]) -> None:
     (engine, other), writer = engines, CommitWriter()
     store(engine, writer.open(), writer.seal(*(fact(f"k{i}", noise(200)) for i in range(200))))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
     before = writer.commits[1]
     other.operate(Surgery((writer.seal(ev.NoteAdded(text="erased")),), (emptied(before),), stale_from={}))
-    assert stored(engine, writer.session) == given(writer.commits[0], emptied(before), writer.commits[2])
+    assert stored(engine, writer.session) == expected(writer.commits[0], emptied(before), writer.commits[2])
 
 
 def test_what_another_process_deleted_is_not_told_from_here(engines: tuple[NatsEngine, NatsEngine]) -> None:
@@ -83,7 +83,7 @@ def test_no_more_is_kept_than_there_is_room_for_nor_for_long(
         store(engine, writer.seal(*(fact(f"k{i}", noise(200)) for i in range(100))))
     kept = engine._reader.cache._sessions
     monkeypatch.setattr(message_cache, "KEPT_BYTES", 40_000)
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
     assert sum(m.size for each in kept.values() for m in each.values()) <= 40_000
     list(engine.read(writer.session, after=250, upto=251))
     before = len(fetched)

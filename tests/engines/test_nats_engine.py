@@ -24,7 +24,7 @@ from wakelog.model.ids import root_id
 from wakelog.model.records import Commit, Record
 from wakelog.store import Store
 from wakelog.testing.builders import CommitWriter, fact, message
-from wakelog.testing.contract.base import given, opened, store, stored
+from wakelog.testing.contract.base import expected, opened, store, stored
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_what_is_too_big_for_a_message_is_kept_in_parts(nats: NatsServer, engine
     payload, body = noise(3_000_000), {f"k{i}": noise(900) for i in range(1500)}
     store(engine, writer.open(), writer.seal(message(payload), snapshot=True))
     store(engine, writer.seal(*(fact(k, v) for k, v in body.items()), snapshot=True))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
     assert [c.payloads for c in engine.read(writer.session)] == [(), (), ()]
     last = engine.snapshot(writer.session, upto=10_000)
     assert last is not None
@@ -97,7 +97,7 @@ def test_what_is_too_big_for_a_message_is_kept_in_parts(nats: NatsServer, engine
     said = writer.seal(ev.NoteAdded(text="erased"))
     before = writer.commits[1]
     engine.operate(Surgery((said,), (emptied(before),), stale_from={writer.session: 2}))
-    assert stored(engine, writer.session) == given(
+    assert stored(engine, writer.session) == expected(
         writer.commits[0], emptied(before), writer.commits[2], writer.commits[3]
     )
     assert engine.snapshot(writer.session, upto=10_000) is None
@@ -111,7 +111,7 @@ def test_a_commit_that_no_batch_holds_is_refused_and_writes_nothing(
     with pytest.raises(UnsupportedError) as told:
         engine.submit(writer.rival(message(noise(600_000)))).result()
     assert told.value.kind == "too-big"
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_a_commit_that_no_message_holds_is_refused_before_the_server_cuts_the_connection(engine: NatsEngine) -> None:
@@ -122,7 +122,7 @@ def test_a_commit_that_no_message_holds_is_refused_before_the_server_cuts_the_co
     assert told.value.kind == "too-big"
     assert engine._connection.retries == 0
     store(engine, writer.seal(fact("b")))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, other: NatsEngine) -> None:
@@ -143,7 +143,7 @@ def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, o
     assert known is not None
     assert known.fingerprint == b""
     store(other, writer.seal(fact("more"), commit_id="id-new"))
-    assert stored(engine, writer.session) == given(
+    assert stored(engine, writer.session) == expected(
         *commits[:8], emptied(commits[8]), *commits[9:], *writer.commits[-2:]
     )
 
@@ -179,7 +179,7 @@ def test_a_removal_that_was_cut_off_is_seen_at_once_and_finished_by_the_next(
     with pytest.raises(UnavailableError) as told:
         engine.operate(Surgery((said,), tuple(gone), stale_from={writer.session: 1}))
     assert told.value.kind == "scrub-pending"
-    after = given(writer.commits[0], *gone, *writer.commits[3:])
+    after = expected(writer.commits[0], *gone, *writer.commits[3:])
     late = engine_on(nats, tmp_path.name)  # opening finishes it
     shard = late._subjects.stream(0)
     assert late._await(late._connection.subjects(shard, late._subjects.kind(0, "d"))) == {}
@@ -230,8 +230,8 @@ def test_a_deletion_that_was_cut_off_frees_the_name_and_the_parents_in_the_end(
         engine.delete(end)
     late = engine_on(nats, tmp_path.name)
     assert late.find("named") is None
-    assert stored(late, child.session) == given(end)
-    assert stored(late, parent.session) == given(tombstone)
+    assert stored(late, child.session) == expected(end)
+    assert stored(late, parent.session) == expected(tombstone)
     late.close()
 
 
@@ -280,7 +280,7 @@ def test_no_fork_begins_in_a_session_that_is_deleted_at_the_same_moment(engine: 
     with pytest.raises(NotFoundError):
         engine.submit(fork).result()
     assert stored(other, child.session) == []
-    assert stored(other, parent.session) == given(tombstone)
+    assert stored(other, parent.session) == expected(tombstone)
 
 
 @pytest.mark.parametrize("commit_id", ["", "mine"])
@@ -299,7 +299,7 @@ def test_an_append_whose_answer_was_lost_is_stored_once(engine: NatsEngine, comm
     head = engine.submit(writer.seal(fact("a"), commit_id=commit_id)).result()
     assert (head.seq, head.hash, len(lost)) == (2, writer.hash, 1)
     store(engine, writer.seal(fact("b")))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_both_codes_of_a_conflict_are_judged_by_the_present_head(engine: NatsEng
 
     put_through(engine, race)
     assert engine.submit(writer.seal(fact("a"))).result().seq == 2
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,7 +348,7 @@ def test_an_answer_that_does_not_come_is_looked_for(engine: NatsEngine, monkeypa
     assert engine.submit(writer.seal(fact("a"))).result().seq == 2
     assert len(lost) == 1
     assert engine.submit(writer.seal(fact("b"))).result().seq == 3
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
     assert told._waiting == {}
 
 
@@ -374,7 +374,7 @@ def test_many_who_append_at_once_wake_the_loop_once(engine: NatsEngine) -> None:
     may_look.set()
     assert [p.result().seq for p in pending] == [2] * 20
     for writer in writers:
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_what_is_submitted_when_the_loop_has_ended_is_refused(nats: NatsServer, tmp_path: Path) -> None:
@@ -401,7 +401,7 @@ def test_commits_that_wait_for_each_other_go_together(engine: NatsEngine) -> Non
     pending = [engine.submit(writer.seal(fact(str(i)))) for i in range(60)]
     assert [p.result().seq for p in pending] == list(range(2, 62))
     assert sizes == [1, 1]  # the first, and all that came while it was under way
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 @pytest.mark.slow
@@ -574,7 +574,7 @@ class TestShards:
         assert [p.messages for p in engine.placement()] == [1 + 4 * 3 + 1 + 2, 1 + 2, 1 + 2, 1 + 2]
         for writer in (*old, *new):
             store(engine, writer.seal(fact("more")))
-            assert stored(stale, writer.session) == given(*writer.commits)
+            assert stored(stale, writer.session) == expected(*writer.commits)
         # Whoever was there before sees them too.
         assert {c.session for c in reading.changes(cursor)} == {w.session for w in (*old, *new)}
         assert len(reading.sessions()) == 8
@@ -605,7 +605,7 @@ class TestShards:
             engine.add_shards(3)
         writer = opened_now(other)
         assert other._layout.layout.active == 2
-        assert stored(other, writer.session) == given(*writer.commits)
+        assert stored(other, writer.session) == expected(*writer.commits)
         engine.close()
         other.close()
 
@@ -619,7 +619,7 @@ class TestShards:
         for writer in ahead:
             child = writer.forked()
             store(late, writer.seal(fact("more")), child.seal_fork())
-            assert stored(late, writer.session) == given(*writer.commits)
+            assert stored(late, writer.session) == expected(*writer.commits)
             assert [h.session for h in late.children(writer.session)] == [child.session]
         engine.close()
         late.close()

@@ -26,7 +26,7 @@ from wakelog.errors import (
 from wakelog.model import events as ev
 from wakelog.testing.builders import CommitWriter, fact, message
 from wakelog.testing.contract import EngineContract
-from wakelog.testing.contract.base import given, in_parallel, opened, store, stored
+from wakelog.testing.contract.base import expected, in_parallel, opened, store, stored
 
 
 class TestSqlite(EngineContract):
@@ -70,7 +70,7 @@ def test_more_appends_than_one_group_takes_are_all_stored(engine: SqliteEngine) 
     pending = [engine.submit(writer.seal(fact("k", i))) for i in range(600)]
     assert pending[-1].result().seq == 601
     assert [p.result().seq for p in pending] == list(range(2, 602))
-    assert stored(engine, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_eight_threads_on_many_sessions_lose_nothing(engine: SqliteEngine) -> None:
@@ -83,7 +83,7 @@ def test_eight_threads_on_many_sessions_lose_nothing(engine: SqliteEngine) -> No
 
     in_parallel(work, groups)
     for writer in (w for group in groups for w in group):
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
 
 def test_two_engine_objects_write_in_turns(engine: SqliteEngine, path: Path) -> None:
@@ -91,7 +91,7 @@ def test_two_engine_objects_write_in_turns(engine: SqliteEngine, path: Path) -> 
     writer = opened(engine)
     for i in range(20):
         store((engine, other)[i % 2], writer.seal(fact("k", i)))
-    assert stored(engine, writer.session) == stored(other, writer.session) == given(*writer.commits)
+    assert stored(engine, writer.session) == stored(other, writer.session) == expected(*writer.commits)
     other.close()
 
 

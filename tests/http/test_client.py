@@ -29,7 +29,7 @@ from wakelog.http.problems import status_of
 from wakelog.http.server import RunningServer
 from wakelog.importers.transcript_import import import_transcript
 from wakelog.testing.builders import CommitWriter, fact
-from wakelog.testing.contract.base import given, opened, store, stored
+from wakelog.testing.contract.base import expected, opened, store, stored
 
 Answer = Callable[[socket.socket], None]
 
@@ -152,7 +152,7 @@ def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(running: 
         head = engine.submit(commit).result()
         assert (head.seq, head.hash) == (2, commit.hash)
         store(engine, writer.seal(fact("b")))
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
         engine.close()
 
 
@@ -176,7 +176,7 @@ def test_when_patience_is_over_the_answer_is_unknown_and_asking_again_settles_it
             except UnavailableError:
                 continue
         assert head.hash == commit.hash
-        assert stored(engine, writer.session) == given(commit)
+        assert stored(engine, writer.session) == expected(commit)
         engine.close()
 
 
@@ -335,7 +335,7 @@ def test_appends_of_many_threads_share_requests(running: RunningServer) -> None:
     assert sum(sent) == 120
     assert len(sent) < 120
     for writer in writers:
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
     engine.close()
 
 

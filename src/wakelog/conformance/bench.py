@@ -1,4 +1,4 @@
-"""What checks have in common: sessions under names of their own, which are gone in the end; events; comparing."""
+"""What checks share: sessions with unique names that are removed in the end, events, and comparing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,13 @@ def fact(key: str, value: Any) -> Event:
 
 
 def want(expected: object, got: object, what: str, request: str = "") -> None:
-    """A Fault unless both are the same."""
+    """ServerFault unless both are equal."""
     if expected != got:
         raise ServerFault(f"{what} {expected!r}", repr(got), request)
+
+
+def _query(query: Mapping[str, Any]) -> str:
+    return f"?{urlencode(query)}" if query else ""
 
 
 class Remote:
@@ -43,18 +47,16 @@ class Remote:
         return self.client.ask("POST", f"{self.path}/{verb}", body)
 
     def get(self, verb: str, headers: Mapping[str, str] | None = None, **query: Any) -> WireReply:
-        asked = f"?{urlencode(query)}" if query else ""
-        return self.client.ask("GET", f"{self.path}/{verb}{asked}", headers=headers)
+        return self.client.ask("GET", f"{self.path}/{verb}{_query(query)}", headers=headers)
 
     def tail(self, headers: Mapping[str, str] | None = None, **query: Any) -> Tail:
-        asked = f"?{urlencode(query)}" if query else ""
-        return self.client.tail(f"{self.path}/tail{asked}", headers)
+        return self.client.tail(f"{self.path}/tail{_query(query)}", headers)
 
     def append(self, *events: Event, **more: Any) -> WireReply:
         return self.post("events", {"events": list(events), **more})
 
     def add(self, *events: Event, **more: Any) -> dict[str, Any]:
-        """Appends what must be accepted; the head after it."""
+        """Appends events that must be accepted, and returns the new head."""
         head: dict[str, Any] = self.append(*events, **more).ok()
         return head
 
@@ -70,15 +72,15 @@ class Remote:
     def state(self, **query: Any) -> Any:
         return self.get("state", **query).ok()["value"]
 
-    def unmoved(self, head: dict[str, Any], after: WireReply) -> None:
-        """A Fault when something was written since."""
+    def check_unchanged(self, head: dict[str, Any], after: WireReply) -> None:
+        """ServerFault if something was written since."""
         now = self.head()
         if (now["seq"], now["hash"]) != (head["seq"], head["hash"]):
             raise ServerFault(f"nothing written, head still {head['seq']}", f"head {now['seq']}", after.request)
 
 
 class Bench:
-    """Where one check does its work. What it opened is deleted in the end, or closed where it may not be deleted."""
+    """The workplace of one check. Sessions that it opened are deleted in the end, or closed if that is not allowed."""
 
     def __init__(self, client: WireClient, other: WireClient | None) -> None:
         self.client, self.other = client, other
@@ -126,6 +128,6 @@ class Bench:
         return self.keep(Remote(session.client, reply.ok(201)))
 
     def keep(self, session: Remote) -> Remote:
-        """Remembers a session, to be removed in the end."""
+        """Remembers a session, so that it is removed in the end."""
         self._opened.append(session)
         return session

@@ -1,8 +1,8 @@
 """What a check is, and how checks are run.
 
-A check is a small function over a `Bench`. It has a name, a group, the sentence of the protocol that it holds (the
-reference page is made from these sentences), and, where the protocol leaves an operation to the server, the capability
-it needs: a server that says it does not offer that is not at fault, and the check is skipped.
+A check is a small function over a `Bench`. It has a name, a group, and the sentence of the protocol that it checks (the
+reference page is made from these sentences). If the protocol makes an operation optional, the check also names the
+capability that it needs: if a server says that it does not offer it, the check is skipped.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class Check(msgspec.Struct, frozen=True):
     rule: str
     """The sentence of the protocol."""
     needs: str
-    """A capability; empty: every server must."""
+    """A capability; empty if every server must pass."""
     two_keys: bool
     run: Callable[[Bench], None]
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What became of a check."""
+    """The result of a check."""
 
     check: str
     group: str
@@ -80,7 +80,7 @@ class Result(msgspec.Struct, frozen=True):
     got: str = ""
     request: str = ""
     why: str = ""
-    """Of one that was skipped."""
+    """Why it was skipped."""
     duration_us: int = 0
 
 
@@ -91,16 +91,16 @@ CHECKS: list[Check] = []
 def check(
     group: str, rule: str, *, needs: str = "", two_keys: bool = False
 ) -> Callable[[Callable[[Bench], None]], Callable[[Bench], None]]:
-    """Enters a function into the list of checks, under its name."""
+    """Adds a function to the list of checks, under its name."""
     assert group in GROUPS
     assert not needs or needs in CAPABILITIES
 
-    def enter(function: Callable[[Bench], None]) -> Callable[[Bench], None]:
+    def add(function: Callable[[Bench], None]) -> Callable[[Bench], None]:
         name = function.__name__.replace("_", "-")
         CHECKS.append(Check(name, group, " ".join(rule.split()), needs, two_keys, function))
         return function
 
-    return enter
+    return add
 
 
 _FILES = (
@@ -117,8 +117,8 @@ def all_checks() -> list[Check]:
     return sorted(CHECKS, key=lambda each: order.index(each.group))
 
 
-def chosen(only: Iterable[str]) -> list[Check]:
-    """The checks of these groups or names; all when nothing is named."""
+def select_checks(only: Iterable[str]) -> list[Check]:
+    """The checks of these groups or names; all if none are given."""
     wanted = set(only)
     checks = all_checks()
     known = set(GROUPS) | {each.name for each in checks}
@@ -134,49 +134,48 @@ def chosen(only: Iterable[str]) -> list[Check]:
 def run(
     url: str, key: str, *, other_key: str = "", only: Iterable[str] = (), timeout_s: float = TIMEOUT_S
 ) -> Iterator[Result]:
-    """Runs checks against a server, one after the other, and gives each result as it comes."""
+    """Runs checks against a server, one after the other, and yields each result."""
     client = WireClient(url, key, timeout_s)
     other = WireClient(url, other_key, timeout_s) if other_key else None
-    checks = chosen(only)
+    checks = select_checks(only)
     for each in filter(None, (client, other)):
-        if each.ask("GET", "/v1/info").status == 401:  # else every check would fail for the same reason
+        if each.ask("GET", "/v1/info").status == 401:  # otherwise every check would fail for this reason
             which = "the key" if each is client else "the other key"
             raise NotAllowedError(
                 f"{url} does not accept {which}", kind="key-refused", hint="pass --key, or WAKELOG_KEY"
             )
-    yield from _results(checks, client, other)
+    yield from _run_all(checks, client, other)
 
 
-def _results(checks: Iterable[Check], client: WireClient, other: WireClient | None) -> Iterator[Result]:
+def _run_all(checks: Iterable[Check], client: WireClient, other: WireClient | None) -> Iterator[Result]:
     from wakelog.conformance.bench import Bench
 
     for each in checks:
         began = time.perf_counter()
         with Bench(client, other) as bench:
-            result = _result(each, bench)
-        yield msgspec.structs.replace(result, duration_us=int((time.perf_counter() - began) * 1e6))
+            found = _run_one(each, bench)
+        yield msgspec.structs.replace(found, duration_us=int((time.perf_counter() - began) * 1e6))
 
 
-def _result(each: Check, bench: Bench) -> Result:
-    def told(status: Status, **more: Any) -> Result:
+def _run_one(each: Check, bench: Bench) -> Result:
+    def result(status: Status, **more: Any) -> Result:
         return Result(each.name, each.group, status, each.rule, **more)
 
     if each.two_keys and bench.other is None:
-        return told("skipped", why="needs a second key, which sees another namespace only")
+        return result("skipped", why="needs a second key, which sees another namespace only")
     if each.needs == "redaction" and not bench.redacts:
-        return told("skipped", why="this server does not say that it redacts")
+        return result("skipped", why="this server does not say that it redacts")
     try:
         each.run(bench)
     except NotOffered as exc:
         if each.needs or "scope-missing" in exc.got:
             what = CAPABILITIES.get(each.needs, "what this check needs")
-            return told("skipped", why=f"this server or key does not offer {what} ({exc.got})")
-        return told("failed", expected=exc.expected, got=exc.got, request=exc.request)
+            return result("skipped", why=f"this server or key does not offer {what} ({exc.got})")
+        return result("failed", expected=exc.expected, got=exc.got, request=exc.request)
     except ServerFault as exc:
-        return told("failed", expected=exc.expected, got=exc.got, request=exc.request)
+        return result("failed", expected=exc.expected, got=exc.got, request=exc.request)
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as exc:
-        # An answer of another shape than the protocol says: that is the server's fault, and here is where.
-        last = bench.last
-        missing = f"{type(exc).__name__} {exc}"
-        return told("failed", expected="an answer of the form in protocol.schema.json", got=missing, request=last)
-    return told("passed")
+        # The answer does not have the shape that the protocol says, which is the server's fault.
+        got = f"{type(exc).__name__} {exc}"
+        return result("failed", expected="an answer of the form in protocol.schema.json", got=got, request=bench.last)
+    return result("passed")

@@ -1,7 +1,7 @@
-"""Requests and replies, as a check sees them: what was sent, what came, and what should have come.
+"""Requests and replies, as a check sees them.
 
-A reply that is not what the protocol asks for raises a `Fault`, which holds both sides and the request, so that whoever
-wrote the server can send it again by hand.
+A reply that does not follow the protocol raises a `ServerFault`. It has what was expected, what was received, and the
+request, so that the server's author can repeat it by hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PROBLEM_FIELDS = ("type", "title", "status", "detail", "kind", "group")
 
 
 class ServerFault(Exception):
-    """A server did not do what it must."""
+    """A server did not follow the protocol."""
 
     def __init__(self, expected: str, got: str, request: str = "") -> None:
         super().__init__(f"expected {expected}, got {got}")
@@ -60,7 +60,7 @@ class WireReply:
         return ServerFault(expected, got, self.request)
 
     def ok(self, status: int = 200) -> Any:
-        """The answer's JSON; a Fault unless it has this status."""
+        """The answer's JSON; ServerFault unless it has this status."""
         self.want(status)
         return self.json
 
@@ -79,7 +79,7 @@ class WireReply:
             return ""
 
     def refused(self, status: int, kind: str = "") -> dict[str, Any]:
-        """The problem that this answer is; a Fault unless it is one of this status and kind, in the right form."""
+        """The problem in this answer; ServerFault unless it has this status and kind, in the right form."""
         wanted = f"{status} {kind}".strip()
         if self.status != status:
             if self.status >= 400:
@@ -99,7 +99,7 @@ class WireReply:
 
 
 class WireClient:
-    """Asks one server with one key. Every request has a connection of its own."""
+    """Asks one server with one key. Every request has its own connection."""
 
     def __init__(self, url: str, key: str, timeout_s: float = TIMEOUT_S) -> None:
         parts = urlsplit(url)
@@ -123,36 +123,35 @@ class WireClient:
         raw: bytes | None = None,
         with_key: bool = True,
     ) -> WireReply:
-        """One request and its answer. `body` goes as JSON, `raw` as it is."""
-        connection, told = self._send(method, path, body, headers or {}, raw, with_key)
+        """Sends one request and reads its answer. `body` is sent as JSON, `raw` unchanged."""
+        connection, request = self._send(method, path, body, headers or {}, raw, with_key)
         try:
             answer = connection.getresponse()
             content = answer.read()
         except (OSError, http.client.HTTPException) as exc:
-            raise ServerFault("an answer", f"{type(exc).__name__}: {exc}", told) from exc
+            raise ServerFault("an answer", f"{type(exc).__name__}: {exc}", request) from exc
         finally:
             connection.close()
-        return WireReply(told, answer.status, {k.lower(): v for k, v in answer.getheaders()}, content)
+        return WireReply(request, answer.status, _lower(answer), content)
 
     def ask_and_hang_up(self, method: str, path: str, body: object) -> None:
-        """Sends a request and goes away without reading the answer."""
+        """Sends a request and disconnects without reading the answer."""
         self._send(method, path, body, {}, None, True)[0].close()
 
     def tail(self, path: str, headers: Mapping[str, str] | None = None) -> Tail:
-        """Begins to listen; the answer's headers have come."""
-        connection, told = self._send("GET", path, None, headers or {}, None, True)
+        """Opens a stream, and returns when its headers have arrived."""
+        connection, request = self._send("GET", path, None, headers or {}, None, True)
         try:
             answer = connection.getresponse()
             if answer.status != 200:
-                given = {k.lower(): v for k, v in answer.getheaders()}
-                WireReply(told, answer.status, given, answer.read()).want(200)
+                WireReply(request, answer.status, _lower(answer), answer.read()).want(200)
             media = (answer.getheader("content-type") or "").partition(";")[0]
             if media != "text/event-stream":
-                raise ServerFault("text/event-stream", media or "no content type", told)
+                raise ServerFault("text/event-stream", media or "no content type", request)
         except BaseException:
             connection.close()
             raise
-        return Tail(connection, answer, told, self.timeout_s)
+        return Tail(connection, answer, request, self.timeout_s)
 
     def _send(
         self, method: str, path: str, body: object, headers: Mapping[str, str], raw: bytes | None, with_key: bool
@@ -162,7 +161,7 @@ class WireClient:
         if body is not None:
             sent["content-type"] = "application/json"
         sent |= headers
-        told = self.last = _request_line(method, self.base + path, headers, content)
+        request = self.last = _request_line(method, self.base + path, headers, content)
         connection = (
             http.client.HTTPSConnection(self._host, timeout=self.timeout_s, context=ssl.create_default_context())
             if self._secure
@@ -175,11 +174,16 @@ class WireClient:
             raise UnavailableError(
                 f"{self._host} does not answer: {exc}", kind="server-unreachable", hint="is the server running?"
             ) from exc
-        return connection, told
+        return connection, request
+
+
+def _lower(answer: http.client.HTTPResponse) -> dict[str, str]:
+    """The headers, with names in lower case."""
+    return {name.lower(): value for name, value in answer.getheaders()}
 
 
 def _request_line(method: str, path: str, headers: Mapping[str, str], content: bytes | None) -> str:
-    """A request in one line; never its key."""
+    """A request in one line, without its key."""
     shown = "".join(f" {name}: {value}" for name, value in headers.items() if name.lower() != "authorization")
     text = (content or b"").decode(errors="replace")
     text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
@@ -217,7 +221,7 @@ class Tail:
         self._connection.close()
 
     def take(self, session: str = "") -> SseFrame:
-        """The next frame, of one session where it is named; a Fault when it does not come in time."""
+        """The next frame, of `session` if it is given; ServerFault if there is none in time."""
         until = time.monotonic() + self._timeout_s
         try:
             while frame := self._next(until):
@@ -230,8 +234,8 @@ class Tail:
             got = f"a frame that is not JSON: {exc}"
         raise ServerFault("an event", got, self.request)
 
-    def wants(self, *seqs: int, session: str = "") -> list[SseFrame]:
-        """The frames of these events; a Fault at the first that is another one."""
+    def take_events(self, *seqs: int, session: str = "") -> list[SseFrame]:
+        """The frames of these events; ServerFault at the first other event."""
         frames: list[SseFrame] = []
         for seq in seqs:
             frame = self.take(session)
@@ -241,7 +245,7 @@ class Tail:
         return frames
 
     def _next(self, until: float) -> SseFrame | None:
-        """The next frame that carries data; None when the stream has ended."""
+        """The next frame with data; None at the end of the stream."""
         id = event = ""
         data: list[str] = []
         while line := self._answer.readline():
@@ -257,5 +261,5 @@ class Tail:
             elif name == "event":
                 event = value
             elif time.monotonic() > until:
-                raise TimeoutError  # comments keep a connection alive, and are no events
+                raise TimeoutError  # comments only keep the connection alive
         return None

@@ -1,8 +1,8 @@
-"""Commits for tests that talk to an engine directly.
+"""Commits for tests that use an engine directly.
 
-A `Writer` is a session as its only writer sees it: it seals one commit after another on its own tip and stores nothing.
-Whoever holds the commits decides what reaches the engine, in which order and how often. `raw_commit` writes the bytes
-by hand with hashlib and json, for what the sealer would refuse to make: unknown kinds, newer versions, wrong values.
+A `CommitWriter` is a session as its only writer sees it: it seals one commit after another and stores nothing. The test
+decides what reaches the engine, in which order and how often. `raw_commit` writes the bytes with hashlib and json, for
+commits that the sealer would refuse: unknown kinds, newer versions, wrong values.
 """
 
 from __future__ import annotations
@@ -61,25 +61,25 @@ class CommitWriter:
         return self.seal(ev.SessionOpened(**fields), *events)
 
     def seal(self, *events: ev.Event, commit_id: str = "", guard: int | None = None, snapshot: bool = False) -> Commit:
-        """The next commit; the writer moves on as if it had been stored."""
+        """The next commit. The writer continues as if it had been stored."""
         fork, self._fork = self._fork, None
-        sealed = self._sealed(events, commit_id=commit_id, guard=guard, fork=fork, force_snapshot=snapshot)
+        sealed = self._seal(events, commit_id=commit_id, guard=guard, fork=fork, force_snapshot=snapshot)
         self.commits.append(sealed.commit)
         self._places[self.seq] = (self.hash, copy(self._tip.fold.doc))
         return sealed.commit
 
     def rival(self, *events: ev.Event, commit_id: str = "", guard: int | None = None) -> Commit:
-        """A commit for the same place as the next one: what another writer with the same knowledge would send."""
-        sealed = self._sealed(events, commit_id=commit_id, guard=guard)
+        """A commit for the same position as the next one, as another writer at the same head would send it."""
+        sealed = self._seal(events, commit_id=commit_id, guard=guard)
         sealed.undo()
         return sealed.commit
 
-    def _sealed(self, events: tuple[ev.Event, ...], **how: Any) -> Sealed:
+    def _seal(self, events: tuple[ev.Event, ...], **how: Any) -> Sealed:
         self._now += 1000
         return seal(self._tip, self.session, [SealStep(EventDraft(event)) for event in events], now=self._now, **how)
 
     def forked(self, at: Seq | None = None, session: SessionId | None = None) -> CommitWriter:
-        """A writer for a fork that leaves at the end of a commit; its first commit is still to be sealed."""
+        """A writer for a fork at the end of a commit. Its first commit is not sealed yet."""
         at = self.seq if at is None else at
         hash_, doc = self._places[at]
         child = CommitWriter(session or fork_id(self.session, os.urandom(5)))
@@ -105,7 +105,7 @@ def raw_record(
     salt: bytes = bytes(range(16)),
     **header: Any,
 ) -> Record:
-    """One record, its bytes written here and not by the codec. Extra header fields are put in as they are."""
+    """One record, with bytes written here and not by the codec. Extra header fields are added unchanged."""
     data = body if isinstance(body, bytes) else _json(body)
     fields = {
         "seq": seq,

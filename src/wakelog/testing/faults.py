@@ -1,31 +1,29 @@
-"""Faults on purpose: answers that get lost, processes that die at named points, and a disk that fills up, fails, or
-loses power.
+"""Fault injection: lost answers, processes that die at named points, and a disk that fills up, fails, or loses power.
 
-**Lost answers.** A `LossyEngine` stores a commit, and its caller never hears of it.
+**Lost answers.** A `LossyEngine` stores a commit, but its caller gets an error instead of the answer.
 
-**Dying.** A `DyingEngine` is a SqliteEngine that kills its own process, as `kill -9` would, when it comes to a named
-point of an append for the nth time. Nothing in the engine knows of it. Run it in a child process.
+**Dying.** A `DyingEngine` is a SqliteEngine that kills its own process, like `kill -9`, when it reaches a named point
+of an append for the nth time. Run it in a child process.
 
-**The disk.** A `FaultyDisk` is an SQLite VFS: give its `name` to an engine as `vfs`. Files live where they always do;
-reading, locking and shared memory are SQLite's own. What the disk adds is knowledge: for every file, what is certain
-to be on it and what has been written since. Before each operation it calls `before`, if that is set. A hook may raise
-an apsw error, which SQLite then sees as the operation's failure (`full_after`, `failing`), or kill the process
-(`dying_at`), or cut the power.
+**The disk.** A `FaultyDisk` is an SQLite VFS: pass its `name` to an engine as `vfs`. Files are where they always are;
+reading, locking and shared memory are SQLite's own. The disk also records, for every file, what is durable and what has
+been written since. Before each operation it calls `before`, if that is set. A hook may raise an apsw error, which
+SQLite sees as the operation's failure (`full_after`, `failing`), or kill the process (`dying_at`), or cut the power.
 
-**Power cut.** `power_cut` writes what a machine could find after losing power at that moment into a folder of its own,
-while the workload goes on. So one run can be cut many times. The model:
+**Power cut.** `power_cut` writes a state that a machine could find after losing power at that moment into another
+folder, while the workload continues. So one run can be cut many times. The model:
 
-- A sync makes all writes to that file durable, and its size. A file that holds a journal or write-ahead log also takes
-  its folder with it when it is first synced, as SQLite does; until then the names created and deleted there are not.
-- Everything since is at the mercy of the disk. Each sector of 512 bytes has any of the contents it had since the last
-  sync, whatever its neighbours have: writes are dropped, reordered and torn. The size is any that the file had since,
-  and each name stands for any of the files it stood for. What was never written reads as zeros.
-- A sync that fails loses its writes for good, as on Linux: the system takes them for clean, and a later sync that
-  succeeds does not bring them back. They may still be there, or not.
-- With `lies`, a sync answers and does nothing. That is how a test shows that it would notice.
+- A sync makes all writes to that file durable, and its size. The first sync of a journal or write-ahead log also syncs
+its folder, as SQLite does; until then, names created and deleted there are not durable. - Everything since is
+uncertain. Each sector of 512 bytes has any of the contents that it had since the last sync, independent of its
+neighbours: writes are dropped, reordered and torn. The size is any that the file had since, and each name refers to any
+of the files that it referred to. What was never written reads as zeros. - A sync that fails loses its writes
+permanently, as on Linux: the system considers them clean, and a later successful sync does not write them. They may
+still be on the disk, or not. - With `lies`, a sync succeeds but does nothing. With it, a test shows that it would
+notice.
 
-Like SQLite, the model takes for granted that writing some bytes of a sector does not harm the others. A disk knows of
-one process only: its own.
+Like SQLite, the model assumes that writing some bytes of a sector does not damage the others. A disk tracks only the
+writes of its own process.
 """
 
 from __future__ import annotations
@@ -51,17 +49,17 @@ from wakelog.model.records import Commit, Head
 
 SECTOR = 512
 POINTS = ("before-write", "after-insert", "after-commit", "before-scrub", "after-scrub")
-"""Where a DyingEngine can die: nothing was written; inserted but not committed; durable, and nobody was told; content
-removed but old bytes still in the files; those gone too, and nobody was told."""
+"""Where a DyingEngine can die: nothing written; inserted but not committed; durable but not answered; content removed
+but old bytes still in the files; old bytes removed too, but not answered."""
 
 
 def die() -> None:
-    """Ends this process at once, without any last words."""
+    """Kills this process at once."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 class DyingEngine(SqliteEngine):
-    """Dies when it comes to `point` for the `times`-th time."""
+    """Dies when it reaches `point` for the `times`-th time."""
 
     def __init__(self, path: str | Path, *, point: str, times: int = 1, vfs: str | None = None) -> None:
         assert point in POINTS, point
@@ -90,7 +88,7 @@ class DyingEngine(SqliteEngine):
         self._reached("after-scrub")
 
 
-class _Lost:
+class _LostAnswer:
     def __init__(self, inner: Pending) -> None:
         self._inner = inner
 
@@ -100,7 +98,7 @@ class _Lost:
 
 
 class LossyEngine:
-    """Passes everything on to another engine, and loses the next `lose` answers to appends that succeeded."""
+    """Passes everything to another engine, and loses the answers to the next `lose` appends."""
 
     def __init__(self, inner: Engine) -> None:
         self.inner = inner
@@ -113,7 +111,7 @@ class LossyEngine:
         pending = self.inner.submit(*commits)
         if self.lose:
             self.lose -= 1
-            return _Lost(pending)
+            return _LostAnswer(pending)
         return pending
 
     def __getattr__(self, name: str) -> Any:
@@ -121,21 +119,21 @@ class LossyEngine:
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """Something a disk is about to do: the `number`-th thing it does."""
+    """The `number`-th operation of a disk, before it runs."""
 
     number: int
     kind: Literal["write", "truncate", "sync", "delete"]
     file: str
     """The file's name, without its folder."""
     grows: int = 0
-    """By how many bytes a write makes the file longer."""
+    """By how many bytes a write extends the file."""
 
 
 Hook = Callable[[Operation], None]
 
 
 def full_after(size: int) -> Hook:
-    """A disk with room for `size` more bytes, and then none, however often it is tried."""
+    """A disk with space for `size` more bytes."""
     left = size
 
     def check(operation: Operation) -> None:
@@ -148,7 +146,7 @@ def full_after(size: int) -> Hook:
 
 
 def failing(kind: str, file_ends: str = "", *, times: int = 1, after: int = 0) -> Hook:
-    """Operations of that kind on files of that ending fail, `times` in a row, after the first `after` of them."""
+    """Lets `times` operations of a kind, on files with an ending, fail in a row, after the first `after` of them."""
     numbers = itertools.count()
 
     def check(operation: Operation) -> None:
@@ -159,7 +157,7 @@ def failing(kind: str, file_ends: str = "", *, times: int = 1, after: int = 0) -
 
 
 def dying_at(number: int) -> Hook:
-    """Dies just before the disk does its `number`-th thing."""
+    """Dies just before the disk's `number`-th operation."""
 
     def check(operation: Operation) -> None:
         if operation.number == number:
@@ -169,7 +167,7 @@ def dying_at(number: int) -> Hook:
 
 
 class _Inode:
-    """A file's content: what it is for the system, what is durable, and every state in between."""
+    """A file's content: as the system sees it, what is durable, and every state in between."""
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
@@ -178,7 +176,7 @@ class _Inode:
         self.versions: dict[int, list[bytes]] = {}
         self.lost: set[int] = set()
         """Sectors whose last sync failed. The system thinks they are clean."""
-        self.takes_folder_along = False
+        self.syncs_folder = False
 
     def write(self, data: bytes, offset: int) -> None:
         self._resize(max(len(self.content), offset + len(data)))
@@ -227,7 +225,7 @@ def _sector(content: bytes | bytearray, sector: int) -> bytes:
 
 
 class FaultyDisk(apsw.VFS):
-    """A disk that knows what is durable on it."""
+    """A disk that records what is durable on it."""
 
     def __init__(self, name: str = "faulty", *, before: Hook | None = None, lies: bool = False) -> None:
         self.name = name
@@ -236,12 +234,12 @@ class FaultyDisk(apsw.VFS):
         self.operations = 0
         self.lock = threading.RLock()
         self._files: dict[str, list[_Inode | None]] = {}
-        """Name → what it has stood for since its folder was last synced, the present last. None: no such file."""
+        """Name → the files it has referred to since its folder was last synced, the current one last. None: no file."""
         super().__init__(name, "")
 
     def power_cut(self, folder: Path, image: Path, seed: int) -> None:
-        """Writes what the files in `folder` could be if the power failed now into the folder `image`. The same seed at
-        the same moment always tells the same."""
+        """Writes into the folder `image` what the files in `folder` could be if the power failed now. The same seed at
+        the same moment always gives the same."""
         rng = random.Random(seed)
         image.mkdir(parents=True, exist_ok=True)
         with self.lock:
@@ -260,7 +258,7 @@ class FaultyDisk(apsw.VFS):
             file = _File(self, path, name, flags)
             if path not in self._files or self._files[path][-1] is None or not existed:
                 inode = _Inode(Path(path).read_bytes() if existed else b"")
-                inode.takes_folder_along = not existed and bool(asked_for & _TAKES_FOLDER_ALONG)
+                inode.syncs_folder = not existed and bool(asked_for & _SYNCS_FOLDER)
                 self._files.setdefault(path, [] if existed else [None]).append(inode)
             file.inode = self._present(path)
         return file
@@ -291,7 +289,7 @@ class FaultyDisk(apsw.VFS):
         return inode
 
 
-_TAKES_FOLDER_ALONG = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL
+_SYNCS_FOLDER = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL | apsw.SQLITE_OPEN_SUPER_JOURNAL
 
 
 class _File(apsw.VFSFile):
@@ -316,7 +314,7 @@ class _File(apsw.VFSFile):
             self.inode.truncate(newsize)
 
     def xSync(self, flags: int) -> None:
-        # The real file is not synced: whether its bytes would survive is for the model to say.
+        # The real file is not synced, because the model decides which bytes survive.
         with self._disk.lock:
             try:
                 self._disk.about_to("sync", self._path)
@@ -326,6 +324,6 @@ class _File(apsw.VFSFile):
             if self._disk.lies:
                 return
             self.inode.sync()
-            if self.inode.takes_folder_along:
-                self.inode.takes_folder_along = False
+            if self.inode.syncs_folder:
+                self.inode.syncs_folder = False
                 self._disk.sync_folder(self._path)

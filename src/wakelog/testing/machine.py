@@ -1,7 +1,7 @@
-"""A state machine that plays random verbs on real logs and on the toy, and holds one against the other.
+"""A state machine that runs random verbs on real logs and on the toy, and compares them.
 
-Every session of a run has a toy and two Log objects, as two processes would have; either may write at any time. Opening
-again, losing answers, dropping snapshots and taking leases are verbs like appending. At the end every log must verify.
+Every session of a run has a toy and two Log objects, like two processes; either may write at any time. Reopening,
+losing answers, dropping snapshots and taking leases are verbs like appending. At the end every log must verify.
 
     class MyMachine(LogMachine):
         def make_engine(self, folder):
@@ -42,8 +42,8 @@ _writers = st.sampled_from([0, 1])
 _events = st.lists(strategies.knowledge, min_size=1, max_size=3)
 
 
-class Played:
-    """One session of the run: its toy, and two Log objects that know nothing of each other."""
+class PlayedSession:
+    """One session of the run: its toy, and two independent Log objects."""
 
     def __init__(self, session: SessionId, toy: Toy, logs: list[Log]) -> None:
         self.session, self.toy, self.logs = session, toy, logs
@@ -52,14 +52,14 @@ class Played:
 class LogMachine(RuleBasedStateMachine):
     """Random verbs on logs over any engine. Subclass it and supply `make_engine`."""
 
-    sessions: Bundle[Played] = Bundle("sessions")
+    sessions: Bundle[PlayedSession] = Bundle("sessions")
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="wakelog-machine-"))
         self.lossy = LossyEngine(self.make_engine(self.folder))
         self.engine = cast(Engine, self.lossy)
-        self.played: list[Played] = []
+        self.played: list[PlayedSession] = []
         self._now = START_US
         self._ids = 0
 
@@ -73,7 +73,7 @@ class LogMachine(RuleBasedStateMachine):
         return self.make_engine(self.folder)
 
     def _log(self, session: SessionId) -> Log:
-        # What is drawn may look like a secret by chance, and the toy knows of none.
+        # No redaction: drawn text may look like a secret by chance, and the toy does not redact.
         return Log(self.engine, session, clock=self.clock, redact=None)
 
     def clock(self) -> int:
@@ -83,7 +83,7 @@ class LogMachine(RuleBasedStateMachine):
     # Sessions
 
     @initialize(target=sessions, goal=st.none() | strategies.texts, data=strategies.objects)
-    def create(self, goal: str | None, data: dict[str, Any]) -> Played:
+    def create(self, goal: str | None, data: dict[str, Any]) -> PlayedSession:
         session = new_session()
         opened = ev.SessionOpened(goal=goal, data=data)
         log = Log.create(self.engine, session, opened, clock=self.clock, redact=None)
@@ -91,13 +91,13 @@ class LogMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.played) < SESSIONS_MAX)
     @rule(target=sessions, it=sessions, which=_writers, data=st.data())
-    def fork(self, it: Played, which: int, data: st.DataObject) -> Played:
+    def fork(self, it: PlayedSession, which: int, data: st.DataObject) -> PlayedSession:
         at = data.draw(st.integers(1, it.toy.seq), label="at")
         child = it.logs[which].fork(at)
         return self._play(child.id, it.toy.fork(at), self._log(child.id))
 
-    def _play(self, session: SessionId, toy: Toy, log: Log) -> Played:
-        played = Played(session, toy, [log, self._log(session)])
+    def _play(self, session: SessionId, toy: Toy, log: Log) -> PlayedSession:
+        played = PlayedSession(session, toy, [log, self._log(session)])
         self.played.append(played)
         self._check(played)
         return played
@@ -105,53 +105,53 @@ class LogMachine(RuleBasedStateMachine):
     # Appending
 
     @rule(it=sessions, which=_writers, events=_events)
-    def append(self, it: Played, which: int, events: list[ev.Event]) -> None:
+    def append(self, it: PlayedSession, which: int, events: list[ev.Event]) -> None:
         self._append(it, which, events)
 
     @rule(it=sessions, which=_writers, event=st.sampled_from(strategies.MOVES + strategies.LIFE))
-    def try_a_move(self, it: Played, which: int, event: ev.Event) -> None:
+    def try_a_move(self, it: PlayedSession, which: int, event: ev.Event) -> None:
         self._append(it, which, [event])
 
     @rule(it=sessions, which=_writers, data=st.data())
-    def move(self, it: Played, which: int, data: st.DataObject) -> None:
+    def move(self, it: PlayedSession, which: int, data: st.DataObject) -> None:
         for _ in range(data.draw(st.integers(1, 6), label="moves")):
             legal = [event for event in strategies.MOVES if is_legal(it.toy.state, event)]
             if legal:
                 self._append(it, which, [data.draw(st.sampled_from(legal), label="move")])
 
     @rule(it=sessions, which=_writers, events=_events)
-    def take_away_what_was_said(self, it: Played, which: int, events: list[ev.Event]) -> None:
-        takings: list[ev.Event] = []
+    def append_and_revert(self, it: PlayedSession, which: int, events: list[ev.Event]) -> None:
+        reversals: list[ev.Event] = []
         for event in events:
             if isinstance(event, ev.FactRecorded):
-                takings.append(ev.FactRetracted(key=event.key))
+                reversals.append(ev.FactRetracted(key=event.key))
             elif isinstance(event, ev.FlagRaised):
-                takings.append(ev.FlagCleared(flag=event.flag))
+                reversals.append(ev.FlagCleared(flag=event.flag))
             elif isinstance(event, ev.ContextEvicted):
-                takings.append(ev.ContextRestored(key=event.key))
+                reversals.append(ev.ContextRestored(key=event.key))
         self._append(it, which, events)
-        if takings:
-            self._append(it, 1 - which, takings)
+        if reversals:
+            self._append(it, 1 - which, reversals)
 
     @rule(it=sessions, which=_writers, data=st.data())
-    def patch(self, it: Played, which: int, data: st.DataObject) -> None:
+    def patch(self, it: PlayedSession, which: int, data: st.DataObject) -> None:
         patch = data.draw(strategies.patches(it.toy.state["data"]), label="patch")
         # A patch names the head it was made for.
         self._append(it, which, [ev.StatePatched(patch=patch)], expect=it.toy.seq)
 
     @rule(it=sessions, which=_writers)
-    def append_what_makes_a_snapshot_due(self, it: Played, which: int) -> None:
+    def append_what_makes_a_snapshot_due(self, it: PlayedSession, which: int) -> None:
         self._append(it, which, [ev.FactRecorded(key="big", value=BIG)])
 
     @rule(it=sessions, which=_writers, events=_events)
-    def append_and_lose_the_answer(self, it: Played, which: int, events: list[ev.Event]) -> None:
+    def append_and_lose_the_answer(self, it: PlayedSession, which: int, events: list[ev.Event]) -> None:
         self.lossy.lose = 1
         self._append(it, which, events)
         self.lossy.lose = 0
 
     @rule(it=sessions, which=_writers, events=_events, between=_events)
     def append_again_under_the_same_id(
-        self, it: Played, which: int, events: list[ev.Event], between: list[ev.Event]
+        self, it: PlayedSession, which: int, events: list[ev.Event], between: list[ev.Event]
     ) -> None:
         self._ids += 1
         commit_id = f"chosen-{self._ids}"
@@ -166,13 +166,13 @@ class LogMachine(RuleBasedStateMachine):
         self._check(it)
 
     @rule(it=sessions, which=_writers, events=_events, missed=st.integers(1, 3))
-    def append_expecting_an_old_head(self, it: Played, which: int, events: list[ev.Event], missed: int) -> None:
+    def append_expecting_an_old_head(self, it: PlayedSession, which: int, events: list[ev.Event], missed: int) -> None:
         with pytest.raises(ConflictError) as refused:
             it.logs[which].append(*events, expect=it.toy.seq - missed)
         assert refused.value.head_seq == it.toy.seq
         self._check(it)
 
-    def _append(self, it: Played, which: int, events: list[ev.Event], expect: int | None = None) -> None:
+    def _append(self, it: PlayedSession, which: int, events: list[ev.Event], expect: int | None = None) -> None:
         log = it.logs[which]
         if it.toy.append(*events):
             assert log.append(*events, expect=expect).seq == it.toy.seq
@@ -184,7 +184,7 @@ class LogMachine(RuleBasedStateMachine):
     # Leases
 
     @rule(it=sessions, which=_writers, events=_events)
-    def take_the_lease(self, it: Played, which: int, events: list[ev.Event]) -> None:
+    def take_the_lease(self, it: PlayedSession, which: int, events: list[ev.Event]) -> None:
         old = it.toy.state["lease"]["epoch"]
         epoch = it.logs[which].take_lease(f"writer {which}", force=True)
         assert epoch == old + 1
@@ -199,7 +199,7 @@ class LogMachine(RuleBasedStateMachine):
     # Moving
 
     @rule(it=sessions, which=_writers, data=st.data())
-    def rewind(self, it: Played, which: int, data: st.DataObject) -> None:
+    def rewind(self, it: PlayedSession, which: int, data: st.DataObject) -> None:
         to = data.draw(st.integers(1, it.toy.seq), label="to")
         if it.toy.state["status"] == "closed":
             with pytest.raises(NotAllowedError):
@@ -212,7 +212,7 @@ class LogMachine(RuleBasedStateMachine):
         self._check(it)
 
     @rule(it=sessions, which=_writers, events=_events)
-    def do_and_undo(self, it: Played, which: int, events: list[ev.Event]) -> None:
+    def do_and_undo(self, it: PlayedSession, which: int, events: list[ev.Event]) -> None:
         before = it.toy.seq
         if it.toy.state["status"] == "closed" or not it.toy.append(*events):
             return
@@ -223,15 +223,15 @@ class LogMachine(RuleBasedStateMachine):
         assert all(equal(log.state()[part], log.state(before)[part]) for part in RESTORED)
         self._check(it)
 
-    # What may change speed and never an answer
+    # Verbs that may change the speed, but never an answer
 
     @rule(it=sessions)
-    def drop_snapshots(self, it: Played) -> None:
+    def drop_snapshots(self, it: PlayedSession) -> None:
         self.engine.drop_snapshots(it.session)
         self._check(it)
 
     @rule(it=sessions, which=_writers)
-    def open_the_log_again(self, it: Played, which: int) -> None:
+    def open_the_log_again(self, it: PlayedSession, which: int) -> None:
         it.logs[which] = self._log(it.session)
         self._check(it)
 
@@ -243,7 +243,7 @@ class LogMachine(RuleBasedStateMachine):
             it.logs = [self._log(it.session) for _ in range(2)]
 
     @rule(it=sessions, which=_writers, data=st.data())
-    def look_back(self, it: Played, which: int, data: st.DataObject) -> None:
+    def look_back(self, it: PlayedSession, which: int, data: st.DataObject) -> None:
         at = data.draw(st.integers(1, it.toy.seq), label="at")
         assert equal(it.logs[which].state(at), it.toy.states[at])
         assert it.logs[which].state_hash(at) == state_hash(it.toy.states[at])
@@ -252,7 +252,7 @@ class LogMachine(RuleBasedStateMachine):
 
     # Checks
 
-    def _check(self, it: Played) -> None:
+    def _check(self, it: PlayedSession) -> None:
         for log in it.logs:
             assert equal(log.state(), it.toy.state)
         assert self.engine.head(it.session).seq == it.toy.seq
@@ -260,12 +260,12 @@ class LogMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         try:
             for it in self.played:
-                self._check_whole(it)
+                self._check_complete(it)
         finally:
             self.lossy.inner.close()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _check_whole(self, it: Played) -> None:
+    def _check_complete(self, it: PlayedSession) -> None:
         log = self._log(it.session)
         note(f"{it.session}: {[f'{e.seq} {e.kind}' for e in log.entries()]}")
         report = verify(log)

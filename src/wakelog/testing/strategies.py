@@ -10,14 +10,14 @@ from hypothesis.strategies import SearchStrategy
 from wakelog.model import events as ev
 from wakelog.model.values import INT_MAX, RESERVED_KEYS
 
-# Few names, so that events meet each other; odd ones, so that escaping is tried.
+# Few names, so that events refer to the same things; odd ones, to test escaping.
 NAMES = ("a", "a/b~1", "")
 ACTIONS = ("call", "call/2")
 TOOLS = ("search", "edit~file")
 
 texts: SearchStrategy[str] = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 names: SearchStrategy[str] = st.sampled_from(NAMES)
-# As values are once they are inside: integral floats have become ints.
+# As values are after they were stored: integral floats have become ints.
 numbers: SearchStrategy[int | float] = st.integers(-INT_MAX, INT_MAX) | st.floats(
     allow_nan=False, allow_infinity=False, width=64
 ).filter(lambda x: not x.is_integer())
@@ -32,7 +32,7 @@ def _containers(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
 
 
 values: SearchStrategy[Any] = st.recursive(scalars, _containers, max_leaves=8)
-"""Any JSON value that is stored as it is."""
+"""Any JSON value that is stored unchanged."""
 
 objects: SearchStrategy[dict[str, Any]] = st.dictionaries(keys, values, max_size=4)
 
@@ -57,7 +57,7 @@ knowledge: SearchStrategy[ev.Event] = st.one_of(
     st.builds(ev.BudgetSpent, cost=_costs),
     st.builds(ev.NoteAdded, text=texts),
 )
-"""Events that are legal whenever a session takes anything new."""
+"""Events that are legal whenever a session accepts new events."""
 
 _refused = ev.Failure("refused", message="no")
 _cost = ev.Cost(tokens_in=3, usd_micros=5)
@@ -99,7 +99,7 @@ LIFE: tuple[ev.Event, ...] = (ev.SessionPaused(), ev.SessionResumed(), ev.Sessio
 
 @st.composite
 def patches(draw: st.DrawFn, data: dict[str, Any]) -> list[dict[str, Any]]:
-    """A change below /data that fits what is there: an operation at a place chosen from the document."""
+    """A valid change below /data: an operation at a place chosen from the document."""
     container, path = _walk(draw, data, "/data")
     if isinstance(container, list):
         choices = ["add"] + (["remove", "replace"] if container else [])

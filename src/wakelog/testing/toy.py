@@ -1,7 +1,7 @@
-"""A session as a list of whole documents: the model that the real log is held against.
+"""A session as a list of complete documents: the model that the real log is compared with.
 
-It keeps the state after every event as a document of its own, copies everything, shares nothing, and knows no deltas,
-no hashes and no storage. It is slow and small on purpose: a reader should be able to see that it is right.
+It keeps the state after every event as a separate document, copies everything, and has no deltas, hashes or storage. It
+is slow and small on purpose: a reader should see that it is right.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RESTORED = (
     *("goal", "labels", "tools_used", "files_modified", "decisions_made", "facts", "artefacts", "working_set"),
     *("evicted_keys", "last_error", "data"),
 )
-"""What a rewind brings back."""
+"""What a rewind restores."""
 
-# What may happen to an action, by the status it is in; None is no such action.
+# The legal events of an action by its status; None means no such action.
 _ACTION_MOVES: dict[str | None, set[type[ev.Event]]] = {
     None: {ev.ActionRequested, ev.ActionRecorded},
     "waiting": {ev.ActionApproved, ev.ActionDenied, ev.ActionAbandoned},
@@ -35,7 +35,7 @@ _ACTION_MOVES: dict[str | None, set[type[ev.Event]]] = {
 }
 _ACTIONS = set().union(*_ACTION_MOVES.values())
 
-# What is accepted in a session that is not open or active.
+# The events that a paused or closed session accepts.
 _ALWAYS = {ev.ActionEvidence, ev.ActionReconciled, ev.CheckpointNamed, ev.FlagCleared, ev.FlagRaised}
 _ALWAYS |= {ev.LabelsSet, ev.LeaseTaken, ev.NoteAdded}
 _WHILE_PAUSED = _ACTIONS - {ev.ActionRequested, ev.ActionStarted, ev.ActionRecorded}
@@ -64,7 +64,7 @@ class Toy:
         return self.states[-1]
 
     def append(self, *events: ev.Event) -> bool:
-        """Appends all events, or none when one of them is not legal where it would stand."""
+        """Appends all events; or none, and returns False, if one of them is not legal."""
         before = len(self.states)
         for event in events:
             if not is_legal(self.state, event):
@@ -83,7 +83,7 @@ class Toy:
         self.states.append(doc)
 
     def fork(self, at: int) -> Toy:
-        """A session of its own with the same past: no lease, no open turn, and no calls of the parent's."""
+        """A new session with the same past, but without lease, open turn and pending calls of the parent."""
         child = Toy()
         child.states = deepcopy(self.states[: at + 1])
         doc = deepcopy(child.state)
@@ -121,7 +121,7 @@ def is_legal(doc: Doc, event: ev.Event) -> bool:
 
 
 def change(doc: Doc, event: ev.Event, seq: int) -> None:
-    """What the event does, told once more in the plainest way."""
+    """Applies the event, in the plainest way."""
     turn = doc["turn"]
     number = turn["number"] if turn["status"] == "open" else 0
     if type(event) in _LIFE:
@@ -229,7 +229,7 @@ def _spend(doc: Doc, cost: ev.Cost) -> None:
 
 
 def _patch(doc: Any, op: Doc) -> None:
-    """One add, remove or replace, at a path that is known to be there."""
+    """Applies one add, remove or replace at an existing path."""
     *way, last = (token.replace("~1", "/").replace("~0", "~") for token in op["path"].split("/")[1:])
     for token in way:
         doc = doc[int(token)] if isinstance(doc, list) else doc[token]

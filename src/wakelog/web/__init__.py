@@ -1,10 +1,10 @@
-"""The web page: its built files, and the rules under which a browser may have them.
+"""The web page: its built files, their headers, and how a browser signs in.
 
-The page is a program of its own (`ui/`), built into `static/` here by the package's build. It talks to the public HTTP
-API only. This room knows nothing of stores or sessions: it has files, headers and addresses.
+The page is a separate program (`ui/`); the package's build puts it into `static/`. It uses only the public HTTP API.
+This room knows nothing of stores or sessions: it has files, headers and addresses.
 
-    assets.py      the built files, by their addresses
-    headers.py     what a browser is told with each of them
-    addresses.py   which paths are pages, and which route gives the same as JSON
+    assets.py      the built files, by path
+    headers.py     the security headers of the page's files
+    addresses.py   which paths are pages, and which route returns the same as JSON
     entry.py       from a key in an address to a cookie
 """

@@ -1,8 +1,8 @@
-"""Which paths are pages, and where the same is told as JSON.
+"""Which paths are pages, and which route of the API returns the same as JSON.
 
-The page finds out itself what to show at a path, so all pages are one file. Each page is also an answer of the API: the
-path with `.json` behind it, or the path asked for with `Accept: application/json`, leads there. With `.ndjson` a list
-comes one record a line.
+The page itself decides what to show at a path, so all pages are one file. Each page also has a twin in the API: the
+path with `.json` appended, or requested with `Accept: application/json`, leads there. With `.ndjson` a list has one
+record per line.
 """
 
 from __future__ import annotations
@@ -14,28 +14,18 @@ from urllib.parse import quote, urlencode
 _PAGES = frozenset({"s", "x", "compare", "taint", "search", "live", "cost", "audit", "store", "help"})
 _POINT = re.compile(r"@(?:-?\d*|~\d+|\d+\.(?:\d+|best))|e\d+|cp:.+|t:.+|(?:first|last)-error|last-user|last-tool")
 _SESSION_FILTERS = (
-    "text",
-    "agent",
-    "status",
-    "label",
-    "name",
-    "failed",
-    "live",
-    "pending",
-    "flagged",
-    "parent",
-    "since",
+    *("text", "agent", "status", "label", "name", "failed", "live", "pending", "flagged", "parent", "since"),
 )
 Pairs = Sequence[tuple[str, str]]
 
 
 def is_page(segments: Sequence[str]) -> bool:
-    """Whether a path, in decoded segments, is one of the page's."""
+    """Whether a path, in decoded segments, is a page."""
     return not segments or segments == [""] or segments[0] in _PAGES
 
 
 def twin_of(segments: Sequence[str], query: Pairs) -> str | None:
-    """The route of the API, with its query, that tells what the page at a path shows; None for pages without data."""
+    """The route of the API, with its query, that returns what a page shows; None for pages without data."""
     asked = dict(query)
     match list(segments):
         case [] | [""] | ["sessions"]:
@@ -93,5 +83,5 @@ def _only(query: Pairs, *names: str) -> Pairs:
 
 def _route(*segments: str, query: Pairs = ()) -> str:
     path = "/v1/" + "/".join(quote(each, safe="@:") for each in segments)
-    given = [(name, value) for name, value in query if value]
-    return path + (f"?{urlencode(given)}" if given else "")
+    pairs = [(name, value) for name, value in query if value]
+    return path + (f"?{urlencode(pairs)}" if pairs else "")

@@ -1,7 +1,7 @@
-"""The built files of the page, by the path they are asked for.
+"""The built files of the page, by path.
 
-All of them are read once and kept: they are small, and nothing that is asked for can name a file that is not in the
-table. Where there is no build, as in a checkout without `make page`, there is no table.
+All of them are read once and kept in memory: they are small, and a request can only name a file in this table. Without
+a build, as in a checkout without `make page`, the table is empty.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _SMALL = 1024
 
 
 class Asset(msgspec.Struct, frozen=True):
-    """One file, ready to be sent; `packed` is the same gzipped, or empty where that saves nothing."""
+    """One file. `packed` is its gzipped content, or empty if that saves nothing."""
 
     content: bytes
     packed: bytes
     media: str
     is_fixed: bool
-    """Its name changes with its content, so that a browser may keep it for ever."""
+    """Its name changes with its content, so a browser may cache it forever."""
 
     def answer(self, accept: str) -> tuple[dict[str, str], bytes]:
-        """The headers and the body for a browser that accepts these encodings."""
+        """The headers and body for a browser that accepts these encodings."""
         headers = {**HEADERS, "content-type": self.media, "cache-control": FOREVER if self.is_fixed else NEVER}
         if self.packed:
             headers["vary"] = "accept-encoding"
@@ -48,7 +48,7 @@ class Asset(msgspec.Struct, frozen=True):
 
 
 def read_assets(folder: Path) -> dict[str, Asset]:
-    """The files below a folder by their path from it; only those of a known kind."""
+    """The files in a folder by relative path; only known types."""
     found = {}
     for path in sorted(folder.rglob("*")):
         media = _MEDIA.get(path.suffix)
@@ -63,13 +63,13 @@ def read_assets(folder: Path) -> dict[str, Asset]:
 
 @functools.cache
 def page_assets() -> dict[str, Asset]:
-    """The files of the page; none where it was not built."""
+    """The files of the page; empty if it was not built."""
     found = read_assets(STATIC)
     return found if START in found else {}
 
 
 def require_page() -> None:
-    """UnsupportedError where the page was not built."""
+    """UnsupportedError if the page was not built."""
     if not page_assets():
         raise UnsupportedError(
             "the page was not built into this installation",

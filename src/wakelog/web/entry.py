@@ -1,10 +1,10 @@
-"""How a browser gets in: a key in the fragment of an address becomes a cookie.
+"""How a browser signs in: a key in the fragment of an address becomes a cookie.
 
-A fragment is never sent, so the key is in no log and in no Referer. The page sends it once, as any program would, and
-gets a cookie that no script can read, that ends with the browser, and that is sent only with what the page itself asks.
+A fragment is never sent, so the key is in no log and in no Referer. The page sends it once, like any program, and gets
+a cookie that no script can read, that ends with the browser, and that is sent only with the page's own requests.
 
-A browser that is started with an address shows it to everybody who lists this machine's processes. So that address has
-a ticket instead, which is taken once.
+The address that a browser is started with is visible in this machine's list of processes. So that address contains a
+ticket instead, which is valid once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _TICKET = "once-"
 
 
 def cookie_name(host: str) -> str:
-    """Cookies do not tell ports apart, so their name does."""
+    """Browsers share cookies between ports, so the name contains the port."""
     port = host.rpartition(":")[2]
     return f"wakelog-{port if port.isdecimal() else 'page'}"
 
@@ -33,7 +33,7 @@ def end_cookie(host: str) -> str:
 
 
 def key_in(cookies: str, host: str) -> str:
-    """The key in a Cookie header, or nothing."""
+    """The key in a Cookie header; empty if there is none."""
     wanted = cookie_name(host)
     for pair in cookies.split(";"):
         name, _, value = pair.strip().partition("=")
@@ -43,8 +43,8 @@ def key_in(cookies: str, host: str) -> str:
 
 
 def is_own_request(method: str, headers: Mapping[str, str], host: str) -> bool:
-    """Whether a request with a cookie was made by the page itself, or typed by its reader. Another server on this
-    machine is of the same site for a browser, so the cookie alone does not say so."""
+    """Whether a request with a cookie was made by the page itself, or typed by the user. The cookie alone does not
+    prove that, because for a browser another server on this machine is the same site."""
     if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         return False
     if method in ("GET", "HEAD"):
@@ -54,7 +54,7 @@ def is_own_request(method: str, headers: Mapping[str, str], host: str) -> bool:
 
 
 class Tickets:
-    """Words that stand for a key once."""
+    """Words that can be exchanged for a key once."""
 
     def __init__(self) -> None:
         self._keys: dict[str, str] = {}
@@ -65,7 +65,7 @@ class Tickets:
         return ticket
 
     def take(self, word: str) -> str:
-        """The key that a ticket stands for, which ends it; any other word as it is."""
+        """The key of a ticket, which is used up; any other word unchanged."""
         if not word.startswith(_TICKET):
             return word
         for ticket in self._keys:
@@ -75,5 +75,5 @@ class Tickets:
 
 
 def entry_address(base: str, key: str, path: str = "/") -> str:
-    """The address that lets a browser in."""
+    """The address that signs a browser in."""
     return f"{base}{path}#key={quote(key)}"

@@ -1,8 +1,8 @@
-"""What a browser is told with every file of the page.
+"""The security headers of the page's files.
 
-The policy lets the page load its own files and talk to its own server, and nothing else: no inline script or style, no
-frame, no plugin, no other host. `require-trusted-types-for` makes the browser refuse text that becomes markup, except
-through the one policy of the page's library, which only ever sees the page's own templates.
+The policy allows the page only to load its own files and to talk to its own server: no inline script or style, no
+frame, no plugin, no other host. With `require-trusted-types-for`, the browser refuses text as markup, except through
+the one policy of the page's library, which sees only the page's own templates.
 """
 
 from __future__ import annotations

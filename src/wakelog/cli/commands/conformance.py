@@ -13,7 +13,7 @@ from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import NO
 from wakelog.cli.text import inert_line
 from wakelog.conformance import Result, run
-from wakelog.conformance.kit import Status, chosen
+from wakelog.conformance.kit import Status, select_checks
 from wakelog.conformance.wire import TIMEOUT_S
 from wakelog.errors import InvalidInputError
 
@@ -68,7 +68,7 @@ def conformance_command(
 
 
 def _list(ctx: CommandContext, only: Iterable[str]) -> int:
-    checks = chosen(only)
+    checks = select_checks(only)
     data = [{"check": c.name, "group": c.group, "rule": c.rule, "needs": c.needs or None} for c in checks]
 
     def human() -> None:

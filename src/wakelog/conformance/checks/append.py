@@ -1,5 +1,4 @@
-"""Appending: order, the expected head, atomicity, what is refused; repeating what was answered; and
-several writers at once."""
+"""Appending: order, the expected head, atomicity, refusals, repeated commits, and several writers at once."""
 
 from __future__ import annotations
 
@@ -42,8 +41,8 @@ def append_answers_with_head(bench: Bench) -> None:
 def append_is_one_commit(bench: Bench) -> None:
     session = bench.open()
     head = session.add(message("a"), message("b"), message("c"))
-    told = [(each["seq"], each["commit_id"], each["at"]) for each in session.events(after=1)]
-    want([(seq, head["commit_id"], head["at"]) for seq in (2, 3, 4)], told, "seq, commit_id, at", bench.last)
+    got = [(each["seq"], each["commit_id"], each["at"]) for each in session.events(after=1)]
+    want([(seq, head["commit_id"], head["at"]) for seq in (2, 3, 4)], got, "seq, commit_id, at", bench.last)
 
 
 @check("append", "Bodies come back as they were sent: text, whole numbers up to 2^53 − 1, fractions, nesting.")
@@ -62,8 +61,8 @@ def append_keeps_header(bench: Bench) -> None:
     session = bench.open()
     header = {"actor": "user", "cause": 1, "derived_from": [[1, 1]], "source": "web:x", "trust": "untrusted"}
     session.add(event("message.added", header, role="user", content="x"))
-    [told] = session.events(after=1)
-    want(header, {name: told[name] for name in header}, "header", bench.last)
+    [got] = session.events(after=1)
+    want(header, {name: got[name] for name in header}, "header", bench.last)
 
 
 @check(
@@ -77,7 +76,7 @@ def append_expects_head(bench: Bench) -> None:
     for expect in (1, 99):
         reply = session.append(message("b"), expect=expect)
         want(2, reply.refused(409, "head-moved").get("head_seq"), "head_seq", reply.request)
-        session.unmoved(head, reply)
+        session.check_unchanged(head, reply)
     want(3, session.add(message("c"), expect=2)["seq"], "seq", bench.last)
 
 
@@ -92,7 +91,7 @@ def append_is_atomic(bench: Bench) -> None:
     ):
         reply = session.append(message("a"), message("b"), wrong)
         reply.refused(status, kind)
-        session.unmoved(head, reply)
+        session.check_unchanged(head, reply)
 
 
 @check(
@@ -134,7 +133,7 @@ def append_refuses_own_kinds(bench: Bench) -> None:
     ):
         reply = session.append({"kind": kind, "body": body})
         reply.refused(409, "own-kind")
-        session.unmoved(session.opened, reply)
+        session.check_unchanged(session.opened, reply)
 
 
 @check(
@@ -162,6 +161,63 @@ def append_takes_a_thousand(bench: Bench) -> None:
     want([2, 1001], [session.events(limit=1, after=n)[0]["seq"] for n in (1, 1000)], "seqs", bench.last)
 
 
+# Repeated commits
+
+
+@check("append", "The same events with the same `commit_id` are stored once; a repetition gets the first answer again.")
+def repeat_is_stored_once(bench: Bench) -> None:
+    session = bench.open()
+    first = session.add(message("a"), message("b"), commit_id="one")
+    want("one", first["commit_id"], "commit_id", bench.last)
+    reply = session.append(message("a"), message("b"), commit_id="one")
+    want(first, reply.ok(), "answer", reply.request)
+    session.check_unchanged(first, reply)
+
+
+@check("append", "A repeated commit is recognised before `expect` is checked, and also after other commits.")
+def repeat_comes_before_expect(bench: Bench) -> None:
+    session = bench.open()
+    first = session.add(message("a"), commit_id="one", expect=1)
+    head = session.add(message("b"))
+    reply = session.append(message("a"), commit_id="one", expect=1)
+    want(first["seq"], reply.ok()["seq"], "seq", reply.request)
+    session.check_unchanged(head, reply)
+
+
+@check("append", "A repeated commit is recognised after the session was closed.")
+def repeat_after_close(bench: Bench) -> None:
+    session = bench.open()
+    first = session.add(message("a"), commit_id="one")
+    closed = session.post("close", {}).ok()
+    reply = session.append(message("a"), commit_id="one")
+    want(first["seq"], reply.ok()["seq"], "seq", reply.request)
+    session.check_unchanged(closed, reply)
+
+
+@check("append", "Other events with a used `commit_id` are refused with 400 `commit-id-reused`.")
+def commit_id_is_not_reused(bench: Bench) -> None:
+    session = bench.open()
+    head = session.add(message("a"), commit_id="one")
+    reply = session.append(message("other"), commit_id="one")
+    reply.refused(400, "commit-id-reused")
+    session.check_unchanged(head, reply)
+
+
+@check("append", "A `commit_id` is valid within its session only.")
+def commit_id_is_the_sessions_own(bench: Bench) -> None:
+    for _ in range(2):
+        want(2, bench.open().add(message("a"), commit_id="one")["seq"], "seq", bench.last)
+
+
+@check("append", "A client that lost the answer repeats the commit, and it is stored once.")
+def lost_answer_can_be_repeated(bench: Bench) -> None:
+    session = bench.open()
+    body = {"events": [message("a")], "commit_id": "one"}
+    session.client.ask_and_hang_up("POST", f"{session.path}/events", body)
+    want(2, session.add(message("a"), commit_id="one")["seq"], "seq", bench.last)
+    want(["a"], [each["body"]["content"] for each in session.events(after=1)], "contents", bench.last)
+
+
 # Several writers
 
 
@@ -174,9 +230,9 @@ def writers_lose_nothing(bench: Bench) -> None:
 
     with ThreadPoolExecutor(WRITERS) as pool:
         answered = sorted(pair for pairs in pool.map(write, range(WRITERS)) for pair in pairs)
-    told = [(each["seq"], each["body"]["content"]) for each in session.events(after=1)]
-    want(list(range(2, 2 + WRITERS * EACH)), [seq for seq, _ in told], "seqs", bench.last)
-    want(answered, told, "the events that were answered", bench.last)
+    got = [(each["seq"], each["body"]["content"]) for each in session.events(after=1)]
+    want(list(range(2, 2 + WRITERS * EACH)), [seq for seq, _ in got], "seqs", bench.last)
+    want(answered, got, "the events that were answered", bench.last)
 
 
 @check("concurrency", "If several writers expect the same head, exactly one is accepted.")
@@ -209,57 +265,3 @@ def one_session_is_opened(bench: Bench) -> None:
     with ThreadPoolExecutor(WRITERS) as pool:
         opened = list(pool.map(lambda _: bench.open(name), range(WRITERS)))
     want(1, len({each.id for each in opened}), "sessions", bench.last)
-
-
-@check("append", "The same events with the same `commit_id` are stored once; a repetition gets the first answer again.")
-def repeat_is_stored_once(bench: Bench) -> None:
-    session = bench.open()
-    first = session.add(message("a"), message("b"), commit_id="one")
-    want("one", first["commit_id"], "commit_id", bench.last)
-    reply = session.append(message("a"), message("b"), commit_id="one")
-    want(first, reply.ok(), "answer", reply.request)
-    session.unmoved(first, reply)
-
-
-@check("append", "A repeated commit is recognised before `expect` is checked, and also after other commits.")
-def repeat_comes_before_expect(bench: Bench) -> None:
-    session = bench.open()
-    first = session.add(message("a"), commit_id="one", expect=1)
-    head = session.add(message("b"))
-    reply = session.append(message("a"), commit_id="one", expect=1)
-    want(first["seq"], reply.ok()["seq"], "seq", reply.request)
-    session.unmoved(head, reply)
-
-
-@check("append", "A repeated commit is recognised after the session was closed.")
-def repeat_after_close(bench: Bench) -> None:
-    session = bench.open()
-    first = session.add(message("a"), commit_id="one")
-    closed = session.post("close", {}).ok()
-    reply = session.append(message("a"), commit_id="one")
-    want(first["seq"], reply.ok()["seq"], "seq", reply.request)
-    session.unmoved(closed, reply)
-
-
-@check("append", "Other events with a used `commit_id` are refused with 400 `commit-id-reused`.")
-def commit_id_is_not_reused(bench: Bench) -> None:
-    session = bench.open()
-    head = session.add(message("a"), commit_id="one")
-    reply = session.append(message("other"), commit_id="one")
-    reply.refused(400, "commit-id-reused")
-    session.unmoved(head, reply)
-
-
-@check("append", "A `commit_id` is valid within its session only.")
-def commit_id_is_the_sessions_own(bench: Bench) -> None:
-    for _ in range(2):
-        want(2, bench.open().add(message("a"), commit_id="one")["seq"], "seq", bench.last)
-
-
-@check("append", "A client that lost the answer repeats the commit, and it is stored once.")
-def lost_answer_can_be_repeated(bench: Bench) -> None:
-    session = bench.open()
-    body = {"events": [message("a")], "commit_id": "one"}
-    session.client.ask_and_hang_up("POST", f"{session.path}/events", body)
-    want(2, session.add(message("a"), commit_id="one")["seq"], "seq", bench.last)
-    want(["a"], [each["body"]["content"] for each in session.events(after=1)], "contents", bench.last)

@@ -27,8 +27,8 @@ def problems_have_groups(bench: Bench) -> None:
         (session.append(event("no.such.kind")), 400, "invalid-input"),
     ):
         problem = reply.refused(status)
-        told = (problem["group"], problem["type"])
-        want((group, f"urn:wakelog:error:{problem['kind']}"), told, "group and type", reply.request)
+        got = (problem["group"], problem["type"])
+        want((group, f"urn:wakelog:error:{problem['kind']}"), got, "group and type", reply.request)
     want(True, session.append(message("a"), expect=9).json.get("retryable"), "retryable of a conflict", bench.last)
 
 
@@ -44,7 +44,7 @@ def unknown_fields_are_refused(bench: Bench) -> None:
     session.get("events", afetr=3).refused(400, "bad-request")
     reply = session.append(message("a"), expcet=1)
     reply.refused(400, "bad-request")
-    session.unmoved(session.opened, reply)
+    session.check_unchanged(session.opened, reply)
 
 
 @check(
@@ -58,7 +58,7 @@ def bad_bodies_are_refused(bench: Bench) -> None:
     for raw in (b'{"events": [', b"[]", b'{"events": []}', b'{"events": [{"kind": 1}]}', b"\xff"):
         reply = bench.client.ask("POST", path, raw=raw, headers={"content-type": "application/json"})
         reply.refused(400, "bad-request")
-        session.unmoved(session.opened, reply)
+        session.check_unchanged(session.opened, reply)
     bench.client.ask("POST", path, raw=b"{}", headers={"content-type": "text/plain"}).refused(415, "wrong-media")
 
 
@@ -66,7 +66,7 @@ def bad_bodies_are_refused(bench: Bench) -> None:
 def routes_and_methods(bench: Bench) -> None:
     bench.client.ask("GET", "/v1/no-such-thing").refused(404, "no-such-route")
     reply = bench.client.ask("PUT", "/v1/sessions")
-    # Not `refused`: here 405 is what is asked for.
+    # Not `refused`, which takes a 405 for a missing operation.
     want(405, reply.status, "status", reply.request)
     if "POST" not in reply.headers.get("allow", ""):
         raise ServerFault("an Allow header with POST", reply.headers.get("allow", "none"), reply.request)
@@ -87,4 +87,4 @@ def keys_are_asked_for(bench: Bench) -> None:
             raise ServerFault("nothing about the session", reply.shown, reply.request)
     reply = bench.client.ask("POST", f"{session.path}/events", {"events": [message("a")]}, with_key=False)
     reply.refused(401, "key-missing")
-    session.unmoved(session.opened, reply)
+    session.check_unchanged(session.opened, reply)

@@ -1,4 +1,4 @@
-"""Integrity: verification, anchors, and bundles that prove themselves."""
+"""Integrity: verification, anchors, and bundles."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def bundle_proves_itself(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), fact("n", "é"))
     head = session.add(message("b"))
-    _prove(session, head["hash"])
+    _check_bundle(session, head["hash"])
     child = bench.fork(session, "e2")
-    _prove(child, child.add(message("c"))["hash"])
+    _check_bundle(child, child.add(message("c"))["hash"])
 
 
-def _prove(session: Remote, head_hash: str) -> None:
-    """Reads a bundle as docs/reference/format.md tells, without our code."""
+def _check_bundle(session: Remote, head_hash: str) -> None:
+    """Reads a bundle by docs/reference/format.md, without our code."""
     reply = session.get("bundle")
     reply.want(200)
     content = gzip.decompress(reply.content) if reply.content[:2] == b"\x1f\x8b" else reply.content
@@ -75,9 +75,11 @@ def _prove(session: Remote, head_hash: str) -> None:
         commit = json.loads(line)
         chain = bytes.fromhex(commit["prev"])
         for seq, (header, salt, body) in enumerate(commit["records"], commit["first"]):
-            told = json.loads(header)
+            stored_header = json.loads(header)
             body_hash = hashlib.sha256(bytes.fromhex(salt) + body.encode()).hexdigest()
-            want((seq, body_hash), (told["seq"], told["body_hash"]), "seq and body_hash", reply.request)
+            want(
+                (seq, body_hash), (stored_header["seq"], stored_header["body_hash"]), "seq and body_hash", reply.request
+            )
             chain = hashlib.sha256(chain + header.encode()).digest()
             hashes[commit["session"], seq] = chain.hex()
         want(commit["hash"], chain.hex(), f"hash after event {commit['last']}", reply.request)
@@ -101,7 +103,7 @@ def bundle_is_taken_whole(bench: Bench) -> None:
         reply = bench.client.ask("POST", "/v1/bundles", raw=wrong)
         if reply.status < 400 or reply.status == 403:
             reply.want(400)
-        session.unmoved(head, reply)
+        session.check_unchanged(head, reply)
     reply = bench.client.ask("POST", "/v1/bundles", raw=content)
     want(session.id, reply.ok(201)["session"], "session", reply.request)
-    session.unmoved(head, reply)
+    session.check_unchanged(head, reply)

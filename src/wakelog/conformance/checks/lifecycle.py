@@ -20,7 +20,7 @@ def pause_holds_back(bench: Bench) -> None:
     for new in (event("action.requested", action="b", tool="t"), fact("n", 1)):
         reply = session.append(new)
         reply.refused(409, "session-paused")
-        session.unmoved(paused, reply)
+        session.check_unchanged(paused, reply)
     session.add(event("action.succeeded", action="a"))
     want("active", session.post("resume", {}).ok()["status"], "status", bench.last)
     session.add(fact("n", 1))
@@ -38,7 +38,7 @@ def close_ends(bench: Bench) -> None:
     legal = reply.refused(409, "session-closed").get("legal", ())
     if "session.reopened" not in legal:
         raise ServerFault("`legal` with session.reopened", repr(legal), reply.request)
-    session.unmoved(closed, reply)
+    session.check_unchanged(closed, reply)
     want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
 
 
@@ -140,7 +140,7 @@ def lease_fences(bench: Bench) -> None:
     head = session.head()
     reply = session.append(message("late"), guard=old)
     reply.refused(409, "fenced")
-    session.unmoved(head, reply)
+    session.check_unchanged(head, reply)
     session.add(message("b"), guard=new)
 
 
@@ -170,6 +170,6 @@ def lease_is_kept_alive(bench: Bench) -> None:
     head = session.head()
     reply = session.post("lease/beat", {"epoch": epoch, "holder": "two", "ttl_s": 600})
     reply.want(200)
-    session.unmoved(head, reply)
+    session.check_unchanged(head, reply)
     session.post("lease/beat", {"epoch": old, "holder": "one"}).refused(409, "fenced")
     want("two", bench.client.ask("GET", session.path).ok()["holder"], "holder", bench.last)

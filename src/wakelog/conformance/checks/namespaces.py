@@ -10,7 +10,7 @@ from wakelog.conformance.wire import ServerFault, WireClient
 
 
 def _other(bench: Bench) -> WireClient:
-    """The other key's client, once its namespace is there and is another one."""
+    """The other key's client, after checking that its namespace exists and is another one."""
     assert bench.other is not None
     bench.open(client=bench.other)  # the first request that writes makes the namespace
     mine, theirs = bench.info["namespace"], bench.other.ask("GET", "/v1/info").ok()["namespace"]
@@ -31,23 +31,23 @@ def other_key_sees_no_session(bench: Bench) -> None:
     for word in (session.id, session.name):
         path = f"/v1/sessions/{quote(word, safe='')}"
         for verb in ("", "/head", "/events", "/state", "/events/e2", "/messages", "/tail", "/bundle", "/verify"):
-            _unseen(other, "GET", path + verb)
+            _check_hidden(other, "GET", path + verb)
         for verb, body in (
             ("events", {"events": [message("x")]}),
             ("fork", {}),
             ("close", {}),
             ("rewind", {"to": "e1"}),
         ):
-            _unseen(other, "POST", f"{path}/{verb}", body)
-        _unseen(other, "DELETE", path)
+            _check_hidden(other, "POST", f"{path}/{verb}", body)
+        _check_hidden(other, "DELETE", path)
     now = session.head()
     want((head["seq"], head["status"]), (now["seq"], now["status"]), "head", bench.last)
 
 
-def _unseen(other: WireClient, method: str, path: str, body: object = None) -> None:
+def _check_hidden(other: WireClient, method: str, path: str, body: object = None) -> None:
     reply = other.ask(method, path, body)
     if reply.status == 403 or reply.json.get("kind") == "no-such-route":
-        return  # not offered, or not to this key: it says nothing about the session
+        return  # not offered, or not to this key, which reveals nothing about the session
     reply.refused(404, "session-not-found")
 
 
@@ -90,11 +90,11 @@ def feeds_are_apart(bench: Bench) -> None:
 def other_namespace_is_not_there(bench: Bench) -> None:
     other = _other(bench)
     if other.base:
-        return  # the address names a namespace already; what the other key sees there was checked above
+        return  # the address already names a namespace, and the checks above cover it
     there, not_there = bench.info["namespace"], bench.name()
-    told = []
+    problems = []
     for name in (there, not_there):
         reply = other.ask("GET", f"/ns/{name}/v1/info")
         problem = reply.refused(404, "namespace-not-found")
-        told.append({k: v.replace(name, "NAME") if isinstance(v, str) else v for k, v in problem.items()})
-    want(told[1], told[0], "problem", other.last)
+        problems.append({k: v.replace(name, "NAME") if isinstance(v, str) else v for k, v in problem.items()})
+    want(problems[1], problems[0], "problem", other.last)

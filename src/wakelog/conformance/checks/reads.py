@@ -44,12 +44,12 @@ def state_is_folded(bench: Bench) -> None:
     document: Any = {}
     for each in session.events():
         for operation in each["delta"]:
-            document = _applied(document, operation)
+            document = _apply(document, operation)
         want(document, session.state(at=f"e{each['seq']}"), f"state at {each['seq']}", bench.last)
 
 
-def _applied(document: Any, operation: dict[str, Any]) -> Any:
-    """One operation of a delta: add, replace and remove, on objects and lists."""
+def _apply(document: Any, operation: dict[str, Any]) -> Any:
+    """Applies one operation of a delta: add, replace or remove, on objects and lists."""
     names = [part.replace("~1", "/").replace("~0", "~") for part in operation["path"].split("/")[1:]]
     if not names:
         return operation["value"]
@@ -109,7 +109,7 @@ def state_is_patched(bench: Bench) -> None:
     head = session.head()
     reply = session.post("patch", {"patch": [{"op": "add", "path": "/status", "value": "x"}]})
     reply.refused(400, "bad-patch")
-    session.unmoved(head, reply)
+    session.check_unchanged(head, reply)
 
 
 # Events and pages

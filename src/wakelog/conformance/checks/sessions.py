@@ -24,7 +24,7 @@ def session_opens_once(bench: Bench) -> None:
     session = bench.open()
     reply = bench.client.ask("POST", "/v1/sessions", {"name": session.name, "goal": "another"})
     want(session.id, reply.ok()["session"], "session", reply.request)
-    session.unmoved(session.opened, reply)
+    session.check_unchanged(session.opened, reply)
 
 
 @check("sessions", "A session is found by its id, and by its name, percent-encoded as one segment of the path.")

@@ -1,4 +1,4 @@
-"""Tails: events as they come, and going on after a break."""
+"""Tails: live events, and resuming after a break."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def tail_sends_what_is_stored(bench: Bench) -> None:
     session = bench.open()
     session.add(message("a"), message("b"))
     with session.tail(after=1) as tail:
-        frames = tail.wants(2, 3)
+        frames = tail.take_events(2, 3)
         want(["2", "3"], [each.id for each in frames], "ids", tail.request)
         want(session.events(after=1), [each.json for each in frames], "events", tail.request)
         session.add(message("c"))
-        tail.wants(4)
+        tail.take_events(4)
 
 
 @check("tail", "A tail without `after` starts with new events.", needs="tail")
@@ -30,7 +30,7 @@ def tail_begins_now(bench: Bench) -> None:
     session.add(message("old"))
     with session.tail() as tail:
         session.add(message("new"))
-        tail.wants(3)
+        tail.take_events(3)
 
 
 @check(
@@ -47,7 +47,7 @@ def tail_resumes(bench: Bench) -> None:
     for query in ({}, {"after": 0}):
         with session.tail({"last-event-id": last}, **query) as tail:
             head = session.add(message("later"))
-            tail.wants(*range(3, head["seq"] + 1))
+            tail.take_events(*range(3, head["seq"] + 1))
 
 
 @check("tail", "`kind` selects kinds, by name or first word.", needs="tail")
@@ -55,7 +55,7 @@ def tail_is_filtered(bench: Bench) -> None:
     session = bench.open()
     with session.tail(after=0, kind="message") as tail:
         session.add(message("a"), {"kind": "x.other"}, message("b"))
-        tail.wants(2, 4)
+        tail.take_events(2, 4)
 
 
 @check(
@@ -68,9 +68,9 @@ def feed_resumes(bench: Bench) -> None:
     with bench.client.tail("/v1/tail") as tail:
         session.add(message("a"), message("b"))
         session.add(message("c"))
-        frames = tail.wants(2, 3, 4, session=session.id)
+        frames = tail.take_events(2, 3, 4, session=session.id)
     for skip in (1, 2):
         with bench.client.tail("/v1/tail", {"last-event-id": frames[skip - 1].id}) as tail:
-            tail.wants(*[2, 3, 4][skip:], session=session.id)
+            tail.take_events(*[2, 3, 4][skip:], session=session.id)
     with bench.client.tail(f"/v1/tail?{urlencode({'after': frames[0].id})}") as tail:
-        tail.wants(3, session=session.id)
+        tail.take_events(3, session=session.id)

@@ -1,4 +1,4 @@
-"""The contract that every engine keeps: one test for each promise of wakelog.engine.
+"""The contract of every engine: one test for each promise of wakelog.engine.
 
     from wakelog.testing.contract import EngineContract
 
@@ -6,8 +6,8 @@
         def make_engine(self, tmp_path):
             return MyEngine(tmp_path / "store")
 
-That is all an engine's test file needs. `make_engine` is called again with the same folder to open the same store a
-second time. An engine that keeps nothing on a disk returns its only object from `another` and `reopen`.
+An engine's test file needs nothing more. `make_engine` is called again with the same folder to open the same store a
+second time. An engine without persistent storage returns its only object from `another` and `reopen`.
 """
 
 from wakelog.testing.contract.abilities import AbilityChecks

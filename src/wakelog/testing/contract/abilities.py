@@ -1,4 +1,4 @@
-"""What an engine declares that it can do beyond the protocol. What it does not declare is skipped."""
+"""The abilities that an engine declares beyond the protocol. Tests of others are skipped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wakelog.log.bundle import export_bundle
 from wakelog.model import events as ev
 from wakelog.model.records import Heartbeat
 from wakelog.testing.builders import fact
-from wakelog.testing.contract.base import Hooks, given, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, opened, store, stored
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class AbilityChecks(Hooks):
         bundle = io.BytesIO()
         export_bundle(Log(source, writer.session), bundle)
         assert take_bundle(bundle.getvalue()) == writer.session
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_new_store_waits_for_no_migration(self, engine: Engine) -> None:
         migrations = _declared(engine.abilities.migrations)
@@ -63,7 +63,7 @@ class AbilityChecks(Hooks):
         assert list(migrations.waiting()) == []
         assert list(migrations.migrate()) == []
         assert migrations.version() == before > 0
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_marks_are_kept_beside_the_log(self, engine: Engine, tmp_path: Path) -> None:
         marks = _declared(engine.abilities.marks)
@@ -83,7 +83,7 @@ class AbilityChecks(Hooks):
         with contextlib.suppress(UnavailableError):  # it may have to wait for others
             rewrite()
             assert rewrite() is False
-        assert stored(engine, kept.session) == given(*kept.commits)
+        assert stored(engine, kept.session) == expected(*kept.commits)
 
     def test_sizes_tell_of_every_session(self, engine: Engine) -> None:
         sizes = _declared(engine.abilities.sizes)
@@ -97,7 +97,7 @@ class AbilityChecks(Hooks):
         engine.claim("named", writer.session)
         assert [f for f in inspection.inspect() if f.is_damage] == []
         inspection.tidy()
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
         assert engine.find("named") == writer.session
 
     def test_damage_report_on_a_sound_store(self, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""Appending: whole or absent, durable, in one order, once."""
+"""Appending: all or nothing, durable, in order, once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
 from wakelog.model.records import Head
 from wakelog.testing.builders import CommitWriter, fact, message
-from wakelog.testing.contract.base import Hooks, given, in_parallel, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, in_parallel, opened, store, stored
 
 BIG = "a payload is what does not fit into a body " * 30
 
@@ -23,14 +23,14 @@ class AppendChecks(Hooks):
         commits = [writer.open(goal="stay"), writer.seal(fact("a"), message(BIG)), writer.seal(fact("b"))]
         store(engine, *commits)
         again = self.reopen(engine, tmp_path)
-        assert stored(again, writer.session) == given(*commits)
+        assert stored(again, writer.session) == expected(*commits)
         again.close()
 
     def test_a_commit_comes_back_with_every_byte_it_was_given(self, engine: Engine) -> None:
         writer = CommitWriter()
         commits = [writer.open(), writer.seal(fact("ключ", "✓ \u0000 \U0001f600"), message(BIG), commit_id="mine")]
         store(engine, *commits)
-        assert stored(engine, writer.session) == given(*commits)
+        assert stored(engine, writer.session) == expected(*commits)
 
     def test_events_are_numbered_without_gaps_and_chained(self, engine: Engine) -> None:
         writer = CommitWriter()
@@ -65,7 +65,7 @@ class AppendChecks(Hooks):
         with pytest.raises(ConflictError) as refused:
             engine.submit(late).result()
         assert (refused.value.kind, refused.value.head_seq) == ("head-moved", 2)
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
         assert engine.head(writer.session).hash == writer.hash
 
     def test_an_append_ahead_of_the_head_is_refused_and_writes_nothing(self, engine: Engine) -> None:
@@ -74,14 +74,14 @@ class AppendChecks(Hooks):
         with pytest.raises(ConflictError):
             engine.submit(ahead).result()
         store(engine, skipped, ahead)
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_an_append_on_the_right_number_but_another_hash_is_refused(self, engine: Engine) -> None:
         writer = opened(engine)
         stranger = msgspec.structs.replace(writer.rival(fact("a")), prev=b"\x01" * 32)
         with pytest.raises(ConflictError):
             engine.submit(stranger).result()
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_session_that_never_was_begins_at_its_first_event_only(self, engine: Engine) -> None:
         writer = CommitWriter()
@@ -95,31 +95,31 @@ class AppendChecks(Hooks):
         writer = opened(engine)
         with pytest.raises(ConflictError):
             engine.submit(CommitWriter(writer.session).open(goal="another")).result()
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_repeating_a_commit_gives_the_same_answer_and_no_second_copy(self, engine: Engine) -> None:
         writer = opened(engine)
         commit = writer.seal(fact("a"), message(BIG))
         first = engine.submit(commit).result()
         assert engine.submit(commit).result() == first
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_repeating_the_opening_commit_gives_the_same_answer(self, engine: Engine) -> None:
         writer = CommitWriter()
         commit = writer.open()
         first = engine.submit(commit).result()
         assert engine.submit(commit).result() == first
-        assert stored(engine, writer.session) == given(commit)
+        assert stored(engine, writer.session) == expected(commit)
 
     def test_a_chosen_id_with_the_same_content_gives_the_first_answer(self, engine: Engine) -> None:
         writer = opened(engine)
-        # Sealed twice: other salts and times, hence other hashes, and still the same append.
+        # Sealed twice, so salts, times and hashes differ, but it is the same append.
         resealed = writer.rival(fact("a"), commit_id="mine")
         first = engine.submit(writer.seal(fact("a"), commit_id="mine")).result()
         assert resealed.hash != first.hash
         again = engine.submit(resealed).result()
         assert (again.seq, again.hash, again.commit_id) == (first.seq, first.hash, "mine")
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_chosen_id_is_answered_wherever_the_session_has_got_to(self, engine: Engine) -> None:
         writer = opened(engine)
@@ -127,7 +127,7 @@ class AppendChecks(Hooks):
         store(engine, writer.seal(fact("b")))
         again = engine.submit(writer.rival(fact("a"), commit_id="mine")).result()
         assert (again.seq, again.hash) == (first.seq, first.hash)
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_chosen_id_with_other_content_is_invalid_and_writes_nothing(self, engine: Engine) -> None:
         writer = opened(engine)
@@ -135,7 +135,7 @@ class AppendChecks(Hooks):
         with pytest.raises(InvalidInputError) as refused:
             engine.submit(writer.rival(fact("b"), commit_id="mine")).result()
         assert refused.value.kind == "commit-id-reused"
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_chosen_id_means_nothing_in_another_session(self, engine: Engine) -> None:
         for _ in range(2):
@@ -149,7 +149,7 @@ class AppendChecks(Hooks):
         answers = [engine.submit(c).result().hash for c in (plain, chosen)]
         again = self.reopen(engine, tmp_path)
         assert [again.submit(c).result().hash for c in (plain, chosen)] == answers
-        assert stored(again, writer.session) == given(*writer.commits)
+        assert stored(again, writer.session) == expected(*writer.commits)
         again.close()
 
     def test_known_tells_the_answer_given_under_a_chosen_id_and_no_other(self, engine: Engine) -> None:
@@ -166,8 +166,8 @@ class AppendChecks(Hooks):
         mixed = [writer.open(), other.open(), writer.seal(fact("a")), other.seal(fact("b")), writer.seal(fact("c"))]
         head = engine.submit(*mixed).result()
         assert (head.session, head.seq, head.hash) == (writer.session, 3, writer.hash)
-        assert stored(engine, writer.session) == given(*writer.commits)
-        assert stored(engine, other.session) == given(*other.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
+        assert stored(engine, other.session) == expected(*other.commits)
 
     def test_when_one_of_several_commits_is_refused_none_is_stored(self, engine: Engine) -> None:
         writer, other = opened(engine), opened(engine)
@@ -176,9 +176,9 @@ class AppendChecks(Hooks):
         news = [writer.seal(fact("a"), message(BIG), commit_id="mine"), CommitWriter().open(), stale]
         with pytest.raises(ConflictError):
             engine.submit(*news).result()
-        assert stored(engine, writer.session) == given(writer.commits[0])
+        assert stored(engine, writer.session) == expected(writer.commits[0])
         assert stored(engine, news[1].session) == []
-        assert stored(engine, other.session) == given(*other.commits)
+        assert stored(engine, other.session) == expected(*other.commits)
 
     def test_after_a_refused_group_the_session_goes_on_where_it_was(self, engine: Engine) -> None:
         writer = opened(engine)
@@ -187,9 +187,9 @@ class AppendChecks(Hooks):
         with pytest.raises(ConflictError):
             engine.submit(never, broken).result()
         with pytest.raises(ConflictError):
-            engine.submit(after).result()  # its predecessor was taken back, so it would leave a hole
+            engine.submit(after).result()  # its predecessor was rolled back, so it would leave a gap
         assert engine.submit(never, after).result().seq == 3
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_group_that_was_stored_before_is_answered_as_a_whole(self, engine: Engine) -> None:
         writer = CommitWriter()
@@ -198,13 +198,13 @@ class AppendChecks(Hooks):
         more = writer.seal(fact("c"))
         assert engine.submit(*group).result() == first
         assert engine.submit(*group, more).result().seq == 4
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_commits_in_flight_keep_their_order_however_answers_are_asked_for(self, engine: Engine) -> None:
         writer = opened(engine)
         pending = [engine.submit(writer.seal(fact(str(i)))) for i in range(5)]
         assert [p.result().seq for p in reversed(pending)] == [6, 5, 4, 3, 2]
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_an_answer_can_be_asked_for_twice(self, engine: Engine) -> None:
         writer = CommitWriter()
@@ -227,8 +227,8 @@ class AppendChecks(Hooks):
         ]
         answers = [_outcome(p.result) for p in pending]
         assert answers == [2, "head-moved", 2, "head-moved", 3]
-        assert stored(engine, writer.session) == given(*writer.commits)
-        assert stored(engine, other.session) == given(*other.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
+        assert stored(engine, other.session) == expected(*other.commits)
 
     def test_of_rivals_for_one_place_exactly_one_wins(self, engine: Engine) -> None:
         writer = opened(engine)
@@ -249,7 +249,7 @@ class AppendChecks(Hooks):
         heads = in_parallel(write, writers)
         assert [head.seq for head in heads] == [6] * 8
         for writer in writers:
-            assert stored(engine, writer.session) == given(*writer.commits)
+            assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_what_one_engine_object_stores_another_sees_and_respects(self, engine: Engine, tmp_path: Path) -> None:
         second = self.another(engine, tmp_path)
@@ -260,7 +260,7 @@ class AppendChecks(Hooks):
             engine.submit(stale).result()
         store(engine, writer.seal(fact("b")))
         assert second.head(writer.session).hash == writer.hash
-        assert stored(second, writer.session) == given(*writer.commits)
+        assert stored(second, writer.session) == expected(*writer.commits)
         if second is not engine:
             second.close()
 

@@ -1,7 +1,7 @@
-"""The order of the checks on append: what a repeated commit is told, whatever has happened to the session since.
+"""The order of the checks on append, and so the answer to a repeated commit after the session has changed.
 
 (1) the id is known with the same content; (2) known with other content; (3) deleted or closed; (4) epoch; (5) head.
-Each test makes two checks apply at once and looks which one speaks.
+Each test makes two checks apply at once and asserts which one decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, Wa
 from wakelog.model import events as ev
 from wakelog.model.records import Commit
 from wakelog.testing.builders import CommitWriter, fact
-from wakelog.testing.contract.base import Hooks, given, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, opened, store, stored
 
 
 class JudgeChecks(Hooks):
@@ -22,7 +22,7 @@ class JudgeChecks(Hooks):
         writer, commit, first = _with_commit(engine, commit_id)
         store(engine, writer.seal(fact("more")), writer.seal(fact("and more")))
         assert engine.submit(commit).result().hash == first
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     @pytest.mark.parametrize("commit_id", ["", "mine"])
     def test_a_repeated_commit_is_answered_although_its_epoch_is_over(self, engine: Engine, commit_id: str) -> None:
@@ -71,26 +71,26 @@ class JudgeChecks(Hooks):
         for event in ending:
             store(engine, writer.seal(event))
         assert _refusal(engine, stale) == (NotAllowedError, "session-closed")
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_newer_epoch_is_told_before_the_moved_head(self, engine: Engine) -> None:
         writer = opened(engine)
         stale = writer.rival(fact("late"), guard=0)
         store(engine, writer.seal(_lease(1)))
         assert _refusal(engine, stale) == (ConflictError, "fenced")
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_an_old_epoch_is_refused_on_the_present_head_too(self, engine: Engine) -> None:
         writer = opened(engine)
         store(engine, writer.seal(_lease(1)), writer.seal(_lease(2)))
         assert _refusal(engine, writer.rival(fact("late"), guard=1)) == (ConflictError, "fenced")
         assert _refusal(engine, writer.rival(fact("early"), guard=3)) == (ConflictError, "fenced")
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_the_present_epoch_is_accepted_and_so_is_a_writer_without_a_lease(self, engine: Engine) -> None:
         writer = opened(engine)
         store(engine, writer.seal(_lease(1)), writer.seal(fact("a"), guard=1), writer.seal(fact("b")))
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_lease_that_is_taken_fences_out_what_is_already_in_flight(self, engine: Engine) -> None:
         writer = opened(engine)
@@ -105,7 +105,7 @@ class JudgeChecks(Hooks):
         writer = opened(engine)
         store(engine, writer.seal(ev.SessionClosed()), writer.seal(_evidence()), writer.seal(ev.SessionReopened()))
         store(engine, writer.seal(fact("again")))
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
 
     def test_a_late_commit_must_still_fit_on_the_head(self, engine: Engine) -> None:
         writer = opened(engine)

@@ -1,4 +1,5 @@
-"""What the parts of the contract share: the hooks an engine's author fills in, and ways to look at what is stored."""
+"""What the parts of the contract share: the hooks that an engine's author supplies, and helpers to compare what is
+stored."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from wakelog.testing.builders import CommitWriter, fact
 A = TypeVar("A")
 B = TypeVar("B")
 
-# What a commit is, apart from the wishes that came with it (guard, late, snapshot) and its payloads.
+# The fields of a commit, without its payloads and the options of its append (guard, late, snapshot).
 _KEPT = (
     *("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch", "status", "turn", "turns"),
     *("kinds", "paths", "records", "fingerprint"),
@@ -32,10 +33,10 @@ class Hooks(ABC):
 
     @abstractmethod
     def make_engine(self, tmp_path: Path) -> Engine:
-        """An engine on the store that belongs to this folder; a new and empty one the first time."""
+        """An engine on the store of this folder; the first time, a new and empty one."""
 
     def another(self, engine: Engine, tmp_path: Path) -> Engine:
-        """A second engine object on the same store, as another process would have."""
+        """A second engine object on the same store, like another process."""
         return self.make_engine(tmp_path)
 
     def reopen(self, engine: Engine, tmp_path: Path) -> Engine:
@@ -57,7 +58,7 @@ def store(engine: Engine, *commits: Commit) -> None:
 
 
 def opened(engine: Engine, *names: str) -> CommitWriter:
-    """A session that is stored, with one event for each name."""
+    """A stored session with one event for each name."""
     writer = CommitWriter()
     store(engine, writer.open())
     for name in names:
@@ -66,29 +67,29 @@ def opened(engine: Engine, *names: str) -> CommitWriter:
 
 
 def essence(commit: Commit) -> dict[str, object]:
-    """What an engine must give back as it was given."""
+    """What an engine must return unchanged."""
     return {name: getattr(commit, name) for name in _KEPT}
 
 
 def stored(engine: Engine, session: SessionId) -> list[dict[str, object]]:
-    """Everything the engine holds of a session; nothing when it does not know it."""
+    """Everything that the engine has of a session; empty if it has none."""
     try:
         return [essence(c) | {"payloads": c.payloads} for c in engine.read(session, payloads=True)]
     except NotFoundError:
         return []
 
 
-def given(*commits: Commit) -> list[dict[str, object]]:
-    """The same for commits that were handed in."""
+def expected(*commits: Commit) -> list[dict[str, object]]:
+    """What `stored` must return for these commits."""
     return [essence(c) | {"payloads": c.payloads} for c in commits]
 
 
 def in_parallel(work: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Does the work for all items at once, one thread each, all of them starting together."""
-    gate = threading.Barrier(len(items))
+    """Runs `work` for all items in parallel, one thread each, all starting together."""
+    barrier = threading.Barrier(len(items))
 
     def go(item: A) -> B:
-        gate.wait(timeout=30)
+        barrier.wait(timeout=30)
         return work(item)
 
     with ThreadPoolExecutor(len(items)) as pool:

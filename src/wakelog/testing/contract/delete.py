@@ -1,4 +1,4 @@
-"""Deleting: a tombstone stays, content goes, and what forks still read through waits for the last of them."""
+"""Deleting: a tombstone stays, and the content is dropped once no fork reads through it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wakelog.engine import Engine
 from wakelog.errors import ConflictError, NotAllowedError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.testing.builders import CommitWriter, fact, message
-from wakelog.testing.contract.base import Hooks, given, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, opened, store, stored
 
 BIG = "what is to be gone " * 60
 
@@ -23,7 +23,7 @@ class DeleteChecks(Hooks):
         head = engine.delete(tombstone)
         assert (head.status, head.seq, head.hash) == ("deleted", 4, tombstone.hash)
         again = self.reopen(engine, tmp_path)
-        assert stored(again, writer.session) == given(tombstone)
+        assert stored(again, writer.session) == expected(tombstone)
         assert again.head(writer.session).status == "deleted"
         assert again.snapshot(writer.session, upto=99) is None
         with pytest.raises(NotFoundError):
@@ -49,7 +49,7 @@ class DeleteChecks(Hooks):
         store(engine, writer.seal(fact("b")))
         with pytest.raises(ConflictError):
             engine.delete(stale)
-        assert stored(engine, writer.session) == given(*writer.commits)
+        assert stored(engine, writer.session) == expected(*writer.commits)
         assert engine.find("kept") == writer.session
         assert engine.snapshot(writer.session, upto=99) is not None
         store(engine, writer.seal(fact("c")))
@@ -64,7 +64,7 @@ class DeleteChecks(Hooks):
         forks = [parent.forked(2), parent.forked(3)]
         for fork in forks:
             store(engine, fork.seal_fork())
-        content = given(*parent.commits)
+        content = expected(*parent.commits)
         tombstone = parent.seal(ev.SessionDeleted())
         engine.delete(tombstone)
         assert parent.session not in {h.session for h in engine.sessions()}
@@ -73,7 +73,7 @@ class DeleteChecks(Hooks):
         assert stored(engine, parent.session)[:-1] == content
         engine.delete(forks[1].seal(ev.SessionDeleted()))
         again = self.reopen(engine, tmp_path)
-        assert stored(again, parent.session) == given(tombstone)
+        assert stored(again, parent.session) == expected(tombstone)
         again.close()
 
     def test_content_waits_for_forks_of_forks_too(self, engine: Engine) -> None:
@@ -82,7 +82,7 @@ class DeleteChecks(Hooks):
         store(engine, child.seal_fork(), child.seal(fact("c")))
         grandchild = child.forked()
         store(engine, grandchild.seal_fork())
-        held = [given(*parent.commits), given(*child.commits)]
+        held = [expected(*parent.commits), expected(*child.commits)]
         engine.delete(parent.seal(ev.SessionDeleted()))
         engine.delete(child.seal(ev.SessionDeleted()))
         assert [stored(engine, w.session)[:-1] for w in (parent, child)] == held
@@ -95,7 +95,7 @@ class DeleteChecks(Hooks):
         store(engine, child.seal_fork())
         engine.delete(child.seal(ev.SessionDeleted()))
         store(engine, parent.seal(fact("b")))
-        assert stored(engine, parent.session) == given(*parent.commits)
+        assert stored(engine, parent.session) == expected(*parent.commits)
 
 
 def _with_content(engine: Engine) -> CommitWriter:

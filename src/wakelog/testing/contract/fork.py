@@ -1,4 +1,4 @@
-"""Forks: a session whose numbers and chain go on from a point of its parent."""
+"""Forks: a session whose numbers and chain continue from a point of its parent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wakelog.errors import ConflictError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.records import ForkPoint
 from wakelog.testing.builders import CommitWriter, fact
-from wakelog.testing.contract.base import Hooks, given, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, opened, store, stored
 
 
 class ForkChecks(Hooks):
@@ -24,15 +24,15 @@ class ForkChecks(Hooks):
         again = self.reopen(engine, tmp_path)
         assert [(c.first, c.last) for c in again.read(child.session)] == [(3, 3), (4, 4)]
         assert again.head(child.session).fork == point == ForkPoint(parent.session, 2, parent.commits[1].hash)
-        assert stored(again, parent.session) == given(*parent.commits)
+        assert stored(again, parent.session) == expected(*parent.commits)
         again.close()
 
     def test_parent_and_fork_go_on_by_themselves(self, engine: Engine) -> None:
         parent = opened(engine, "a")
         child = parent.forked()
         store(engine, child.seal_fork(), parent.seal(fact("b")), child.seal(fact("c")), parent.seal(fact("d")))
-        assert stored(engine, parent.session) == given(*parent.commits)
-        assert stored(engine, child.session) == given(*child.commits)
+        assert stored(engine, parent.session) == expected(*parent.commits)
+        assert stored(engine, child.session) == expected(*child.commits)
 
     def test_a_fork_cannot_leave_at_an_event_that_is_not_there(self, engine: Engine) -> None:
         parent = opened(engine, "a")

@@ -1,4 +1,4 @@
-"""Names and signs of life: what an engine keeps beside the log."""
+"""Names and heartbeats, which an engine stores beside the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Surgery: stored bytes are replaced together with the commits that say so, or not at all."""
+"""Surgery: stored bytes are replaced together with the commits that record it, or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wakelog.errors import ConflictError, InvalidInputError, NotFoundError
 from wakelog.model import events as ev
 from wakelog.model.records import Commit, Record
 from wakelog.testing.builders import CommitWriter, fact, message
-from wakelog.testing.contract.base import Hooks, given, opened, store, stored
+from wakelog.testing.contract.base import Hooks, expected, opened, store, stored
 
 BIG = "what is to be gone " * 60
 
@@ -26,7 +26,7 @@ class RemovalChecks(Hooks):
         head = engine.operate(Surgery((said,), (emptied,), stale_from={}))
         assert (head.seq, head.hash) == (6, said.hash)
         again = self.reopen(engine, tmp_path)
-        assert stored(again, writer.session) == given(writer.commits[0], emptied, *writer.commits[2:])
+        assert stored(again, writer.session) == expected(writer.commits[0], emptied, *writer.commits[2:])
         with pytest.raises(NotFoundError):
             again.payload(writer.session, 2, hashlib.sha256(BIG.encode()).digest())
         again.close()
@@ -50,8 +50,8 @@ class RemovalChecks(Hooks):
         emptied = [_emptied(parent.commits[1]), _emptied(child.commits[1])]
         said = [parent.seal(ev.NoteAdded(text="erased")), child.seal(ev.NoteAdded(text="erased too"))]
         engine.operate(Surgery(tuple(said), tuple(emptied), stale_from={parent.session: 1, child.session: 1}))
-        assert stored(engine, parent.session)[1] == given(emptied[0])[0]
-        assert stored(engine, child.session)[1] == given(emptied[1])[0]
+        assert stored(engine, parent.session)[1] == expected(emptied[0])[0]
+        assert stored(engine, child.session)[1] == expected(emptied[1])[0]
         assert [engine.head(w.session).hash for w in (parent, child)] == [c.hash for c in said]
         assert _snapshots(engine, parent) == _snapshots(engine, child) == []
 
@@ -73,7 +73,7 @@ class RemovalChecks(Hooks):
             engine.operate(surgery)
         assert [stored(engine, w.session) for w in (parent, child)] == before
         assert _snapshots(engine, parent) == [3, 4, 5]
-        # What was taken back is not remembered either: both sessions go on where they were.
+        # Nothing of what was rolled back is remembered: both sessions continue where they were.
         store(engine, parent.seal(fact("goes on")), child.seal(fact("goes on")))
 
     def test_a_session_goes_on_after_surgery(self, engine: Engine, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ class RemovalChecks(Hooks):
         original = writer.commits[1]
         engine.operate(Surgery((writer.seal(ev.NoteAdded(text="erased")),), (_emptied(original),), stale_from={}))
         after = stored(engine, writer.session)
-        # The answer may still be known or not; what may not happen is that the content returns.
+        # The answer may be known or not, but the content must not return.
         with contextlib.suppress(ConflictError, InvalidInputError):
             assert engine.submit(original).result().seq == 2
         assert stored(engine, writer.session) == after
@@ -106,7 +106,7 @@ def _with_content(engine: Engine) -> CommitWriter:
 
 
 def _emptied(commit: Commit) -> Commit:
-    """The commit as a surgeon leaves it: headers and nothing else."""
+    """The commit with headers only, as after an erasure."""
     records = tuple(Record(r.header, b"", b"") for r in commit.records)
     return msgspec.structs.replace(commit, records=records, payloads=(), paths=(), fingerprint=b"", snapshot=None)
 

@@ -18,7 +18,7 @@ SHORT_S = 0.02
 
 
 class _Waiter(threading.Thread):
-    """Waits in a thread; `began` is set right before it does."""
+    """Waits in a thread; `began` is set just before."""
 
     def __init__(self, engine: Engine, session: SessionId | None, after: int) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class _Waiter(threading.Thread):
         self.began.set()
         self.answer = self._engine.wait(self._session, after=self._after, timeout_s=LONG_S)
 
-    def joined(self) -> bool | None:
+    def join_and_get(self) -> bool | None:
         self.join(LONG_S)
         return self.answer
 
@@ -60,7 +60,7 @@ class WaitChecks(Hooks):
         waiter.start()
         waiter.began.wait(LONG_S)
         store(engine, writer.seal(fact("a")))
-        assert waiter.joined() is True
+        assert waiter.join_and_get() is True
 
     def test_an_append_through_another_engine_object_wakes_too(self, engine: Engine, tmp_path: Path) -> None:
         writer = opened(engine)
@@ -69,7 +69,7 @@ class WaitChecks(Hooks):
         waiter.start()
         waiter.began.wait(LONG_S)
         store(second, writer.seal(fact("a")))
-        assert waiter.joined() is True
+        assert waiter.join_and_get() is True
         if second is not engine:
             second.close()
 
@@ -82,14 +82,14 @@ class WaitChecks(Hooks):
         waiter.join(SHORT_S)
         assert waiter.answer is None
         store(engine, writer.seal(fact("for you")))
-        assert waiter.joined() is True
+        assert waiter.join_and_get() is True
 
     def test_whoever_waits_for_anything_is_woken_by_any_session(self, engine: Engine) -> None:
         writer = opened(engine)
         waiter = _Waiter(engine, None, after=0)
         waiter.start()
         waiter.began.wait(LONG_S)
-        # The waiting may begin after the first of these, never after all of them.
+        # The wait may begin after some of these appends, so append until it ends.
         while waiter.is_alive():
             store(engine, writer.seal(fact("news")))
-        assert waiter.joined() is True
+        assert waiter.join_and_get() is True
