@@ -2,10 +2,10 @@
 
     python -m wakelog.adapters.acp --store agents.db -- my-agent --acp
 
-Start this where the editor would start the agent. Every byte passes unchanged, both ways. Beside that, the messages
-(JSON-RPC, one a line) are read: a prompt begins a turn, what the agent says and its tool calls are recorded, and so are
-the files and commands that it asks the editor for. A session of the protocol is the session `acp-<id>`. What cannot be
-read or stored never holds up the stream: it is told on stderr, once.
+Let the editor start this command instead of the agent. Every byte passes unchanged, both ways. The messages (JSON-RPC,
+one per line) are also recorded: a prompt starts a turn, the agent's replies and tool calls follow, and so do the files
+and commands that it requests from the editor. A session of the protocol is the session `acp-<id>`. A message that
+cannot be read or stored never delays the stream: the first one is reported on stderr.
 """
 
 from __future__ import annotations
@@ -39,9 +39,11 @@ _EFFECTS: dict[str, Effect] = {
     "think": "pure",
 }
 _OUTCOMES: dict[str, st.Outcome] = {"completed": "succeeded", "failed": "failed", "cancelled": "cancelled"}
-_OF_CLIENT = frozenset({"session/prompt", "session/cancel", "session/load", "session/set_mode", "session/set_model"})
-"""What only a client says; the rest that names a session only an agent does."""
-_PIECE = 1 << 16
+_CLIENT_METHODS = frozenset(
+    {"session/prompt", "session/cancel", "session/load", "session/set_mode", "session/set_model"}
+)
+"""Methods with a session that only clients call. Only agents call the others."""
+_CHUNK = 1 << 16
 _decode = msgspec.json.Decoder().decode
 
 
@@ -51,36 +53,36 @@ class AcpRecorder:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._sessions: dict[str, _AcpSession] = {}
-        self._asked: dict[tuple[bool, str], tuple[str, dict[str, Any]]] = {}
-        """Requests without an answer, by who sent them: method and parameters."""
+        self._requests: dict[tuple[bool, str], tuple[str, dict[str, Any]]] = {}
+        """Requests without an answer, by sender and id: method and parameters."""
 
     def take(self, line: bytes, *, from_client: bool) -> None:
-        """One line of the stream. What is no message of the protocol is passed over."""
+        """Records one line of the stream. Lines that are not messages of the protocol are skipped."""
         try:
             message = _decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return
         if isinstance(message, dict):
-            self._take(storable(message), from_client)
+            self._record(storable(message), from_client)
 
-    def _take(self, message: dict[str, Any], from_client: bool) -> None:
+    def _record(self, message: dict[str, Any], from_client: bool) -> None:
         method, params = message.get("method"), message.get("params")
         if isinstance(method, str):
             params = as_dict(params)
             if "id" in message:
-                self._asked[from_client, str(message["id"])] = method, params
+                self._requests[from_client, str(message["id"])] = method, params
             session = params.get("sessionId")
-            if isinstance(session, str) and from_client == (method in _OF_CLIENT):
-                self._session(session).said(method, params, message)
+            if isinstance(session, str) and from_client == (method in _CLIENT_METHODS):
+                self._session(session).record_request(method, params, message)
         elif "id" in message:
-            method, params = self._asked.pop((not from_client, str(message["id"])), ("", {}))
+            method, params = self._requests.pop((not from_client, str(message["id"])), ("", {}))
             result = message.get("result")
             session = params.get("sessionId") or (result.get("sessionId") if isinstance(result, dict) else None)
             if method and isinstance(session, str):
-                self._session(session).answered(method, params, message)
+                self._session(session).record_answer(method, params, message)
 
     def name_of(self, session_id: str) -> str:
-        """The name of a session of the protocol in the store."""
+        """The name in the store of a session of the protocol."""
         return self._session(session_id).writer.name
 
     def _session(self, id: str) -> _AcpSession:
@@ -89,13 +91,13 @@ class AcpRecorder:
         return self._sessions[id]
 
     def close(self) -> None:
-        """Stores what is left."""
+        """Stores everything that is not stored yet."""
         for session in self._sessions.values():
             session.close()
 
 
 class _AcpSession:
-    """One session: what is being said in it, and what was asked for."""
+    """One session: the reply that is being received, and the calls so far."""
 
     def __init__(self, store: Store, id: str) -> None:
         self.writer = SessionWriter(store, st.TranscriptHead(id, NAME), format=NAME, source="stdio", stat=(0, 0))
@@ -104,10 +106,11 @@ class _AcpSession:
         self._count = 0
         self._words: list[str] = []
         self._thoughts: list[str] = []
-        self._calls: dict[str, dict[str, Any]] = {}
+        self._calls: dict[str, bool] = {}
+        """Calls by id, and whether they are open."""
         self._replies = 0
 
-    def said(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
+    def record_request(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
         steps: list[st.Step] = []
         if method == "session/prompt":
             steps = [st.PromptStep(_content(params.get("prompt")))]
@@ -118,16 +121,16 @@ class _AcpSession:
             steps = [*self._reply(), st.CallStep(self._rpc(message), method, given, _EFFECTS.get(method, "external"))]
         self._record(steps, message)
 
-    def answered(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
+    def record_answer(self, method: str, params: dict[str, Any], message: dict[str, Any]) -> None:
         result, error = message.get("result"), message.get("error")
-        told = str(error.get("message", "error")) if isinstance(error, dict) else ""
+        failure = str(error.get("message", "error")) if isinstance(error, dict) else ""
         steps: list[st.Step] = []
         if method == "session/prompt":
-            steps = [*self._reply(result), _ended(result, told)]
+            steps = [*self._reply(result), _turn_end(result, failure)]
         elif method.startswith(("fs/", "terminal/")):
-            files = (_written(params),) if method == "fs/write_text_file" and not told else ()
-            outcome: st.Outcome = "failed" if told else "succeeded"
-            steps = [st.ResultStep(self._rpc(message), result, outcome, told, files=files)]
+            files = (_written(params),) if method == "fs/write_text_file" and not failure else ()
+            outcome: st.Outcome = "failed" if failure else "succeeded"
+            steps = [st.ResultStep(self._rpc(message), result, outcome, failure, files=files)]
         self._record(steps, message)
         if method == "session/prompt":
             self.writer.close()
@@ -148,16 +151,16 @@ class _AcpSession:
     def _call(self, update: dict[str, Any]) -> list[st.Step]:
         id = str(update.get("toolCallId"))
         steps: list[st.Step] = []
-        known = self._calls.get(id)
-        if known is None:
+        if id not in self._calls:
             kind, title = str(update.get("kind") or "other"), str(update.get("title") or "")
-            given = update.get("rawInput")
-            self._calls[id] = known = {"is_open": True}
-            asked = given if given is not None else {"title": title, "locations": update.get("locations")}
-            steps += [*self._reply(), st.CallStep(id, title or kind, asked, _EFFECTS.get(kind, "external"))]
+            input = update.get("rawInput")
+            if input is None:
+                input = {"title": title, "locations": update.get("locations")}
+            self._calls[id] = True
+            steps += [*self._reply(), st.CallStep(id, title or kind, input, _EFFECTS.get(kind, "external"))]
         outcome = _OUTCOMES.get(str(update.get("status")))
-        if outcome is not None and known["is_open"]:
-            known["is_open"] = False
+        if outcome is not None and self._calls[id]:
+            self._calls[id] = False
             output = update.get("rawOutput")
             output = _content([p.get("content") for p in dicts_in(update.get("content"))]) if output is None else output
             files = tuple(_diff(p) for p in dicts_in(update.get("content")) if p.get("type") == "diff")
@@ -166,7 +169,7 @@ class _AcpSession:
         return steps
 
     def _reply(self, result: Any = None) -> list[st.Step]:
-        """What the agent has said since its last call."""
+        """What the agent said since its last call."""
         words, thoughts = "".join(self._words), "".join(self._thoughts)
         self._words, self._thoughts = [], []
         blocks = [{"type": "thinking", "thinking": thoughts}] if thoughts else []
@@ -190,7 +193,7 @@ class _AcpSession:
         self.writer.close()
 
 
-def _ended(result: Any, error: str) -> st.TurnEndStep:
+def _turn_end(result: Any, error: str) -> st.TurnEndStep:
     if error:
         return st.TurnEndStep("failed", error)
     stop = result.get("stopReason") if isinstance(result, dict) else ""
@@ -202,7 +205,7 @@ def _text(content: Any) -> str:
 
 
 def _content(blocks: Any) -> Any:
-    """Text as text, other content as it is."""
+    """Text blocks as one text, other content as it is."""
     listed = dicts_in(blocks)
     if listed and all(block.get("type") == "text" for block in listed):
         return "\n".join(_text(block) for block in listed)
@@ -224,8 +227,8 @@ def _written(params: dict[str, Any]) -> FileChanged:
     return file_change(str(params.get("path")), before=None, after=content if isinstance(content, str) else None)
 
 
-def _usage(told: Any) -> Usage:
-    used = as_dict(told)
+def _usage(value: Any) -> Usage:
+    used = as_dict(value)
     return Usage(
         input=count_in(used, "inputTokens"),
         output=count_in(used, "outputTokens"),
@@ -238,24 +241,22 @@ def _usage(told: Any) -> Usage:
 def record(
     command: Sequence[str], store: Store, *, source: IO[bytes] | None = None, target: IO[bytes] | None = None
 ) -> int:
-    """Runs an agent, passes its stdin and stdout on unchanged, and records what passes. Returns its exit code."""
+    """Runs an agent, forwards its stdin and stdout unchanged, and records the messages. Returns its exit code."""
     source, target = source or sys.stdin.buffer, target or sys.stdout.buffer
-    recorder, jobs, tell = AcpRecorder(store), RecordWriter(), _once_told()
+    recorder, jobs = AcpRecorder(store), RecordWriter()
+    has_warned = False
 
-    def tap(from_client: bool) -> Callable[[bytes], None]:
-        def take(line: bytes) -> None:
-            try:
-                recorder.take(line, from_client=from_client)
-            except Exception as exc:
-                tell(f"wakelog: not recorded: {exc}")
-
-        return lambda line: _put(jobs, take, line)
-
-    def close() -> None:
+    def attempt(work: Callable[[], None]) -> None:
+        nonlocal has_warned
         try:
-            recorder.close()
+            work()
         except Exception as exc:
-            tell(f"wakelog: not recorded: {exc}")
+            if not has_warned:
+                has_warned = True
+                print(f"wakelog: not recorded: {exc}", file=sys.stderr, flush=True)
+
+    def tap(from_client: bool) -> Callable[[bytes], object]:
+        return lambda line: jobs.put(lambda: attempt(lambda: recorder.take(line, from_client=from_client)))
 
     with SignalForwarding() as signals:
         child = signals.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -266,55 +267,40 @@ def record(
         with child.stdout:
             _pump(child.stdout, target, tap(False))
         code = child.wait()
-        inward.join(1.0)  # no longer: it may be waiting for a client that has nothing more to say
-    jobs.close(close)
+        inward.join(1.0)  # no longer: it may wait for a client that sends nothing more
+    jobs.close(lambda: attempt(recorder.close))
     return code
 
 
-def _put(jobs: RecordWriter, take: Callable[[bytes], None], line: bytes) -> None:
-    jobs.put(lambda: take(line))
-
-
-def _pump(source: IO[bytes], target: IO[bytes], tap: Callable[[bytes], None]) -> None:
-    """Passes bytes on as they come, and gives every whole line to `tap`."""
+def _pump(source: IO[bytes], target: IO[bytes], tap: Callable[[bytes], object]) -> None:
+    """Forwards bytes as they arrive, and passes every complete line to `tap`."""
     rest = b""
     read: Callable[[int], bytes] = getattr(source, "read1", source.read)
     try:
-        while piece := read(_PIECE):
-            target.write(piece)
+        while chunk := read(_CHUNK):
+            target.write(chunk)
             target.flush()
-            *lines, rest = (rest + piece).split(b"\n")
+            *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
                 if line.strip():
                     tap(line)
         if rest.strip():
             tap(rest)
     except (BrokenPipeError, ValueError):
-        return  # the other side has gone
+        return  # the other side is gone
     finally:
         if target is not sys.stdout.buffer:
             with contextlib.suppress(OSError):
                 target.close()
 
 
-def _once_told() -> Callable[[str], None]:
-    told: list[str] = []
-
-    def tell(text: str) -> None:
-        if not told:
-            told.append(text)
-            print(text, file=sys.stderr, flush=True)
-
-    return tell
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m wakelog.adapters.acp", description="Record an ACP agent.")
-    parser.add_argument("--store", default=None, help="the store, as for wakelog.open")
+    parser.add_argument("--store", default=None, help="the store: a path or URL, as for wakelog.open")
     parser.add_argument("command", nargs="+", help="the agent and its arguments, after --")
-    given = parser.parse_args(arguments)
-    with open(given.store) as store:
-        return record(given.command, store)
+    options = parser.parse_args(arguments)
+    with open(options.store) as store:
+        return record(options.command, store)
 
 
 if __name__ == "__main__":

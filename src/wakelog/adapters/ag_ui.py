@@ -1,12 +1,12 @@
-"""AG-UI: a session as the events that a user interface shows, and such events as a session.
+"""AG-UI: streams a session as events for a user interface, and records such events as a session.
 
     from wakelog.adapters.ag_ui import session_events
 
     for event in session_events(store.resume("fix-auth")):
         yield encoder.encode(event)
 
-A session is a thread, and a turn a run. Each run begins with a snapshot of the session's data, and every change of it
-after that is a JSON Patch. `AgUiRecorder` is the way back: it records what an agent streams.
+A session is a thread, and a turn is a run. Each run starts with a snapshot of the session's data; later changes are
+JSON Patches. `AgUiRecorder` does the reverse: it records what an agent streams.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from wakelog.timeline.messages import Message, content_of, is_input_said
 frameworks.warn_outside("ag-ui-protocol", oldest="1.0.0", newest="1.0.0")
 
 _OUTCOMES = frozenset({"action.succeeded", "action.failed", "action.timed_out", "action.denied", "action.reconciled"})
-_TOLD = frozenset(
+_CUSTOM_KINDS = frozenset(
     {
         *("decision.made", "fact.recorded", "dead_end.noted", "artefact.recorded", "file.changed", "flag.raised"),
         *("input.requested", "checkpoint.named", "note.added", "goal.set"),
     }
 )
-"""Kinds that AG-UI has no event for, and that an interface may want to show: they are custom events."""
+"""Kinds that AG-UI has no event for, but that an interface may show. They become custom events."""
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 
 
 def session_events(
     session: Session[Any], *, after: Seq = 0, follow: bool = False, timeout_s: float | None = None
 ) -> Iterator[Any]:
-    """The turns of a session as events of AG-UI: all, or those that begin after an event. With `follow`, what comes
-    later too, until nothing came for `timeout_s`."""
+    """The turns of a session as AG-UI events: all, or those that start after an event. With `follow`, also what is
+    appended later, until nothing arrives for `timeout_s`."""
     log = session.log
     stream = _SessionStream(session, has_history=after > 0)
     for entry in log.follow(after=after, timeout_s=timeout_s) if follow else log.entries(after=after, payloads=True):
@@ -63,7 +63,7 @@ def session_events(
 
 
 class _SessionStream:
-    """Makes the events of a thread, entry by entry."""
+    """Converts the entries of a session to AG-UI events."""
 
     def __init__(self, session: Session[Any], *, has_history: bool) -> None:
         self._session = session
@@ -71,7 +71,7 @@ class _SessionStream:
         self._thread = session.name or str(session.id)
         self._run = ""
         self._is_behind = has_history
-        """Messages were said that no run has shown."""
+        """True if there are messages that no run has shown."""
         self._models: set[Any] = set()
         self._said: set[str] = set()
         self._at = 0
@@ -96,7 +96,7 @@ class _SessionStream:
                 yield from self._snapshots(entry.seq)
             case kind if kind in _OUTCOMES:
                 yield from self._outcome(entry)
-            case kind if kind in _TOLD:
+            case kind if kind in _CUSTOM_KINDS:
                 body = {key: value for key, value in entry.body.items() if key != "delta"}
                 yield ui.CustomEvent(name=f"wakelog.{kind}", value={"seq": entry.seq, **body}, timestamp=self._at)
 
@@ -120,9 +120,9 @@ class _SessionStream:
             return
         error = entry.body.get("error")
         if entry.body.get("outcome") == "failed":
-            told = as_dict(error)
-            message = text_of(told.get("message") or told.get("type") or "the turn failed")
-            code = text_of(told.get("type") or "failed")
+            failure = as_dict(error)
+            message = text_of(failure.get("message") or failure.get("type") or "the turn failed")
+            code = text_of(failure.get("type") or "failed")
             yield ui.RunErrorEvent(message=message, code=code, timestamp=self._at)
             self._run = ""
         else:
@@ -139,10 +139,10 @@ class _SessionStream:
     def _history(self, seq: Seq) -> Iterator[Any]:
         self._is_behind = False
         if seq > 0:
-            listed = [made for m in self._session.messages(seq) if (made := _listed(m)) is not None]
-            yield ui.MessagesSnapshotEvent(messages=listed, timestamp=self._at)
+            messages = [shown for m in self._session.messages(seq) if (shown := _snapshot_message(m)) is not None]
+            yield ui.MessagesSnapshotEvent(messages=messages, timestamp=self._at)
 
-    # Words and calls
+    # Messages and calls
 
     def _message(self, entry: Entry) -> Iterator[Any]:
         role, content = str(entry.body.get("role")), content_of(self._log, entry, "content")
@@ -183,10 +183,10 @@ class _SessionStream:
             yield from self._reply(entry)
 
     def _is_model(self, entry: Entry) -> bool:
-        """Whether a call that was asked for before this stream began is one of a model."""
+        """True if a call that was requested before this stream started is a model call."""
         cause = entry.header.cause
-        asked = self._log.entry(cause) if cause else None
-        return asked is not None and asked.kind in ASKS and asked.body.get("effect") == "model"
+        request = self._log.entry(cause) if cause else None
+        return request is not None and request.kind in ASKS and request.body.get("effect") == "model"
 
     def _result(self, entry: Entry) -> Any:
         output, error = content_of(self._log, entry, "output"), entry.body.get("error")
@@ -216,11 +216,11 @@ class _SessionStream:
 
 
 def _words(content: Value) -> str:
-    """What is said, without the calls that are asked for."""
+    """The text of a content, without its tool calls."""
     return "\n".join(part.text for part in parts_of(content) if isinstance(part, Text))
 
 
-def _listed(message: Message) -> Any:
+def _snapshot_message(message: Message) -> Any:
     id, words = f"e{message.seq}", _words(message.content)
     match message.role:
         case "user":
@@ -235,22 +235,22 @@ def _listed(message: Message) -> Any:
 
 
 class AgUiRecorder:
-    """Records the events that agents stream, each thread in a session of its own. Give it every event, in order, and
-    close it. A run that was recorded to its end is not recorded again."""
+    """Records the events that agents stream, one session for each thread. Pass it every event, in order, and close it.
+    A run that was recorded to its end is not recorded again."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._threads: dict[str, tuple[ThreadReader, SessionWriter]] = {}
         self._done: dict[str, set[str]] = {}
-        """By thread, the runs that were recorded."""
+        """The runs that were recorded to their end, by thread."""
         self._thread = self._run = ""
         self._is_known = False
 
     def take(self, event: Any) -> None:
-        """One event: of AG-UI's package, or as a mapping. What it says is stored when its run ends."""
+        """Takes one event, an AG-UI object or a mapping. It is stored when its run ends."""
         plain = _plain(event)
         self._thread = str(plain.get("threadId") or plain.get("thread_id") or self._thread or "thread")
-        reader, writer = self._opened(self._thread)
+        reader, writer = self._open(self._thread)
         is_end = plain.get("type") in ("RUN_FINISHED", "RUN_ERROR")
         if plain.get("type") == "RUN_STARTED":
             self._run = _run_of(plain)
@@ -269,19 +269,18 @@ class AgUiRecorder:
             self.take(event)
 
     def session(self, thread_id: str) -> Session[Any]:
-        """The session of a thread."""
-        return self._store.resume(self._opened(thread_id)[1].name)
+        return self._store.resume(self._open(thread_id)[1].name)
 
     def close(self) -> None:
-        """Stores what is left of runs that did not end."""
+        """Stores the runs that did not end."""
         for _, writer in self._threads.values():
             writer.close()
 
-    def _opened(self, thread: str) -> tuple[ThreadReader, SessionWriter]:
+    def _open(self, thread: str) -> tuple[ThreadReader, SessionWriter]:
         if thread not in self._threads:
             writer = SessionWriter(self._store, TranscriptHead(thread, NAME), format=NAME, source="stream", stat=(0, 0))
             reader, done, run = ThreadReader(), self._done.setdefault(thread, set()), ""
-            for event in _recorded(writer.session) if writer.session is not None else ():
+            for event in _source_events(writer.session) if writer.session is not None else ():
                 for record, size in reader.records([(event, "", 0)]):
                     writer.take(record, size)
                 run = _run_of(event) or run
@@ -291,8 +290,8 @@ class AgUiRecorder:
         return self._threads[thread]
 
 
-def _recorded(session: Session[Any]) -> Iterator[dict[str, Any]]:
-    """The events that a session was made from, so that the next ones are read as their continuation."""
+def _source_events(session: Session[Any]) -> Iterator[dict[str, Any]]:
+    """The AG-UI events that a session was made from, so that the reader can continue after them."""
     for entry in session.log.entries():
         if entry.kind == "records.imported":
             yield from (e for e in rests_of(content_of(session.log, entry, "rest")) if isinstance(e, dict))

@@ -1,8 +1,9 @@
-"""The ids of a framework as the name of a session, and back.
+"""Makes a session name from a framework's ids, and finds the ids again.
 
-A framework's ids are any text: an email address, a path, `e86`, which in wakelog is a position. Each id becomes one
-part of a name such as `adk/shop/ann%40example.org/e86`. The first part is the framework, so no name looks like a
-position; what a name may not hold is written as in a URL. A name that would be too long ends with a hash instead.
+A framework's ids can be any text: an email address, a path, or `e86`, which is a position in wakelog. Each id becomes
+one part of a name such as `adk/shop/ann%40example.org/e86`. The first part is the framework, so no name looks like a
+position. Characters that a name may not have are escaped as in a URL. A name that would be too long gets a hash instead
+of the ids.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from wakelog.model.values import check_text
 
 _EMPTY = "%-"
 _HASHED = "%~"
-_ODD = re.compile(r"[%/@\x00-\x1f\x7f\x85\u2028\u2029]|(?<=\.)\.|^\s+|\s+$")
+_ESCAPED = re.compile(r"[%/@\x00-\x1f\x7f\x85\u2028\u2029]|(?<=\.)\.|^\s+|\s+$")
 
 
 def compound_name(framework: str, *ids: str) -> str:
-    """The name of the session for these ids: always the same, and no other ids have it."""
-    name = "/".join((framework, *(_ODD.sub(_quoted, check_text(each, "an id")) or _EMPTY for each in ids)))
+    """The session name for these ids. It is always the same, and no other ids have it."""
+    name = "/".join((framework, *(_ESCAPED.sub(_quoted, check_text(id, "an id")) or _EMPTY for id in ids)))
     if len(name) > NAME_MAX:
-        told = "\0".join(f"{len(each)}:{each}" for each in ids)
-        name = f"{framework}/{_HASHED}{hashlib.sha256(told.encode()).hexdigest()}"
+        joined = "\0".join(f"{len(id)}:{id}" for id in ids)
+        name = f"{framework}/{_HASHED}{hashlib.sha256(joined.encode()).hexdigest()}"
     return name
 
 
 def ids_of(framework: str, name: str) -> tuple[str, ...] | None:
-    """The ids that a name was made of; None where it is no such name, or only has a hash of them."""
+    """The ids in a name; None if it is not such a name, or has only their hash."""
     first, *parts = name.split("/")
     if first != framework or not parts or parts[0].startswith(_HASHED):
         return None
@@ -37,7 +38,7 @@ def ids_of(framework: str, name: str) -> tuple[str, ...] | None:
 
 
 def is_hashed(framework: str, name: str) -> bool:
-    """Whether a name has only a hash of its ids: then the session's labels tell them."""
+    """True if a name has only a hash of its ids. The session's labels have the ids then."""
     return name.startswith(f"{framework}/{_HASHED}")
 
 

@@ -1,12 +1,12 @@
-"""CrewAI: the state of flows in a store, and a provider for its checkpoints.
+"""CrewAI: stores the state of flows, and the checkpoints of crews and flows.
 
     from wakelog.adapters.crewai import WakelogFlowPersistence
 
     @persist(WakelogFlowPersistence("agents.db"))
     class Report(Flow): ...
 
-A flow is the session `crewai/<flow id>`, and its state the session's data. Each method that was completed is a turn:
-its diff is what the method changed. Feedback that a flow waits for is a pending question.
+A flow is the session `crewai/<flow id>`, and its state is the session's data. Each completed method is a turn, whose
+diff is what the method changed. Feedback that a flow waits for is a pending question.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ except ImportError as exc:
     raise frameworks.missing("CrewAI", "crewai") from exc
 
 from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.adapters.held_logs import HeldLog, HeldLogs
 from wakelog.adapters.stores import Place
 from wakelog.errors import InvalidInputError
@@ -41,7 +41,7 @@ from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
 from wakelog.state.diff import diff
 from wakelog.store import Store
@@ -55,23 +55,23 @@ _PRUNED = "x.crewai.checkpoints_pruned"
 _decode = msgspec.json.Decoder().decode
 
 
-class _InStore(BaseModel):
-    """What CrewAI configures by fields, and keeps in a store."""
+class _StoreFields(BaseModel):
+    """Base of adapters that CrewAI configures by fields."""
 
     url: str = ""
-    """The url of the store as for `wakelog.open`; empty: the default one."""
+    """The path or URL of the store, as for `wakelog.open`. Empty for the default store."""
     _logs: HeldLogs = PrivateAttr()
 
     def __init__(self, store: Place = None, /, **kwargs: Any) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
+        """`store` is an open store, or an argument of `wakelog.open`."""
         if store is not None and not isinstance(store, Store):
             kwargs["url"] = os.fspath(store)
         super().__init__(**kwargs)
         self._logs = HeldLogs(store if isinstance(store, Store) else self.url or None, FLOWS)
 
 
-class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the state of flows in a store."""
+class WakelogFlowPersistence(_StoreFields, FlowPersistence):  # type: ignore[misc]  # Any if it is not installed
+    """Stores the state of flows in a wakelog store."""
 
     persistence_type: str = "WakelogFlowPersistence"
 
@@ -82,12 +82,12 @@ class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  
 
     @staticmethod
     def id_of(name: str) -> str | None:
-        """The id of the flow whose session has that name; None where it is not one of CrewAI."""
+        """The id of the flow with this session name; None if the session is not CrewAI's."""
         ids = ids_of(FLOWS, name)
         return ids[0] if ids is not None else None
 
     def init_db(self) -> None:
-        """There is nothing to set up: a store is made when it is opened."""
+        """Does nothing: opening a store creates it."""
 
     def save_state(self, flow_uuid: str, method_name: str, state_data: dict[str, Any] | BaseModel) -> None:
         self._save(flow_uuid, method_name, _stored_state(state_data))
@@ -100,11 +100,11 @@ class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  
     def save_pending_feedback(
         self, flow_uuid: str, context: PendingFeedbackContext, state_data: dict[str, Any] | BaseModel
     ) -> None:
-        told = check_value(to_stored(_plain(context.to_dict(), "context")), "context")
-        kept = ev.ItemsKept(format=_FEEDBACK, rest=msgspec.json.encode(told).decode(), ids=(flow_uuid,))
+        stored = stored_form(_plain(context.to_dict(), "context"), "context")
+        kept = ev.ItemsKept(format=_FEEDBACK, rest=msgspec.json.encode(stored).decode(), ids=(flow_uuid,))
         options = tuple(str(option) for option in context.emit or ())
-        asked = ev.InputRequested(request=f"feedback:{flow_uuid}", prompt=context.message or "", options=options)
-        self._save(flow_uuid, context.method_name, _stored_state(state_data), asked=asked, kept=kept)
+        question = ev.InputRequested(request=f"feedback:{flow_uuid}", prompt=context.message or "", options=options)
+        self._save(flow_uuid, context.method_name, _stored_state(state_data), question=question, kept=kept)
 
     def load_pending_feedback(self, flow_uuid: str) -> tuple[dict[str, Any], PendingFeedbackContext] | None:
         held = self._logs.find(self.name_of(flow_uuid))
@@ -121,18 +121,17 @@ class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  
 
     def clear_pending_feedback(self, flow_uuid: str) -> None:
         held = self._logs.find(self.name_of(flow_uuid))
+        if held is None:
+            return
         request = f"feedback:{flow_uuid}"
 
         def attempt() -> None:
-            if held is None:
-                return
             seq, parts, _ = held.log.look("pending_actions")
             if request in parts["pending_actions"]:
                 answered = ev.InputAnswered(request=request, answer=None)
                 held.log.append(EventDraft(answered, actor="user"), expect=seq)
 
-        if held is not None:
-            retry_on_moved_head(held.log.id, "to clear feedback", attempt)
+        retry_on_moved_head(held.log.id, "to clear feedback", attempt)
 
     def _save(
         self,
@@ -140,7 +139,7 @@ class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  
         method: str,
         state: dict[str, Value],
         *,
-        asked: ev.InputRequested | None = None,
+        question: ev.InputRequested | None = None,
         kept: ev.ItemsKept | None = None,
     ) -> None:
         held = self._logs.open(self.name_of(flow_uuid), {"crewai.flow": flow_uuid})
@@ -153,27 +152,27 @@ class WakelogFlowPersistence(_InStore, FlowPersistence):  # type: ignore[misc]  
             ]
             if patch := diff(now["data"], state, "/data"):
                 drafts.append(EventDraft(ev.StatePatched(patch=patch, why=f"{method} was completed")))
-            if asked is not None and kept is not None:
-                if asked.request in now["pending_actions"]:
-                    drafts.append(EventDraft(ev.InputAnswered(request=asked.request, answer=None), actor="runtime"))
-                drafts += [EventDraft(asked), EventDraft(kept, actor="runtime")]
+            if question is not None and kept is not None:
+                if question.request in now["pending_actions"]:
+                    drafts.append(EventDraft(ev.InputAnswered(request=question.request, answer=None), actor="runtime"))
+                drafts += [EventDraft(question), EventDraft(kept, actor="runtime")]
             held.log.append(*drafts, EventDraft(ev.TurnEnded(), actor="runtime"), expect=seq)
 
         retry_on_moved_head(held.log.id, "to save the state of a flow", attempt)
 
 
-class WakelogCheckpointProvider(_InStore, JsonProvider):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the checkpoints of crews and flows in a store: each is a place in the session
-    `crewai-checkpoint/<location>`, and only what changed since the one before is stored.
+class WakelogCheckpointProvider(_StoreFields, JsonProvider):  # type: ignore[misc]  # Any if it is not installed
+    """Stores the checkpoints of crews and flows. Each is a point in the session `crewai-checkpoint/<location>`, and
+    only its difference to the one before is stored.
 
-    It is derived from CrewAI's own provider because `CheckpointConfig` takes no other. CrewAI restores from files of
-    its own only: `to_file` writes one."""
+    It derives from CrewAI's own provider because `CheckpointConfig` accepts no other. CrewAI restores only from its own
+    files: `to_file` writes one."""
 
     def checkpoint(self, data: str, location: str, *, parent_id: str | None = None, branch: str = "main") -> str:
         state = _decode(data)
         if not isinstance(state, dict):
             raise InvalidInputError("a checkpoint is a JSON object", kind="not-a-value")
-        stored = check_value(to_stored(state), "checkpoint")
+        stored = stored_form(state, "checkpoint")
         held = self._logs.open(compound_name(CHECKPOINTS, location), {"crewai.location": location})
         id = f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%S}_{uuid.uuid4().hex[:8]}"
         rest = msgspec.json.encode({"parent": parent_id, "branch": branch}).decode()
@@ -192,11 +191,11 @@ class WakelogCheckpointProvider(_InStore, JsonProvider):  # type: ignore[misc]  
         return await in_thread(self.checkpoint, data, location, parent_id=parent_id, branch=branch)
 
     def prune(self, location: str, max_keep: int, *, branch: str = "main") -> int:
-        """Hides all but the newest checkpoints of a branch. The history keeps what they held."""
+        """Hides all but the newest checkpoints of a branch; returns how many. The history keeps their content."""
         held = self._logs.find(compound_name(CHECKPOINTS, location))
         if held is None:
             return 0
-        ids = [id for id, (_, told) in _checkpoints(held).items() if told["branch"] == branch]
+        ids = [id for id, (_, rest) in _checkpoints(held).items() if rest["branch"] == branch]
         gone = ids[: max(0, len(ids) - max_keep)]
         if gone:
             held.log.append(EventDraft(ev.Foreign(foreign_kind=_PRUNED, data={"ids": gone}), actor="runtime"))
@@ -217,7 +216,7 @@ class WakelogCheckpointProvider(_InStore, JsonProvider):  # type: ignore[misc]  
         return await in_thread(self.from_checkpoint, location)
 
     def to_file(self, location: str, path: str | os.PathLike[str]) -> str:
-        """Writes a checkpoint to a file that CrewAI restores from, and returns its path."""
+        """Writes a checkpoint to a file from which CrewAI can restore; returns its path."""
         pathlib.Path(path).write_text(self.from_checkpoint(location), encoding="utf-8")
         return os.fspath(path)
 
@@ -238,13 +237,12 @@ def _checkpoints(held: HeldLog) -> dict[str, tuple[Seq, dict[str, Any]]]:
 def _stored_state(given: dict[str, Any] | BaseModel) -> dict[str, Value]:
     if not isinstance(given, dict | BaseModel):
         raise ValueError(f"state_data must be either a Pydantic BaseModel or dict, got {type(given)}")
-    state: dict[str, Value] = check_value(to_stored(_plain(given, "state")), "state")
+    state: dict[str, Value] = stored_form(_plain(given, "state"), "state")
     return state
 
 
 def _plain(value: Any, where: str) -> Any:
-    """A value as JSON, as CrewAI's own persistence writes it. What that would write as any text is refused by
-    `check_value`, with its path."""
+    """A value as JSON, in the form that CrewAI's own persistence writes. Other values stay, and are refused later."""
     if isinstance(value, BaseModel):
         return _plain({name: getattr(value, name) for name in _fields(value)}, where)
     if isinstance(value, Mapping):

@@ -1,8 +1,8 @@
-"""Values of a program that JSON in a log does not take, in a form that it takes, and back.
+"""Converts values that a log refuses to a form that it accepts, and back.
 
-A log refuses integers that other languages round, NaN and infinities, and the keys by which it marks payloads. Programs
-keep such values in their state, and want back what they stored. So each is written as an object with one reserved key:
-`{"$exact": ["int", "9007199254740993"]}`. Everything else is as it was.
+A log refuses integers that other languages round, NaN and infinities, and the keys that mark payloads. Programs have
+such values in their state, and expect them back unchanged. So each is stored as an object with one reserved key:
+`{"$exact": ["int", "9007199254740993"]}`. Everything else is stored as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from wakelog.model.values import INT_MAX, RESERVED_KEYS, Value
+from wakelog.model.values import INT_MAX, RESERVED_KEYS, Value, check_value
 
 MARK = "$exact"
 _MARKED = RESERVED_KEYS | {MARK}
@@ -21,8 +21,13 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 
 
+def stored_form(value: Any, where: str) -> Any:
+    """The stored form of a value. InvalidInputError names the path of a part that has none."""
+    return check_value(to_stored(value), where)
+
+
 def to_stored(value: Any) -> Value:
-    """A value of JSON types in the form that a log takes; the same object where nothing had to change."""
+    """A JSON value in the form that a log accepts. The same object if nothing had to change."""
     kind = type(value)
     if kind is int:
         return value if -INT_MAX <= value <= INT_MAX else {MARK: ["int", str(value)]}
@@ -33,15 +38,15 @@ def to_stored(value: Any) -> Value:
         items = [to_stored(item) for item in value]
         return value if kind is list and all(a is b for a, b in zip(value, items, strict=True)) else items
     if kind is dict:
-        made = {key: to_stored(item) for key, item in value.items()}
-        if _MARKED.isdisjoint(made):
-            return value if all(made[key] is item for key, item in value.items()) else made
-        return {MARK: ["object", [[key, item] for key, item in made.items()]]}
+        converted = {key: to_stored(item) for key, item in value.items()}
+        if _MARKED.isdisjoint(converted):
+            return value if all(converted[key] is item for key, item in value.items()) else converted
+        return {MARK: ["object", [[key, item] for key, item in converted.items()]]}
     return to_stored(plain) if (plain := _plain(value)) is not value else value
 
 
 def _plain(value: Any) -> Any:
-    """A value of a class derived from a JSON type, such as an enum of texts, as JSON writes it: as that type."""
+    """Converts a value whose class derives from a JSON type, such as a string enum, to that type."""
     if isinstance(value, str):
         return "".join((value,)) if type(value) is not str else value
     if isinstance(value, bool) or value is None:
@@ -54,11 +59,11 @@ def _plain(value: Any) -> Any:
 
 
 def from_stored(value: Value) -> Any:
-    """What `to_stored` was given. Containers are new, so they may be changed."""
+    """The original value. Its containers are new, so the caller may change them."""
     if type(value) is not dict and type(value) is not list:
         return value
     raw = _encode(value)
-    # Most values have no mark, and then decoding is the fastest copy there is.
+    # Most values have no mark, and then decoding is the fastest way to copy them.
     return _decode(raw) if _MARK_BYTES not in raw else _unmarked(value)
 
 
@@ -67,8 +72,8 @@ def _unmarked(value: Value) -> Any:
         return [_unmarked(item) for item in value]
     if type(value) is not dict:
         return value
-    if len(value) == 1 and type(told := value.get(MARK)) is list and len(told) == 2:
-        match told:
+    if len(value) == 1 and type(marked := value.get(MARK)) is list and len(marked) == 2:
+        match marked:
             case ["int", str(text)]:
                 return int(text)
             case ["float", str(text)]:

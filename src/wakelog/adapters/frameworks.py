@@ -1,4 +1,4 @@
-"""Which releases of a framework an adapter was held against, and what to say where it is missing or another."""
+"""Reports a framework that is missing, or whose release was not tested with the adapter."""
 
 import re
 import warnings
@@ -6,13 +6,13 @@ from importlib import metadata
 
 
 def missing(framework: str, extra: str) -> ImportError:
-    """What an adapter raises in place of the ImportError of its framework."""
+    """The error that an adapter raises instead of its framework's ImportError."""
     return ImportError(f"{framework} is not installed here: pip install 'wakelog[{extra}]'")
 
 
 def warn_outside(distribution: str, *, oldest: str, newest: str) -> None:
-    """Warn where the installed release lies outside the range the adapter was tested with. An adapter calls this
-    once, when it is imported."""
+    """Warns if the installed release is outside the range that the adapter was tested with. Adapters call it on
+    import."""
     installed = metadata.version(distribution)
     if not _numbers(oldest) <= _numbers(installed) <= _numbers(newest):
         warnings.warn(

@@ -1,8 +1,8 @@
-"""The items of a framework's history in one session: those in view, in order, each with the events made from it.
+"""Reads and writes the items of a framework's history in one session. Each item belongs to the events made from it.
 
-A commit that brings items begins with `items.kept`, and their events follow. The mark comes first, so that a fork or a
-rewind to any place between two items keeps exactly the items before it. What is known here is kept up to date by
-reading only what is new; after a rewind, an erasure or a prune everything is read again.
+A commit with items starts with an `items.kept` event, the mark; the events of the items follow. The mark comes first,
+so that a fork or rewind to a place between two items keeps exactly the items before it. The list of items is kept up to
+date by reading new events only; after a rewind, an erasure or a prune everything is read again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from wakelog.timeline.messages import content_of
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_LOG_OWN = frozenset({"payload.redacted"})
-"""What the log puts between the events of a commit by itself."""
-_ALTERS = frozenset({"history.rewound", "history.adopted", "payload.erased", "range.pruned"})
-"""What changes which items there are, or what they say."""
+_ADDED_BY_LOG = frozenset({"payload.redacted"})
+"""Kinds of events that the log itself inserts into a commit."""
+_ALTERING = frozenset({"history.rewound", "history.adopted", "payload.erased", "range.pruned"})
+"""Kinds of events that change earlier items."""
 
 
 class KeptItem(msgspec.Struct, frozen=True, gc=False):
-    """One item, and its events."""
+    """One item, and the range of its events."""
 
     raw: bytes
     """The item as JSON."""
@@ -44,7 +44,7 @@ class KeptItem(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def value(self) -> Any:
-        """The item, as a value of the caller's own."""
+        """The item, as a new value."""
         try:
             return _decode(self.raw)
         except msgspec.DecodeError:
@@ -52,7 +52,7 @@ class KeptItem(msgspec.Struct, frozen=True, gc=False):
 
 
 class PlannedItem(msgspec.Struct):
-    """An item about to be written, and the events to make from it: at least one."""
+    """An item to write, and its events: at least one."""
 
     value: Value
     drafts: list[EventDraft]
@@ -60,7 +60,7 @@ class PlannedItem(msgspec.Struct):
 
 
 class PlannedWrite(msgspec.Struct):
-    """Items to write, and more: where the view goes back to first, and events after those of the items."""
+    """Items to write, the event to rewind to first, and events to append after those of the items."""
 
     items: list[PlannedItem]
     back: Seq | None = None
@@ -69,7 +69,7 @@ class PlannedWrite(msgspec.Struct):
 
 
 Plan = Callable[[dict[str, Value]], Sequence[PlannedItem] | PlannedWrite]
-"""From the parts `turn` and `pending_actions` of the state to the items to write."""
+"""Gets the parts `turn` and `pending_actions` of the state; returns the items to write."""
 
 
 class ItemLog:
@@ -80,12 +80,12 @@ class ItemLog:
         self._format = format
         self._lock = threading.RLock()
         self.items: list[KeptItem] = []
-        """Those in view. `refresh` first."""
-        self.every: list[KeptItem] = []
-        """All there are, in view or not."""
+        """The items in view, as of the last `refresh`."""
+        self.all_items: list[KeptItem] = []
+        """All items, in view or not."""
         self._seen: Seq = 0
-        self._reached: Seq = 0
-        """The last event that was read: what another thread has in flight cannot be read yet."""
+        self._last_read: Seq = 0
+        """May be behind the head: what another thread is appending cannot be read yet."""
 
     @property
     def seen(self) -> Seq:
@@ -95,59 +95,59 @@ class ItemLog:
     # Reading
 
     def refresh(self, last: int | None = None) -> list[KeptItem]:
-        """The items that are in view now, or the last so many of them."""
+        """The items that are in view now, or only the `last` of them."""
         with self._lock:
             self.look()
             return list(self.items) if last is None else self.items[-last:] if last > 0 else []
 
-    def ask_of(self, call: str, asks: Callable[[Any], Iterable[CallStep]]) -> CallStep | None:
-        """The call of an id, from the items in view. `asks` tells what an item asks for."""
-        named = (item for item in reversed(self.items) if call.encode() in item.raw)
-        return next((ask for item in named for ask in asks(item.value) if ask.id == call), None)
+    def find_call(self, call: str, asks: Callable[[Any], Iterable[CallStep]]) -> CallStep | None:
+        """Finds a call by its id among the items in view. `asks` lists the calls of an item."""
+        candidates = (item for item in reversed(self.items) if call.encode() in item.raw)
+        return next((ask for item in candidates for ask in asks(item.value) if ask.id == call), None)
 
     def look(self, *parts: str) -> dict[str, Value]:
-        """Reads what is new; with it, parts of the state at the same moment."""
+        """Reads what is new; returns parts of the state at the same moment."""
         with self._lock:
             head, found = self.session.log.parts(*parts)
             if head != self._seen:
-                self._read_on(head)
+                self._read_upto(head)
             return found
 
-    def _read_on(self, last: Seq) -> None:
+    def _read_upto(self, last: Seq) -> None:
         log = self.session.log
         if self._seen:
-            found = self._collect(log.entries(after=self._seen, upto=last, payloads=True), stops=True)
+            found = self._collect(log.entries(after=self._seen, upto=last, payloads=True), is_update=True)
             if found is not None:
                 self.items.extend(found)
-                self.every.extend(found)
-                self._seen = self._reached
+                self.all_items.extend(found)
+                self._seen = self._last_read
                 return
-        self.every = self._collect(log.entries(upto=last, payloads=True)) or []
-        view = log.view(self._reached)
-        self.items = [item for item in self.every if any(low <= item.first <= high for low, high in view)]
-        self._seen = self._reached
+        self.all_items = self._collect(log.entries(upto=last, payloads=True)) or []
+        view = log.view(self._last_read)
+        self.items = [item for item in self.all_items if any(low <= item.first <= high for low, high in view)]
+        self._seen = self._last_read
 
-    def _collect(self, entries: Iterable[Entry], *, stops: bool = False) -> list[KeptItem] | None:
-        """The items of some events. None with `stops`, when one of them changes what was before it."""
+    def _collect(self, entries: Iterable[Entry], *, is_update: bool = False) -> list[KeptItem] | None:
+        """The items of some events. An update returns None if an event changes earlier items."""
         out: list[KeptItem] = []
         mark: Entry | None = None
         own: list[Entry] = []
         for entry in entries:
-            self._reached, kind = entry.seq, entry.kind
-            if stops and kind in _ALTERS:
+            self._last_read, kind = entry.seq, entry.kind
+            if is_update and kind in _ALTERING:
                 return None
             if mark is not None and entry.commit_id != mark.commit_id:
-                self._take(mark, own, out)
+                self._add_items(mark, own, out)
                 mark = None
             if kind == "items.kept" and entry.body.get("format") == self._format:
                 mark, own = entry, []
-            elif mark is not None and kind not in _LOG_OWN:
+            elif mark is not None and kind not in _ADDED_BY_LOG:
                 own.append(entry)
         if mark is not None:
-            self._take(mark, own, out)
+            self._add_items(mark, own, out)
         return out
 
-    def _take(self, mark: Entry, events: Sequence[Entry], out: list[KeptItem]) -> None:
+    def _add_items(self, mark: Entry, events: Sequence[Entry], out: list[KeptItem]) -> None:
         rest = content_of(self.session.log, mark, "rest")
         if not isinstance(rest, str):
             return  # erased or pruned
@@ -156,7 +156,7 @@ class ItemLog:
         for number, (count, line) in enumerate(zip(mark.body["counts"], rest.split("\n"), strict=True)):
             start, place = place, place + count
             if place > len(events):
-                return  # a fork may leave in the middle of a commit
+                return  # a fork may start in the middle of a commit
 
             def field(number: int, name: str, start: int = start) -> Value:
                 return self._field(events[start + number], name)
@@ -177,8 +177,8 @@ class ItemLog:
     # Writing
 
     def write(self, plan: Plan, *, keep: int | None = None, why: str = "") -> None:
-        """Appends what `plan` gives for the items in view, in one commit. With `keep`, the history first goes back to
-        so many items. The plan is made again when another writer came first."""
+        """Appends what `plan` returns, in one commit. With `keep`, first rewinds so that this many items stay. `plan`
+        is called again if another writer came first."""
 
         def attempt() -> None:
             with self._lock:
@@ -200,7 +200,7 @@ class ItemLog:
         retry_on_moved_head(self.session.id, "to add items to", attempt)
 
     def pop(self, *, why: str = "") -> KeptItem | None:
-        """Takes the newest item out of view, and returns it; each is returned to one caller."""
+        """Rewinds the newest item and returns it. Concurrent callers never get the same item."""
 
         def attempt() -> KeptItem | None:
             with self._lock:
@@ -228,7 +228,7 @@ class ItemLog:
             head = log.rewind(back, why=planned.why, expect=before, then=written)
         start = before + (back is not None)
         if head.seq != start + len(written):
-            # A secret was masked: what is stored differs from what was given.
+            # The log masked a secret, so the stored items differ from the planned ones.
             self._seen = 0 if back is not None else before
             self.refresh()
             return
@@ -237,7 +237,7 @@ class ItemLog:
             new.append(KeptItem(encoded(item.value), first, first + len(item.drafts) - 1, item.id))
             first += len(item.drafts)
         self.items.extend(new)
-        self.every.extend(new)
+        self.all_items.extend(new)
         self._seen = head.seq
 
     def _mark(self, planned: Sequence[PlannedItem]) -> EventDraft:
@@ -255,7 +255,7 @@ class ItemLog:
 
 
 def encoded(value: Value) -> bytes:
-    """A value as JSON, whatever numbers and texts it holds."""
+    """A value as JSON, also with numbers and texts that the fast encoder refuses."""
     try:
         return _encode(value)
     except (ValueError, OverflowError):
@@ -263,5 +263,5 @@ def encoded(value: Value) -> bytes:
 
 
 def checked(items: Sequence[Any], what: str = "items") -> list[Any]:
-    """Items as the log can hold them; InvalidInputError names the path of what it cannot."""
+    """Items that the log can store. InvalidInputError names the path of a value that it cannot."""
     return [check_value(item, f"{what}[{place}]", reserved=False) for place, item in enumerate(items)]

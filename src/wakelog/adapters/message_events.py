@@ -1,15 +1,16 @@
-"""Messages as events: where a turn begins, which calls were asked for, and what came of them.
+"""Turns messages into events: turns, model calls, tool calls and their outcomes.
 
-Messages come in the shapes of OpenAI's chat completions and responses and of Anthropic's messages, also mixed. A turn
-begins with words of the user that follow an answer, and ends when the model answers without asking for a call. Items of
-one answer that come together are one reply: its first event is the model's call, and the calls that it asked for name
-it as their group. Every message gives at least one event.
+Messages can have the shapes of OpenAI's chat completions and responses and of Anthropic's messages, also mixed. A turn
+starts with a user message after an answer, and ends when the model answers without requesting a tool call. Consecutive
+items of one answer are one reply: its first event is the model call, and the tool calls that it requested have that
+call as their group. Every message becomes at least one event.
 """
 
 from __future__ import annotations
 
+import itertools
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -31,7 +32,7 @@ NO_ANSWER = "the conversation went on without its result"
 
 
 class ReplyFacts(msgspec.Struct, frozen=True):
-    """What is known of a model's answer beyond its messages."""
+    """Facts about a model's answer that its messages do not have."""
 
     id: str = ""
     model: str = ""
@@ -40,7 +41,7 @@ class ReplyFacts(msgspec.Struct, frozen=True):
 
 
 class CallFacts(msgspec.Struct, frozen=True):
-    """What is known of a call's outcome beyond its message."""
+    """Facts about a call's outcome that its message does not have."""
 
     outcome: Outcome = "succeeded"
     error: str = ""
@@ -48,21 +49,21 @@ class CallFacts(msgspec.Struct, frozen=True):
 
 
 class MessagePlan:
-    """Plans the events of messages that follow each other, from how the session stands."""
+    """Plans the events of consecutive messages, from the current state of the session."""
 
     def __init__(
         self,
         parts: Mapping[str, Any],
         *,
         has_reply: bool,
-        ask_of: Callable[[str], CallStep | None],
+        find_call: Callable[[str], CallStep | None],
         reply: ReplyFacts | None = None,
         calls: Mapping[str, CallFacts] | None = None,
         turn_id: str = "",
         stays_open: bool = False,
         later: Collection[str] = (),
     ) -> None:
-        """`parts` are `turn` and `pending_actions` of the state. `later` are calls whose results come in the same
+        """`parts` are `turn` and `pending_actions` of the state. `later` are calls whose results follow in the same
         commit."""
         self._later = later
         self._is_open = parts["turn"]["status"] == "open"
@@ -70,7 +71,7 @@ class MessagePlan:
         known = [(a, p["status"], (str(p["effect"]), str(p["tool"]))) for a, p in parts["pending_actions"].items()]
         self._pending = {action: what for action, status, what in known if status in _OPEN}
         self._uncertain = {action: what for action, status, what in known if status == "uncertain"}
-        self._ask_of = ask_of
+        self._find_call = find_call
         self._reply = reply or ReplyFacts()
         self._calls = calls or {}
         self._turn_id = turn_id
@@ -86,11 +87,11 @@ class MessagePlan:
         for place, message in enumerate(messages):
             self._drafts = []
             if message.role == "assistant":
-                self._said(message, messages[place:], answered)
+                self._plan_reply(message, messages[place:], answered)
             else:
                 self._group = ""
-                self._heard(message)
-            if not self._drafts:  # it says nothing, and is there
+                self._plan_input(message)
+            if not self._drafts:  # an empty message
                 self._put(ev.MessageAdded(role=message.role, content=said_content(message)))
             out.append(PlannedItem(message.message, self._drafts))
         last = messages[-1] if messages else None
@@ -100,22 +101,22 @@ class MessagePlan:
         return out
 
     def reply(self, facts: ReplyFacts) -> None:
-        """What is known of the reply that is planned next."""
+        """Sets the facts about the next reply."""
         self._reply, self._group = facts, ""
 
     @property
     def is_over(self) -> bool:
-        """Whether a turn is open in which nothing is waited for."""
+        """True if a turn is open and no call is pending."""
         return self._is_open and not self._pending
 
     def _put(self, event: ev.Event, *, actor: str = "agent", trust: Any = "trusted", source: str = "") -> None:
         self._drafts.append(EventDraft(event, actor=actor, trust=trust, source=source))
 
-    # What the model was told
+    # User, system and tool messages
 
-    def _heard(self, message: ReadMessage) -> None:
+    def _plan_input(self, message: ReadMessage) -> None:
         for answer, is_known in message.answers:
-            self._answer(answer, is_known)
+            self._plan_result(answer, is_known)
         content = said_content(message)
         if message.role == "system":
             self._put(ev.MessageAdded(role="system", content=content), actor="runtime")
@@ -124,15 +125,15 @@ class MessagePlan:
             if is_more:
                 self._put(ev.MessageAdded(role="user", content=content), actor="user")
             else:
-                self._begin(content)
+                self._begin_turn(content)
 
-    def _begin(self, given: Value) -> None:
-        self._leave()
-        self._put(ev.TurnStarted(input=given, id=self._turn_id), actor="user")
+    def _begin_turn(self, input: Value) -> None:
+        self._end_open_turn()
+        self._put(ev.TurnStarted(input=input, id=self._turn_id), actor="user")
         self._is_open, self._has_reply, self._turn_id = True, False, ""
 
-    def _leave(self) -> None:
-        """Ends the turn before: what was asked for in it and not answered may have run."""
+    def _end_open_turn(self) -> None:
+        """Ends the previous turn. Its calls without a result may have run."""
         if not self._is_open:
             return
         is_cut = bool(self._pending)
@@ -151,7 +152,7 @@ class MessagePlan:
         )
         self._is_open = False
 
-    def _answer(self, answer: ResultStep, is_known: bool) -> None:
+    def _plan_result(self, answer: ResultStep, is_known: bool) -> None:
         facts = self._calls.get(answer.id)
         if facts is not None and not is_known:
             answer = msgspec.structs.replace(answer, outcome=facts.outcome, error=facts.error, cost=facts.cost)
@@ -160,13 +161,13 @@ class MessagePlan:
             ask = CallStep(answer.id, held[1], None, held[0])  # type: ignore[arg-type]  # as it was stored
             event: ev.Event = settled_call(answer, answer.output)
         else:
-            ask = self._ask_of(answer.id) or CallStep(answer.id or f"call-{secrets.token_hex(6)}", "unknown", None)
+            ask = self._find_call(answer.id) or CallStep(answer.id or f"call-{secrets.token_hex(6)}", "unknown", None)
             event = recorded_call(ask, answer, answer.output)
         self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
 
-    # What it said
+    # Messages of the model
 
-    def _said(self, message: ReadMessage, rest: Sequence[ReadMessage], answered: set[str]) -> None:
+    def _plan_reply(self, message: ReadMessage, rest: Sequence[ReadMessage], answered: set[str]) -> None:
         if not self._is_open:
             self._put(ev.TurnStarted(id=self._turn_id), actor="runtime")
             self._is_open, self._turn_id = True, ""
@@ -176,7 +177,7 @@ class MessagePlan:
             self._part = 0
         blocks = reply_blocks(message)
         if is_first and not blocks:
-            blocks = [{"type": "tool_use", "id": a.id, "name": a.tool} for m in _run(rest) for a in m.asks]
+            blocks = [{"type": "tool_use", "id": a.id, "name": a.tool} for m in _leading_replies(rest) for a in m.asks]
         if blocks:
             self._put_reply(blocks)
         self._has_reply = True
@@ -187,9 +188,9 @@ class MessagePlan:
                 event: ev.Event = recorded_call(ask, own[ask.id], own[ask.id].output)
                 self._put(event, actor="tool", trust=trust_of(ask), source=source_of(ask))
             elif (held := self._pending.get(ask.id)) is not None and held[1] == ask.tool:
-                pass  # recorded before it ran
+                pass  # it was recorded before it ran
             elif ask.id in self._pending or ask.id in self._uncertain:
-                # The id is in use: a client that numbers its calls anew. It stays with the one that was first.
+                # Another call has this id: the client numbers its calls from the start again. The first one keeps it.
                 self._put(ev.MessageAdded(role="assistant", content={"id": ask.id, "asks": ask.input}, name="call"))
             else:
                 self._put(requested_call(ask))
@@ -213,7 +214,5 @@ class MessagePlan:
         self._put(event)
 
 
-def _run(messages: Sequence[ReadMessage]) -> list[ReadMessage]:
-    """The messages of the reply that begins here."""
-    end = next((n for n, m in enumerate(messages) if m.role != "assistant"), len(messages))
-    return list(messages[:end])
+def _leading_replies(messages: Sequence[ReadMessage]) -> Iterator[ReadMessage]:
+    return itertools.takewhile(lambda message: message.role == "assistant", messages)

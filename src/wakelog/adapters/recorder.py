@@ -1,12 +1,12 @@
-"""Records a conversation from its messages, for frameworks that have no adapter and as the base of those that do.
+"""Records a conversation from its messages. For frameworks without an adapter, and the base of some adapters.
 
     recorder = Recorder(store.session("support-42"))
     recorder.add({"role": "user", "content": "What is the weather in Paris?"})
     recorder.add(response)                      # a message, or a client's whole answer with model and usage
     recorder.sync(messages)                     # or: the whole list so far, as often as you like
 
-Messages are in the shape of OpenAI's chat completions or responses, or of Anthropic's messages. They become turns,
-model calls, tool calls and their outcomes (message_events.py), and `messages()` gives them back as they were.
+Messages have the shape of OpenAI's chat completions or responses, or of Anthropic's messages. They become turns, model
+calls, tool calls and their outcomes (message_events.py), and `messages()` returns them unchanged.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ListChange(msgspec.Struct, frozen=True):
 
     added: int = 0
     removed: int = 0
-    """Messages that were recorded and that the list no longer has."""
+    """Recorded messages that are no longer in the list."""
     how: Literal["", "append", "rewind", "fork"] = ""
-    """How the list was taken in; empty when it had nothing new."""
+    """How the change was recorded; empty if there was none."""
     session: str = ""
-    """For a fork, the id of the new session, which the recorder goes on with."""
+    """For a fork, the id of the new session, which the recorder uses from then on."""
 
 
 class Recorder:
@@ -57,14 +57,14 @@ class Recorder:
         effects: Mapping[str, Effect] | None = None,
         format: str = FORMAT,
     ) -> None:
-        """`on_edit` says what becomes of a list that does not go on with what is recorded: the session goes back to the
-        last message that both share (`rewind`), a fork begins there (`fork`), or ConflictError (`refuse`). `effects`
-        says what tools do, by name: `{"get_weather": "read"}`; a tool that is not named counts as external."""
+        """`on_edit` says what to do if a list differs from the recorded messages: rewind the session to the last common
+        message (`rewind`), fork it there (`fork`), or raise ConflictError (`refuse`). `effects` are the effects of
+        tools by name: `{"get_weather": "read"}`; other tools count as external."""
         self.on_edit: OnEdit = on_edit
         self._format = format
         self._effects = dict(effects or {})
         self._digests: dict[bytes, bytes] = {}
-        self._spoke: tuple[bytes, str] = b"", ""
+        self._last_speaker: tuple[bytes, str] = b"", ""
         self._open(session)
 
     def _open(self, session: Session[Any]) -> None:
@@ -75,7 +75,7 @@ class Recorder:
     # Reading
 
     def messages(self, last: int | None = None) -> list[Any]:
-        """The messages in view, or the last so many, as they were given."""
+        """The messages in view, or only the `last` of them, as they were given."""
         return [item.value for item in self.log.refresh(last)]
 
     # Recording
@@ -90,14 +90,16 @@ class Recorder:
         turn_id: str = "",
         stays_open: bool = False,
     ) -> int:
-        """Adds messages, all in one commit; returns how many. A client's whole answer is taken as the messages in it,
-        with its model and usage; for a bare message, `model` and `usage` tell them. `reply` and `calls` (by call id)
-        tell what messages do not: what an answer cost, how a call came out. With `stays_open` the turn is not ended."""
-        plain, told = self._unpacked(messages, model, usage)
+        """Adds messages in one commit; returns how many. A client's whole answer is split into its messages, and its
+        model and usage are recorded; for a plain message, pass `model` and `usage`. `reply` and `calls` (by call id)
+        add facts that messages do not have: the cost of an answer, the outcome of a call. `stays_open` keeps the turn
+        open.
+        """
+        plain, answer_facts = self._unpack(messages, model, usage)
         if not plain:
             return 0
         read = [read_message(message, self._effects) for message in checked(plain, "messages")]
-        self.log.write(lambda parts: self._plan(parts, read, reply or told, calls, turn_id, stays_open))
+        self.log.write(lambda parts: self._plan(parts, read, reply or answer_facts, calls, turn_id, stays_open))
         return len(read)
 
     def sync(
@@ -108,17 +110,17 @@ class Recorder:
         calls: Mapping[str, CallFacts] | None = None,
         stays_open: bool = False,
     ) -> ListChange:
-        """Takes in the whole conversation so far. What is recorded already is not recorded again. A list that is
-        shorter, or that differs somewhere, was edited: see `on_edit`. A message is known again by who says what, not by
-        marks of a cache or the order of its fields."""
-        plain, told = self._unpacked(messages)
+        """Records what is new in the whole conversation so far. If the list is shorter than the recorded one or differs
+        from it, it was edited: see `on_edit`. Messages are compared by role and content, not by cache marks or by the
+        order of their fields."""
+        plain, answer_facts = self._unpack(messages)
         given = [read_message(message, self._effects) for message in checked(plain, "messages")]
         kept = self.log.refresh()
-        same = _shared(given, [self._digest(item) for item in kept])
+        same = _common_length(given, [self._digest(item) for item in kept])
         new, removed = given[same:], len(kept) - same
         if not new and not removed:
             return ListChange()
-        reply = reply or told
+        reply = reply or answer_facts
         if not removed:
             self.log.write(lambda parts: self._plan(parts, new, reply, calls, "", stays_open))
             return ListChange(len(new), 0, "append")
@@ -137,24 +139,22 @@ class Recorder:
         return ListChange(len(new), removed, "rewind")
 
     def pop(self, *, why: str = "the last message was taken back") -> Any:
-        """Takes the newest message back, by a rewind, and returns it; None when there is none."""
+        """Removes the newest message by a rewind and returns it; None if there is none."""
         taken = self.log.pop(why=why)
         return taken.value if taken is not None else None
 
     def clear(self, *, why: str = "the conversation was cleared") -> int:
-        """Takes all messages back, by a rewind; returns how many there were. The log keeps them."""
+        """Removes all messages by a rewind; returns how many there were. The log keeps them."""
         kept = self.log.refresh()
         if kept:
             self.log.write(lambda parts: (), keep=0, why=why)
         return len(kept)
 
     def end_turn(self, outcome: Literal["completed", "failed", "interrupted"] = "completed", error: str = "") -> None:
-        """Ends the open turn, if one is open: for a run that stops without a last answer."""
+        """Ends the open turn, if there is one: for a run that stops without a final answer."""
         if self.session.log.part("turn")["status"] == "open":
             failure = ev.Failure("failed", error) if error else None
             self.session.append(EventDraft(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime"))
-
-    # Inside
 
     def _plan(
         self,
@@ -168,7 +168,7 @@ class Recorder:
         return MessagePlan(
             parts,
             has_reply=self._last_role() in ("assistant", "tool"),
-            ask_of=lambda call: self.log.ask_of(call, lambda value: read_message(value, self._effects).asks),
+            find_call=lambda call: self.log.find_call(call, lambda value: read_message(value, self._effects).asks),
             reply=reply,
             calls=calls,
             turn_id=turn_id,
@@ -176,13 +176,12 @@ class Recorder:
         ).plan(read)
 
     def _last_role(self) -> str:
-        """Who spoke last."""
         if not self.log.items:
             return ""
-        raw, role = self._spoke
+        raw, role = self._last_speaker
         if raw is not self.log.items[-1].raw:
             role = read_message(self.log.items[-1].value).role
-            self._spoke = self.log.items[-1].raw, role
+            self._last_speaker = self.log.items[-1].raw, role
         return role
 
     def _digest(self, item: KeptItem) -> bytes:
@@ -190,10 +189,10 @@ class Recorder:
             self._digests[item.raw] = read_message(item.value).digest
         return self._digests[item.raw]
 
-    def _unpacked(
+    def _unpack(
         self, given: Iterable[Any], model: str = "", usage: Usage | Mapping[str, Any] | None = None
     ) -> tuple[list[dict[str, Any]], ReplyFacts | None]:
-        """Messages out of what clients give, and what the last whole answer among them says of itself."""
+        """The messages in the given values, and the facts about the last whole answer among them."""
         out: list[dict[str, Any]] = []
         used = usage if isinstance(usage, Usage) else usage_of({"usage": dict(usage)}) if usage else Usage()
         facts = self.facts(model, used) if model or used.is_known else None
@@ -214,14 +213,14 @@ class Recorder:
     def facts(
         self, model: str, usage: Usage, *, id: str = "", stop_reason: str = "", duration_us: int = 0
     ) -> ReplyFacts:
-        """What an answer used and cost, by the store's prices."""
+        """The usage of an answer, and its cost by the store's prices."""
         at = self.session.log.clock()
         cost: Cost = self._costs.cost(model, usage, 0, at) if self._costs is not None else token_cost(usage)
         return ReplyFacts(id, model, msgspec.structs.replace(cost, duration_us=duration_us), stop_reason)
 
 
-def _shared(given: Sequence[ReadMessage], known: Sequence[bytes]) -> int:
-    """How many messages a list begins with that are known."""
+def _common_length(given: Sequence[ReadMessage], known: Sequence[bytes]) -> int:
+    """How many messages at the start of a list are recorded."""
     for place, (message, digest) in enumerate(zip(given, known, strict=False)):
         if message.digest != digest:
             return place
@@ -229,20 +228,20 @@ def _shared(given: Sequence[ReadMessage], known: Sequence[bytes]) -> int:
 
 
 def _plain(given: Any, place: int) -> dict[str, Any]:
-    """A message as plain data: clients give objects."""
+    """A message as plain data. Clients return objects."""
     dump = getattr(given, "model_dump", None)
     value = dump(mode="json", exclude_unset=True) if callable(dump) else given
     if not isinstance(value, dict):
         raise InvalidInputError(
             f"messages[{place}] is not a message: {type(given).__name__}",
             kind="not-a-message",
-            hint='{"role": "user", "content": "…"}, or what a client of OpenAI or Anthropic gave',
+            hint='pass {"role": "user", "content": "…"}, or an answer of the OpenAI or Anthropic client',
         )
     return value
 
 
 def _messages_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The messages in a client's whole answer, as they would stand in the next request."""
+    """The messages in a client's whole answer, in the form that the next request has them."""
     if isinstance(choices := answer.get("choices"), list):
         return [choices[0]["message"]]
     if isinstance(output := answer.get("output"), list):
@@ -252,5 +251,4 @@ def _messages_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _stop_reason(answer: dict[str, Any]) -> str:
     choices = answer.get("choices")
-    told = choices[0].get("finish_reason") if isinstance(choices, list) else answer.get("stop_reason")
-    return as_text(told)
+    return as_text(choices[0].get("finish_reason") if isinstance(choices, list) else answer.get("stop_reason"))

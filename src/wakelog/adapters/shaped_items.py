@@ -1,7 +1,7 @@
-"""Messages in a framework's own shape, as events of a session.
+"""Stores messages in a framework's own shape as events of a session.
 
-A framework's message is kept as it is. To find its turns, calls and outcomes, it is also put into the shape of
-Anthropic's messages, which message_events.py reads. A framework needs only the function that does that.
+A message is kept as it is. To find its turns, calls and outcomes, it is also converted to the shape of Anthropic's
+messages, which message_events.py reads. A framework only brings the function that converts.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from wakelog.session import Session
 from wakelog.store import Store
 
 Shape = Callable[[Any], dict[str, Any]]
-"""From a framework's message to one in the shape of Anthropic's."""
+"""Converts a framework's message to the shape of Anthropic's messages."""
 
 
 def items_of(held: HeldLog, store: Store, name: str, format: str, shape: Shape) -> ShapedItems:
-    """The messages of a session that is held open; what was read of them is kept with it."""
+    """The messages of an open session. They are cached with its log."""
     with held.lock:
-        if held.memory is None:
+        if held.cache is None:
             session: Session[Any] = Session(held.log, name=name)
             session.store = store
-            held.memory = ShapedItems(session, format, shape)
-        kept: ShapedItems = held.memory
-        return kept
+            held.cache = ShapedItems(session, format, shape)
+        items: ShapedItems = held.cache
+        return items
 
 
 class ShapedItems:
@@ -44,15 +44,15 @@ class ShapedItems:
     def add(
         self, choose: Callable[[list[KeptItem]], Sequence[tuple[Any, str]]], *, reply: ReplyFacts | None = None
     ) -> None:
-        """Adds messages, each with its id, in one commit. `choose` is told what is there, and is asked again when
-        another writer came first."""
+        """Adds messages with their ids in one commit. `choose` gets the existing items and returns what to add; it is
+        called again if another writer came first."""
 
         def plan(parts: dict[str, Any]) -> list[PlannedItem]:
             chosen = list(choose(list(self.log.items)))
             planned = MessagePlan(
                 parts,
                 has_reply=bool(self.log.items) and self._read(self.log.items[-1].value).role in ("assistant", "tool"),
-                ask_of=lambda call: self.log.ask_of(call, lambda value: self._read(value).asks),
+                find_call=lambda call: self.log.find_call(call, lambda value: self._read(value).asks),
                 reply=reply,
             ).plan([self._read(value) for value, _ in chosen])
             for item, (value, id) in zip(planned, chosen, strict=True):

@@ -1,16 +1,16 @@
-"""Strands Agents: a session repository over a store, and a session manager that uses it.
+"""Strands Agents: a session repository, and a session manager that uses it.
 
     from wakelog.adapters.strands import WakelogSessionManager
 
     agent = Agent(session_manager=WakelogSessionManager("s1", "agents.db"))
 
-A session is the session `strands/<id>` of the store; graphs and swarms are its data. Each agent has a session of its
-own, `strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, calls and outcomes, its state is the data.
+A Strands session is the session `strands/<id>`; graphs and swarms are its data. Each agent has its own session
+`strands/<id>/<agent>`, linked as a sub-agent: its messages are turns, calls and outcomes, its state is the data.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from wakelog.adapters import frameworks
 from wakelog.model.json_fields import as_dict
@@ -25,8 +25,8 @@ except ImportError as exc:
     raise frameworks.missing("Strands Agents", "strands") from exc
 
 from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs
+from wakelog.adapters.exact_values import from_stored, stored_form
+from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
 from wakelog.adapters.item_log import KeptItem
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
@@ -38,61 +38,56 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
-from wakelog.model.values import Value, check_value
 from wakelog.state.diff import diff
 
 frameworks.warn_outside("strands-agents", oldest="1.50.0", newest="1.62.0")
 
 FORMAT = "strands"
 _UPDATED = "x.strands.message_updated"
-_ENDS: dict[str, Literal["completed", "failed", "interrupted"]] = {
-    "completed": "completed",
-    "failed": "failed",
-    "interrupted": "interrupted",
-}
+_END_STATUSES = ("completed", "failed", "interrupted")
 
 
-class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the sessions of Strands in a store."""
+class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any if it is not installed
+    """Stores Strands sessions in a wakelog store."""
 
     def __init__(self, store: Place = None) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
+        """`store` is an open store, or an argument of `wakelog.open`."""
         self._logs = HeldLogs(store, FORMAT)
         self.store = self._logs.store
         self._costs = ReplyCosts(self.store)
 
     @staticmethod
     def name_of(session_id: str, agent_id: str | None = None) -> str:
-        """The name in the store of a session, or of an agent in it."""
+        """The name of a session, or of an agent in it, in the store."""
         return compound_name(FORMAT, session_id) if agent_id is None else compound_name(FORMAT, session_id, agent_id)
 
     @staticmethod
     def ids_of(name: str) -> tuple[str, ...] | None:
-        """The session, or session and agent, that a name stands for; None where it is not of Strands."""
+        """The session, or session and agent, of a name; None if the name is not Strands'."""
         return ids_of(FORMAT, name)
 
     def close(self) -> None:
-        """Closes the store, if it was opened here."""
+        """Closes the store if the repository opened it."""
         self._logs.close()
 
     # Sessions
 
     def create_session(self, session: StrandsSession, **kwargs: Any) -> StrandsSession:
         name = self.name_of(session.session_id)
-        told = _stored(session.to_dict(), "session")
+        data = {"session": stored_form(session.to_dict(), "session")}
         labels = {"framework": FORMAT, "strands.session": session.session_id}
         try:
             if self._logs.find(name) is not None:
                 raise SessionException(f"Session {session.session_id} already exists")
-            self._logs.create(name, ev.SessionOpened(name=name, labels=labels, data={"session": told}))
+            self._logs.create(name, ev.SessionOpened(name=name, labels=labels, data=data))
         except ConflictError:
             raise SessionException(f"Session {session.session_id} already exists") from None
         return session
 
     def read_session(self, session_id: str, **kwargs: Any) -> StrandsSession | None:
         held = self._logs.find(self.name_of(session_id))
-        told = held.log.state()["data"].get("session") if held is not None else None
-        return StrandsSession.from_dict(from_stored(told)) if told is not None else None
+        stored = held.log.state()["data"].get("session") if held is not None else None
+        return StrandsSession.from_dict(from_stored(stored)) if stored is not None else None
 
     def delete_session(self, session_id: str, **kwargs: Any) -> None:
         """Deletes a session and its agents."""
@@ -108,28 +103,28 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
     # Agents
 
     def create_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
-        told = _stored(session_agent.to_dict(), "agent")
+        state = stored_form(session_agent.to_dict(), "agent")
         name = self.name_of(session_id, session_agent.agent_id)
         parent = self._logs.find(self.name_of(session_id))
         agent = session_agent.agent_id
         labels = {"strands.session": session_id, "strands.agent": agent}
         spawner = f"{parent.log.id}@{parent.log.head().seq}" if parent is not None else ""
         is_new = self._logs.find(name) is None
-        held = self._logs.open(name, labels, agent=agent, data=told, spawner=spawner)
+        held = self._logs.open(name, labels, agent=agent, data=state, spawner=spawner)
         if is_new and parent is not None:
             spawned = ev.SubagentSpawned(session=held.log.id, task=agent)
             parent.log.append(EventDraft(spawned, actor="runtime"))
-        self._set(held, told)
+        merge_data(held.log, state)
 
     def read_agent(self, session_id: str, agent_id: str, **kwargs: Any) -> SessionAgent | None:
         held = self._logs.find(self.name_of(session_id, agent_id))
-        told = held.log.state()["data"] if held is not None else None
-        return SessionAgent.from_dict(from_stored(told)) if told else None
+        state = held.log.state()["data"] if held is not None else None
+        return SessionAgent.from_dict(from_stored(state)) if state else None
 
     def update_agent(self, session_id: str, session_agent: SessionAgent, **kwargs: Any) -> None:
         held = self._agent(session_id, session_agent.agent_id)
         session_agent.created_at = held.log.look(data=("created_at",))[2].get("created_at", session_agent.created_at)
-        self._set(held, _stored(session_agent.to_dict(), "agent"))
+        merge_data(held.log, stored_form(session_agent.to_dict(), "agent"))
 
     def _agent(self, session_id: str, agent_id: str) -> HeldLog:
         held = self._logs.find(self.name_of(session_id, agent_id))
@@ -140,7 +135,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
     # Messages
 
     def create_message(self, session_id: str, agent_id: str, session_message: SessionMessage, **kwargs: Any) -> None:
-        value = _stored(session_message.to_dict(), "message")
+        value = stored_form(session_message.to_dict(), "message")
         id = str(_checked_id(session_message.message_id))
         items = self._items(self._agent(session_id, agent_id), session_id, agent_id)
 
@@ -151,8 +146,8 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
             if from_stored(before.value)["message"] == from_stored(value)["message"]:
                 return []
             raise SessionException(
-                f"Message {id} of agent {agent_id} in session {session_id} already exists: another process went on"
-                " with this session. Read it again."
+                f"Message {id} of agent {agent_id} in session {session_id} already exists: another process continued"
+                " this session. Read it again."
             )
 
         items.add(choose, reply=self._facts(value["message"]))
@@ -170,7 +165,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
             raise SessionException(f"Message {id} does not exist")
         session_message.created_at = previous.created_at
         held = self._agent(session_id, agent_id)
-        data = {"id": id, "message": _stored(session_message.to_dict(), "message")}
+        data = {"id": id, "message": stored_form(session_message.to_dict(), "message")}
         items = self._items(held, session_id, agent_id).items()
         first = next((item.first for item in items if item.id == str(id)), 0)
         held.log.append(
@@ -191,12 +186,12 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         found = {int(item.id): from_stored(item.value) for item in items}
         firsts = {int(item.id): item.first for item in items}
         for seq, id, value in self._updates(held):
-            if seq > firsts.get(id, seq):  # an older message of that number was rewound with its update
+            if seq > firsts.get(id, seq):  # else the update belongs to a rewound message with the same number
                 found[id] = value
         return {id: SessionMessage.from_dict(value) for id, value in found.items()}
 
     def _updates(self, held: HeldLog) -> list[tuple[Seq, int, dict[str, Any]]]:
-        """Updates of messages in view: few, in most sessions none."""
+        """The updates of messages that are in view. Most sessions have none."""
         return [
             (entry.seq, entry.body["id"], from_stored(entry.body["message"]))
             for low, high in held.log.view()
@@ -205,11 +200,10 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         ]
 
     def _items(self, held: HeldLog, session_id: str, agent_id: str) -> ShapedItems:
-        return items_of(held, self.store, self.name_of(session_id, agent_id), FORMAT, shaped)
+        return items_of(held, self.store, self.name_of(session_id, agent_id), FORMAT, to_anthropic)
 
     def _facts(self, message: dict[str, Any]) -> ReplyFacts | None:
-        told = message.get("metadata")
-        used = told.get("usage") if isinstance(told, dict) else None
+        used = as_dict(message.get("metadata")).get("usage")
         if not isinstance(used, dict):
             return None
         numbers = {key: value for key, value in used.items() if type(value) is int and value > 0}
@@ -238,7 +232,7 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
         self._set_multi_agent(session_id, multi_agent)
 
     def _set_multi_agent(self, session_id: str, multi_agent: Any) -> None:
-        state = _stored(multi_agent.serialize_state(), f"multi_agents.{multi_agent.id}")
+        state = stored_form(multi_agent.serialize_state(), f"multi_agents.{multi_agent.id}")
         held = self._logs.find(self.name_of(session_id))
         if held is None:
             raise SessionException(f"Session {session_id} does not exist")
@@ -256,34 +250,27 @@ class WakelogSessionRepository(SessionRepository):  # type: ignore[misc]  # Any 
                 drafts.append(EventDraft(ev.TurnStarted(input=task if isinstance(task, str) else None), actor="user"))
                 is_open = True
             drafts.append(EventDraft(ev.StatePatched(patch=patch, why=f"{multi_agent.id} is {status}")))
-            if is_open and status in _ENDS:
-                drafts.append(EventDraft(ev.TurnEnded(outcome=_ENDS[status]), actor="runtime"))
+            if is_open and status in _END_STATUSES:
+                ended = ev.TurnEnded(outcome=status)  # type: ignore[arg-type]  # one of the three
+                drafts.append(EventDraft(ended, actor="runtime"))
             held.log.append(*drafts, expect=seq)
 
         retry_on_moved_head(held.log.id, "to store a multi-agent state", attempt)
 
-    def _set(self, held: HeldLog, told: dict[str, Value]) -> None:
-        def attempt() -> None:
-            seq, _, data = held.log.look(data=told)
-            if patch := diff(data, {**data, **told}, "/data"):
-                held.log.append(ev.StatePatched(patch=patch), expect=seq)
 
-        retry_on_moved_head(held.log.id, "to store an agent", attempt)
-
-
-class WakelogSessionManager(RepositorySessionManager):  # type: ignore[misc]  # Any where it is not installed
+class WakelogSessionManager(RepositorySessionManager):  # type: ignore[misc]  # Any if it is not installed
     """A session manager whose sessions are in a store."""
 
     def __init__(self, session_id: str, store: Place = None, **kwargs: Any) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
+        """`store` is an open store, or an argument of `wakelog.open`."""
         super().__init__(session_id=session_id, session_repository=WakelogSessionRepository(store), **kwargs)
 
 
-def shaped(item: dict[str, Any]) -> dict[str, Any]:
-    """A message of Strands, which are in the shape of Amazon Bedrock's, in the shape of Anthropic's."""
+def to_anthropic(item: dict[str, Any]) -> dict[str, Any]:
+    """Converts a message from the shape of Amazon Bedrock, which Strands uses, to the shape of Anthropic's messages."""
     message = item["message"]
-    made = {"role": message.get("role"), "content": [_block(block) for block in message.get("content") or ()]}
-    return made | ({"id": message["tracking_id"]} if message.get("tracking_id") else {})
+    shaped = {"role": message.get("role"), "content": [_block(block) for block in message.get("content") or ()]}
+    return shaped | ({"id": message["tracking_id"]} if message.get("tracking_id") else {})
 
 
 def _block(block: dict[str, Any]) -> dict[str, Any]:
@@ -300,16 +287,11 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
             "is_error": result.get("status") == "error",
         }
     if isinstance(thought := block.get("reasoningContent"), dict):
-        told = as_dict(thought.get("reasoningText"))
-        return {"type": "thinking", "thinking": told.get("text") or "", "signature": told.get("signature") or ""}
+        text = as_dict(thought.get("reasoningText"))
+        return {"type": "thinking", "thinking": text.get("text") or "", "signature": text.get("signature") or ""}
     if "json" in block:
         return {"type": "json", "json": block["json"]}
     return {"type": next(iter(block), "empty"), **block}
-
-
-def _stored(value: dict[str, Any], where: str) -> dict[str, Value]:
-    checked: dict[str, Value] = check_value(to_stored(value), where)
-    return checked
 
 
 def _checked_id(id: Any) -> int:

@@ -1,8 +1,8 @@
-"""Which adapter takes over the database of a framework, so that its programs go on here where they were.
+"""Finds the adapter that takes over a framework's database, so that its programs can continue on wakelog.
 
-The importers read such a database without its framework, to look at it. To go on, a session has to hold everything that
-the framework's own interface gives. So where the framework is installed, it reads its database itself, and its adapter
-stores that. An adapter that can do so has a module with `take_over`, and `recognises` for databases of a server.
+The importers read such a database without the framework, which is enough to look at the history. To continue it, a
+session needs everything that the framework's interface returns. So if the framework is installed, it reads its database
+itself, and its adapter stores the result. Such an adapter has a module with the functions of `Takeover`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ SERVERS = ("postgresql://", "postgres://")
 
 
 class Takeover(Protocol):
-    """What the module of an adapter has."""
+    """The functions of an adapter's takeover module."""
 
     def take_over(self, store: Store, place: str, *, again: bool = False) -> ImportReport:
-        """Takes over what is not here yet from a file, or from a database of a server."""
+        """Takes over what is new, from a file or from a database on a server."""
         ...
 
     def recognises(self, url: str) -> bool:
-        """Whether a database of a server is this framework's."""
+        """True if a database on a server is this framework's."""
         ...
 
 
@@ -37,9 +37,9 @@ class Framework(msgspec.Struct, frozen=True):
     title: str
     module: str
     install: str
-    """What has to be installed for databases in files,"""
+    """Packages to install for databases in files."""
     install_for_servers: str
-    """and for those on a server."""
+    """Packages to install for databases on a server."""
 
 
 FRAMEWORKS = {
@@ -56,11 +56,11 @@ FRAMEWORKS = {
         "'wakelog[adk]' asyncpg 'sqlalchemy[asyncio]'",
     ),
 }
-"""By the name of the format that the importers read."""
+"""By the name of the importers' format."""
 
 
 def takeover_of(format: str) -> Takeover | None:
-    """How a database of this format is taken over; None where its framework is not installed."""
+    """The takeover module for a format; None if its framework is not installed."""
     framework = FRAMEWORKS.get(format)
     try:
         return cast(Takeover, importlib.import_module(framework.module)) if framework else None
@@ -69,22 +69,22 @@ def takeover_of(format: str) -> Takeover | None:
 
 
 def framework_at(url: str) -> str:
-    """The format of a database on a server; UnsupportedError where no framework that is installed knows it."""
-    asked = [(name, found) for name in FRAMEWORKS if (found := takeover_of(name)) is not None]
-    unread: list[UnsupportedError] = []
-    for name, found in asked:
+    """The format of a database on a server. UnsupportedError if no installed framework recognises it."""
+    installed = [(name, found) for name in FRAMEWORKS if (found := takeover_of(name)) is not None]
+    missing_driver: UnsupportedError | None = None
+    for name, takeover in installed:
         try:
-            if found.recognises(url):
+            if takeover.recognises(url):
                 return name
-        except UnsupportedError as exc:  # its driver is missing
-            unread.append(exc)
-    if unread:
-        raise unread[0]
-    titles = " and ".join(each.title for each in FRAMEWORKS.values())
+        except UnsupportedError as exc:
+            missing_driver = missing_driver or exc
+    if missing_driver is not None:
+        raise missing_driver
+    titles = " and ".join(framework.title for framework in FRAMEWORKS.values())
     raise UnsupportedError(
         f"databases on a server are read for {titles}, where these are installed; this one is of neither"
-        if asked
+        if installed
         else f"a database on a server is read by its framework, and neither {titles.replace(' and ', ' nor ')} is here",
         kind="unknown-format",
-        hint=" or ".join(f"pip install {each.install_for_servers}" for each in FRAMEWORKS.values()),
+        hint=" or ".join(f"pip install {framework.install_for_servers}" for framework in FRAMEWORKS.values()),
     )

@@ -8,7 +8,7 @@ runner = Runner(agent=agent, app_name="shop", session_service=WakelogSessionServ
 from wakelog.adapters import frameworks
 
 try:
-    import google.adk.sessions  # noqa: F401 - only asked whether it is there
+    import google.adk.sessions  # noqa: F401 - only to check that it is installed
 except ImportError as exc:
     raise frameworks.missing("Google ADK", "adk") from exc
 

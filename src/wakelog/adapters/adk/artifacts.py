@@ -1,7 +1,7 @@
-"""The artifact service: the files of a session of ADK, every version of each.
+"""ADK's artifact service: the files of a session, with all their versions.
 
 They are the artefacts of a session named `adk-artifacts/<app>/<user>/<session>`, or `…/<user>` for files that all
-sessions of a user share (`user:` in front of the name). A version is one event, with its content as a payload.
+sessions of a user share (their names start with `user:`). A version is one event, with its content as a payload.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from wakelog.adapters.adk.event_drafts import FORMAT, LABELS, micros
 from wakelog.adapters.adk.state_values import stored_value
 from wakelog.adapters.compound_names import compound_name
 from wakelog.adapters.exact_values import from_stored
-from wakelog.adapters.held_logs import HeldLogs
-from wakelog.adapters.stores import Place
+from wakelog.adapters.held_logs import LogsAdapter
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
@@ -35,26 +34,23 @@ from wakelog.session import Session
 ARTIFACTS = "adk-artifacts"
 _SAVED, _DELETED = "x.adk.artifact", "x.adk.artifact_deleted"
 _USER = "user:"
-_DEPTH = 5
-"""So many references are followed from one artifact to another."""
+_REFERENCES_MAX = 5
+"""How many references are followed from one artifact to another."""
 
 Scope = tuple[str, ...]
 
 
 class SavedVersion(msgspec.Struct, frozen=True):
-    """One version of an artifact: what is known of it, and the entry that holds its content."""
+    """One version of an artifact: its metadata, and the entry that holds its content."""
 
     about: dict[str, Any]
     entry: Entry
 
 
-class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the artifacts of ADK in a store."""
+class WakelogArtifactService(LogsAdapter, BaseArtifactService):  # type: ignore[misc]  # Any if it is not installed
+    """Stores ADK's artifacts as sessions of a wakelog store."""
 
-    def __init__(self, store: Place = None) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
-        self._logs = HeldLogs(store, FORMAT)
-        self.store = self._logs.store
+    framework = FORMAT
 
     async def save_artifact(
         self,
@@ -118,16 +114,12 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
         saved = _chosen(await in_thread(self._saved, scope, filename), version)
         return _about(saved) if saved is not None else None
 
-    async def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        await in_thread(self._logs.close)
-
     def _save(
         self, scope: Scope, filename: str, part: types.Part, metadata: dict[str, Any], session_id: str | None
     ) -> int:
         mime = _mime_of(part, (scope[0], scope[1], session_id))
         name = compound_name(ARTIFACTS, *scope)
-        content, shell = _taken_apart(part)
+        content, shell = _split_content(part)
         held = self._logs.open(name, dict(zip(LABELS, scope, strict=False)), agent=scope[0])
         now = adk_time.get_time()
 
@@ -153,14 +145,14 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
         return retry_on_moved_head(held.log.id, f"to save {filename}", attempt)
 
     def _load(self, ids: tuple[str, str, str | None], filename: str, version: int | None) -> types.Part | None:
-        for _ in range(_DEPTH + 1):
+        for _ in range(_REFERENCES_MAX + 1):
             scope = _scope(ids[0], ids[1], filename, ids[2])
             saved = _chosen(self._saved(scope, filename), version)
             if saved is None:
                 return None
             part = self._part(scope, saved)
             if part is None or not artifact_util.is_artifact_ref(part):
-                return None if part is None or _is_gone(part) else part
+                return None if part is None or _is_tombstone(part) else part
             target = _target(part, ids)
             ids, filename, version = (
                 (target.app_name, target.user_id, target.session_id),
@@ -173,27 +165,29 @@ class WakelogArtifactService(BaseArtifactService):  # type: ignore[misc]  # Any 
         held = self._logs.find(compound_name(ARTIFACTS, *scope))
         if held is None:
             return None
-        told = saved.about["part"]
+        part = saved.about["part"]
         try:
             content = held.log.value(saved.entry, saved.entry.body.get("content"))
         except NotFoundError:  # erased
             return None
-        if "text" in told:
-            told = told | {"text": content.decode() if isinstance(content, bytes) else content or ""}
-        elif isinstance(told.get("inline_data"), dict):
-            held_bytes = content if isinstance(content, bytes) else b""
-            told = told | {"inline_data": told["inline_data"] | {"data": base64.urlsafe_b64encode(held_bytes).decode()}}
-        return types.Part.model_validate(told)
+        if "text" in part:
+            part = part | {"text": content.decode() if isinstance(content, bytes) else content or ""}
+        elif isinstance(part.get("inline_data"), dict):
+            data = base64.urlsafe_b64encode(content if isinstance(content, bytes) else b"").decode()
+            part = part | {"inline_data": part["inline_data"] | {"data": data}}
+        return types.Part.model_validate(part)
 
     def _delete(self, scope: Scope, filename: str) -> None:
-        """The content of all versions is erased, and the name is free again."""
+        """Erases the content of all versions, and frees the name."""
         name = compound_name(ARTIFACTS, *scope)
         saved = self._saved(scope, filename)
         held = self._logs.find(name)
         if not saved or held is None:
             return
         held.log.append(ev.Foreign(foreign_kind=_DELETED, data={"filename": filename}))
-        self.store.erase(Session(held.log, name=name), [each.entry.seq for each in saved], why="deleted through ADK")
+        self.store.erase(
+            Session(held.log, name=name), [version.entry.seq for version in saved], why="deleted through ADK"
+        )
 
     def _saved(self, scope: Scope, filename: str) -> list[SavedVersion]:
         return self._versions(scope).get(filename, [])
@@ -227,8 +221,8 @@ def _scope(app: str, user: str, filename: str, session: str | None) -> Scope:
 
 
 def _check_ids(app: str, user: str, session: str | None) -> None:
-    """ADK refuses ids that would be another path where artifacts are files. They are refused here too, so that a
-    program can change its service."""
+    """Refuses the ids that ADK's file-based service refuses because they would change the path, so that a program can
+    switch its service."""
     check = getattr(artifact_util, "validate_path_segment", None)
     if check is not None:
         for id, what in ((app, "app_name"), (user, "user_id"), (session, "session_id")):
@@ -243,12 +237,11 @@ def _chosen(saved: list[SavedVersion], version: int | None) -> SavedVersion | No
 
 
 def _about(saved: SavedVersion) -> ArtifactVersion:
-    told = {key: value for key, value in saved.about.items() if key not in ("filename", "part")}
-    return ArtifactVersion(**told)
+    return ArtifactVersion(**{key: value for key, value in saved.about.items() if key not in ("filename", "part")})
 
 
-def _taken_apart(part: types.Part) -> tuple[Value, dict[str, Any]]:
-    """The content, and the part without it."""
+def _split_content(part: types.Part) -> tuple[Value, dict[str, Any]]:
+    """The content of a part, and the part without it."""
     shell = part.model_dump(mode="json", exclude_none=True)
     if part.inline_data is not None:
         shell["inline_data"].pop("data", None)
@@ -273,7 +266,7 @@ def _mime_of(part: types.Part, ids: tuple[str, str, str | None]) -> str | None:
 
 
 def _target(part: types.Part, ids: tuple[str, str, str | None]) -> Any:
-    """Where a reference leads: to a file of the same session, or to one that all sessions of its user share."""
+    """The target of a reference: a file of the same session, or one that all sessions of the user share."""
     uri = part.file_data.file_uri if part.file_data is not None else ""
     parsed = artifact_util.parse_artifact_uri(uri or "")
     if not parsed:
@@ -285,12 +278,12 @@ def _target(part: types.Part, ids: tuple[str, str, str | None]) -> Any:
     return parsed
 
 
-def _is_gone(part: types.Part) -> bool:
-    """What ADK's rewind saves where an artifact did not exist before."""
+def _is_tombstone(part: types.Part) -> bool:
+    """True for what ADK's rewind saves if an artifact did not exist before."""
     if part == types.Part():
         return True
-    told = getattr(artifact_util, "_is_rewind_tombstone", None)
-    return bool(told is not None and told(part))
+    check = getattr(artifact_util, "_is_rewind_tombstone", None)
+    return bool(check is not None and check(part))
 
 
 def _uri(scope: Scope, filename: str, version: int) -> str:

@@ -1,4 +1,4 @@
-"""The errors of ADK, wherever a release keeps them."""
+"""ADK's errors. Releases differ in which of them exist."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from google.adk.errors.already_exists_error import AlreadyExistsError
 
 try:
     from google.adk.errors.session_not_found_error import SessionNotFoundError
-except ImportError:  # an older release raised a plain ValueError
+except ImportError:  # an older release raises a plain ValueError
     SessionNotFoundError = ValueError
 try:
     from google.adk.errors import StaleSessionError

@@ -1,9 +1,9 @@
-"""One event of ADK as events of a log.
+"""Turns one ADK event into events of a log.
 
-An invocation is a turn. The model's answer is a call of a model, with its cost; each function call is asked for and
-later settled by its response; words are messages; a change of the state is a patch of `data`; an artifact is named. The
-last event of the commit, `items.kept`, holds what is left (ids, branch, actions), and tells how to put the whole
-together again: event_reader.py does. Nothing is stored twice.
+An invocation is a turn. The model's answer is a model call, with its cost. A function call is a requested action, and
+its response is the outcome. Texts are messages, a change of the state is a patch of `data`, an artifact is recorded by
+name. The last event of the commit, `items.kept`, holds the rest (ids, branch, actions) and says how event_reader.py can
+rebuild the ADK event. Nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from wakelog.model.usage import usage_of
 from wakelog.model.values import Value
 
 FORMAT = "adk"
-"""Of the `items.kept` that hold what is left of an event of ADK."""
+"""The format of the `items.kept` that holds the rest of an ADK event."""
 LABELS = ("adk.app", "adk.user", "adk.session")
 Parts = list[dict[str, Any]]
 
 
 class SessionPlace(msgspec.Struct, frozen=True):
-    """What an event meets: the ids of its session, the turn, the open calls, the values that it changes."""
+    """The session before the event: its ids, the turn, the open calls, and the values that the event changes."""
 
     ids: tuple[str, str, str]
     has_turn: bool
     invocation: str
-    """Of the event before."""
+    """The invocation of the event before."""
     was_final: bool
     pending: Mapping[str, Any]
     data: dict[str, Value]
 
 
 class EventDrafts:
-    """Makes the drafts of one event."""
+    """Makes the drafts for one ADK event."""
 
     def __init__(self, event: Event, change: ScopedState, place: SessionPlace, costs: ReplyCosts) -> None:
         self._event = event
@@ -54,7 +54,7 @@ class EventDrafts:
         self._drafts: list[EventDraft] = []
         self._rest: dict[str, Any] = {}
         self._tool: tuple[str, Seq] | None = None
-        """The tool that the event answers for, and where it was asked for; None where there are several or none."""
+        """The tool whose response this is, and the event of its call; None for several responses or none."""
 
     def make(self) -> list[EventDraft]:
         event = self._event
@@ -69,11 +69,11 @@ class EventDrafts:
         self._begin_turn(content, words)
         if "home" not in self._rest:
             self._put_words(content, words, calls, answers)
-        self._ask(calls)
-        self._answer(answers)
-        self._name_artifacts()
+        self._request_calls(calls)
+        self._record_responses(answers)
+        self._record_artifacts()
         if patch := self._change.patch(self._place.data):
-            # What an answer brings along, its tool wrote.
+            # A state change that comes with a tool's response was made by that tool.
             tool, cause = self._tool if self._tool is not None else ("", 0)
             self._put(ev.StatePatched(patch=patch), actor="tool" if tool else "agent", source=tool, cause=cause)
         self._keep_rest()
@@ -94,15 +94,15 @@ class EventDrafts:
         if place.has_turn:
             outcome: Literal["completed", "interrupted"] = "completed" if place.was_final else "interrupted"
             self._put(ev.TurnEnded(outcome=outcome), actor="runtime")
-        said: Value = None
+        input: Value = None
         if event.author == "user" and words:
-            said = as_said(content, words)
+            input = message_content(content, words)
             self._rest["home"] = "turn"
-        self._put(ev.TurnStarted(input=said), actor="user" if said is not None else "runtime")
+        self._put(ev.TurnStarted(input=input), actor="user" if input is not None else "runtime")
 
     def _end_turn(self) -> None:
-        """A final answer of the root agent ends the turn. Of other agents nobody can tell whether more comes: their
-        turn ends when the next begins."""
+        """Ends the turn after a final answer of the root agent. After an answer of another agent more may follow, so
+        the turn ends when the next one starts."""
         event = self._event
         path = getattr(getattr(event, "node_info", None), "path", "")
         if event.author == "user" or not path or "/" in path or not event.is_final_response():
@@ -112,7 +112,7 @@ class EventDrafts:
         failure = self._failure()
         self._put(ev.TurnEnded(outcome="failed" if failure else "completed", error=failure), actor="runtime")
 
-    # What was said
+    # Texts and model calls
 
     def _put_words(self, content: dict[str, Any] | None, words: Parts, calls: Parts, answers: Parts) -> None:
         event = self._event
@@ -124,8 +124,8 @@ class EventDrafts:
         elif words:
             self._rest["home"] = "message"
             role = "user" if is_user else "assistant"
-            said = ev.MessageAdded(role=role, content=as_said(content, words), name=event.author)
-            self._put(said, actor="user" if is_user else "agent")
+            message = ev.MessageAdded(role=role, content=message_content(content, words), name=event.author)
+            self._put(message, actor="user" if is_user else "agent")
 
     def _model_call(self, content: dict[str, Any] | None, words: Parts) -> ev.ActionRecorded:
         event = self._event
@@ -143,7 +143,7 @@ class EventDrafts:
             error=failure,
             cost=cost,
             params={key: value for key, value in (("model", model), ("agent", event.author)) if value},
-            stop_reason=_word(event.finish_reason),
+            stop_reason=_enum_text(event.finish_reason),
         )
 
     @property
@@ -152,17 +152,17 @@ class EventDrafts:
 
     def _failure(self) -> ev.Failure | None:
         event = self._event
-        return ev.Failure(_word(event.error_code), event.error_message or "") if event.error_code else None
+        return ev.Failure(_enum_text(event.error_code), event.error_message or "") if event.error_code else None
 
     # Calls
 
-    def _ask(self, calls: Parts) -> None:
-        asked: list[str] = []
+    def _request_calls(self, calls: Parts) -> None:
+        requested_ids: set[str] = set()
         for number, call in enumerate(calls):
             action = call.get("id") or f"{self._event.id}/{number}"
-            if action in self._place.pending or action in asked:
+            if action in self._place.pending or action in requested_ids:
                 action = f"{action}/{self._event.id}/{number}"
-            asked.append(action)
+            requested_ids.add(action)
             given = stored_value(call["args"], f"the arguments of {call.get('name')}") if "args" in call else None
             requested = ev.ActionRequested(
                 action=action,
@@ -174,7 +174,7 @@ class EventDrafts:
             self._put(requested)
             self._put(ev.ActionStarted(action=action), actor="runtime")
 
-    def _answer(self, answers: Parts) -> None:
+    def _record_responses(self, answers: Parts) -> None:
         shells, settled = [], set()
         for answer in answers:
             id, name = answer.get("id") or "", answer.get("name") or "unknown"
@@ -186,9 +186,9 @@ class EventDrafts:
             call = self._place.pending.get(id) if id not in settled else None
             settled.add(id)
             if call is None:
-                # It answers no open call: a long-running one said more, or the call stands in another session.
-                said = ev.MessageAdded(role="tool", content=output, name=name, action=id)
-                self._put(said, actor="tool", source=name)
+                # No open call matches: a long-running tool sent more, or the call is in another session.
+                message = ev.MessageAdded(role="tool", content=output, name=name, action=id)
+                self._put(message, actor="tool", source=name)
                 continue
             failure = _error_in(rest.get("response"))
             outcome: ev.Event = ev.ActionSucceeded(action=id, output=output)
@@ -200,7 +200,7 @@ class EventDrafts:
         if shells:
             self._rest["answers"] = shells
 
-    def _name_artifacts(self) -> None:
+    def _record_artifacts(self) -> None:
         for name, version in self._event.actions.artifact_delta.items():
             ids = self._place.ids[:2] if name.startswith("user:") else self._place.ids
             place = compound_name("adk-artifacts", *ids)
@@ -210,25 +210,26 @@ class EventDrafts:
 
     def _keep_rest(self) -> None:
         event = self._event
-        told = event.model_dump(
+        fields = event.model_dump(
             mode="json", exclude_none=True, exclude_defaults=True, exclude={"content": True, "actions": {"state_delta"}}
         )
-        told |= {"id": event.id, "timestamp": event.timestamp}
-        if not told.get("actions"):
-            told.pop("actions", None)
+        fields |= {"id": event.id, "timestamp": event.timestamp}
+        if not fields.get("actions"):
+            fields.pop("actions", None)
         if self._change.session:
             self._rest["state"] = list(self._change.session)
         if shared := self._change.shared:
             self._rest["shared"] = shared
         if event.is_final_response():
             self._rest["is_final"] = True
-        rest = {"event": stored_value(told, "event"), **self._rest}
+        rest = {"event": stored_value(fields, "event"), **self._rest}
         line = msgspec.json.encode(rest).decode()
         self._put(ev.ItemsKept(format=FORMAT, counts=(len(self._drafts),), rest=line, ids=(event.id,)), actor="runtime")
 
 
 def split_parts(parts: Parts) -> tuple[Parts, Parts, Parts, str]:
-    """Words (calls in them without their arguments), calls and answers, and the order they came in: `w` and `a`."""
+    """Splits parts into words, calls and answers. Words include the calls, without their arguments. The text gives the
+    order of words (`w`) and answers (`a`)."""
     words: Parts = []
     calls: Parts = []
     answers: Parts = []
@@ -246,8 +247,8 @@ def split_parts(parts: Parts) -> tuple[Parts, Parts, Parts, str]:
     return words, calls, answers, order
 
 
-def as_said(content: dict[str, Any] | None, words: Parts) -> Value:
-    """Plain text as text; anything else as ADK has it."""
+def message_content(content: dict[str, Any] | None, words: Parts) -> Value:
+    """Plain text as a text; anything else in ADK's form."""
     if len(words) == 1 and words[0].keys() == {"text"}:
         return words[0]["text"]
     role = (content or {}).get("role")
@@ -259,12 +260,12 @@ def micros(timestamp: float) -> int:
 
 
 def _error_in(response: Any) -> ev.Failure | None:
-    """ADK reports what a tool raised as `{"error": …}`."""
+    """The failure in a response: ADK reports an exception of a tool as `{"error": …}`."""
     if not isinstance(response, dict) or not response.get("error") or "result" in response:
         return None
     return ev.Failure("error", str(response["error"])[:2000])
 
 
-def _word(value: Any) -> str:
+def _enum_text(value: Any) -> str:
     """An enum's value, or the text itself."""
     return str(getattr(value, "value", value) or "")

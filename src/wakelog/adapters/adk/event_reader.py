@@ -1,7 +1,7 @@
-"""The events of ADK, read back from a log.
+"""Rebuilds ADK events from a log.
 
-What a person rewound is left out, as ADK would go on without it. ADK's own rewind is an event like any other, and what
-it rewound is still there: its runner passes over it.
+Events that a person rewound are left out, so that ADK continues without them. ADK's own rewind is an ordinary event,
+and the events that it rewound are returned: ADK's runner skips them.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from wakelog.state.fold import Fold
 from wakelog.timeline.messages import content_of
 
 WINDOW = 32
-"""So many events of the log are read first, from its end, where only the last few events of ADK are wanted."""
+"""How many of the log's newest events are read first, if only the last few ADK events are wanted."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _OUTCOMES = frozenset({"action.succeeded", "action.failed"})
 _MOVES = frozenset({"history.rewound", "history.adopted"})
 
 
 class NewestEvent(msgspec.Struct, frozen=True):
-    """What the next event has to know of the one before."""
+    """What the next event needs to know about the newest one."""
 
     commit: str = ""
-    """Of the newest event of ADK, or of a rewind after it: when this moves, a session read before is stale."""
+    """The commit of the newest ADK event, or of a rewind after it. If it changes, a session read before is stale."""
     id: str = ""
     invocation: str = ""
     timestamp: float = 0.0
     is_final: bool = False
     shared: dict[str, Value] = {}
-    """Its change of the state of the user and the app."""
+    """Its change to the state of the user and the app."""
 
 
 def newest_event(log: Log, upto: Seq, *, known: NewestEvent | None = None, after: Seq = 0) -> NewestEvent:
-    """The newest event of ADK up to a point. With `known`, that at `after`, only what is newer is read."""
+    """The newest ADK event up to a point. If the newest one at `after` is `known`, only later events are read."""
     if known is not None:
         return _newest(log, after, upto, known) or known
     high, width = upto, WINDOW
@@ -63,12 +63,12 @@ def _newest(log: Log, after: Seq, upto: Seq, known: NewestEvent | None = None) -
     found: NewestEvent | None = None
     for entry in log.entries(after=after, upto=upto) if after < upto else ():
         if (rest := rest_of(log, entry)) is not None:
-            told = rest["event"]
+            fields = rest["event"]
             found = NewestEvent(
                 entry.commit_id,
-                told["id"],
-                told.get("invocation_id", ""),
-                float(told["timestamp"]),
+                fields["id"],
+                fields.get("invocation_id", ""),
+                float(fields["timestamp"]),
                 rest.get("is_final", False),
                 rest.get("shared", {}),
             )
@@ -78,12 +78,10 @@ def _newest(log: Log, after: Seq, upto: Seq, known: NewestEvent | None = None) -
 
 
 def read_events(log: Log, upto: Seq, *, last: int | None = None, since: float | None = None) -> list[Event]:
-    """The events in view, oldest first: the `last` of them, and none before the time `since`."""
+    """The events in view, oldest first: only the `last` of them, and only from the time `since` on."""
     if last == 0:
         return []
-    found = list(_read_newest(log, upto, last)) if last is not None else _read(log, 0, upto)
-    if last is not None:
-        found = found[-last:]
+    found = _read(log, 0, upto) if last is None else _read_newest(log, upto, last)[-last:]
     return found if since is None else [event for event in found if event.timestamp >= since]
 
 
@@ -92,15 +90,14 @@ def _read_newest(log: Log, upto: Seq, last: int) -> list[Event]:
         return _read(log, 0, upto)
     low, width = upto, max(WINDOW, last * 8)
     while True:
-        low = max(0, low - width)
-        low = _between_commits(log, low)
+        low = _commit_boundary(log, max(0, low - width))
         found = _read(log, low, upto)
         if len(found) >= last or low == 0:
             return found
         width *= 4
 
 
-def _between_commits(log: Log, seq: Seq) -> Seq:
+def _commit_boundary(log: Log, seq: Seq) -> Seq:
     """The last event of the commit before the one that `seq` + 1 is in."""
     if seq == 0:
         return 0
@@ -111,7 +108,7 @@ def _between_commits(log: Log, seq: Seq) -> Seq:
 
 
 class _Chain:
-    """The events in view. Each has the one before it, so that a rewind is a step to an older link."""
+    """The events in view, as a linked list: a rewind goes back to an older link."""
 
     def __init__(self) -> None:
         self._seqs: list[Seq] = []
@@ -119,13 +116,13 @@ class _Chain:
         self._now: Any = None
 
     def add(self, seq: Seq, event: Event) -> None:
-        self._go(seq, (event, self._now))
+        self._move_to(seq, (event, self._now))
 
     def rewind(self, seq: Seq, to: Seq) -> None:
         place = bisect.bisect_right(self._seqs, to)
-        self._go(seq, self._links[place - 1] if place else None)
+        self._move_to(seq, self._links[place - 1] if place else None)
 
-    def _go(self, seq: Seq, link: Any) -> None:
+    def _move_to(self, seq: Seq, link: Any) -> None:
         self._now = link
         self._seqs.append(seq)
         self._links.append(link)
@@ -160,7 +157,7 @@ def _read(log: Log, after: Seq, upto: Seq) -> list[Event]:
         if entry.kind == "history.rewound":
             rewound = entry.seq, entry.body.get("to", 0)
         elif (rest := rest_of(log, entry)) is not None:
-            event = _restored(log, commit, rest, fold.doc["data"])
+            event = _rebuild(log, commit, rest, fold.doc["data"])
             if event.actions.rewind_before_invocation_id:
                 rewound = None
             chain.add(entry.seq, event)
@@ -170,23 +167,23 @@ def _read(log: Log, after: Seq, upto: Seq) -> list[Event]:
 
 
 def rest_of(log: Log, entry: Entry) -> dict[str, Any] | None:
-    """What an entry keeps of an event of ADK; None where it is no such entry, or was erased."""
+    """The rest of an ADK event that an entry holds; None for other entries, and if it was erased."""
     if entry.kind != "items.kept" or entry.body.get("format") != FORMAT:
         return None
     line = content_of(log, entry, "rest")
     return _decode(line) if isinstance(line, str) else None
 
 
-def _restored(log: Log, commit: list[Entry], rest: dict[str, Any], data: dict[str, Value]) -> Event:
-    """The event of ADK that a commit holds. `data` is as it was there."""
-    told = from_stored(rest["event"])
+def _rebuild(log: Log, commit: list[Entry], rest: dict[str, Any], data: dict[str, Value]) -> Event:
+    """The ADK event that a commit holds. `data` is the session's data at that point."""
+    fields = from_stored(rest["event"])
     if isinstance(shell := rest.get("content"), dict):
-        told["content"] = shell | {"parts": list(_parts(log, commit, rest))} if "order" in rest else shell
+        fields["content"] = shell | {"parts": list(_parts(log, commit, rest))} if "order" in rest else shell
     change = {key: from_stored(data[key]) for key in rest.get("state", ()) if key in data}
     change |= from_stored(rest.get("shared", {}))
     if change:
-        told["actions"] = {**told.get("actions", {}), "state_delta": change}
-    return Event.model_validate(told)
+        fields["actions"] = {**fields.get("actions", {}), "state_delta": change}
+    return Event.model_validate(fields)
 
 
 def _parts(log: Log, commit: list[Entry], rest: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -215,13 +212,13 @@ def _words(log: Log, commit: list[Entry], home: Any) -> list[dict[str, Any]]:
     )
     for entry in commit:
         if entry.kind == kind:
-            said = content_of(log, entry, field)
-            if isinstance(said, str):
-                return [{"text": said}]
-            if home == "model" and isinstance(said, dict) and isinstance(said.get("candidates"), list):
-                said = said["candidates"][0]["content"]
-            if isinstance(said, dict) and isinstance(said.get("parts"), list):
-                return list(from_stored(said["parts"]))
+            content = content_of(log, entry, field)
+            if isinstance(content, str):
+                return [{"text": content}]
+            if home == "model" and isinstance(content, dict) and isinstance(content.get("candidates"), list):
+                content = content["candidates"][0]["content"]
+            if isinstance(content, dict) and isinstance(content.get("parts"), list):
+                return list(from_stored(content["parts"]))
     return []
 
 

@@ -1,8 +1,8 @@
-"""Sessions of another session service of ADK, copied so that agents go on here.
+"""Copies sessions of another ADK session service, so that agents can continue here.
 
-Events are copied in order, each in a commit of its own. A copy that was cut short goes on where it was, and a second
-one adds what is new. A session that has gone on here is left alone. What sessions share, the state of a user and of an
-app, was changed by all of them in turn: it is set at the end, to what it is over there.
+Events are copied in order, one commit each. So a copy that was interrupted can be repeated, and a repeated copy adds
+only what is new. A session that was continued here is skipped. The state of a user and of an app is shared by sessions,
+and each may have changed it. So it is set at the end, to its value in the other service.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from google.adk.sessions.session import Session
 from google.adk.sessions.state import State
 
 Share = Callable[[str, str, dict[str, Any]], None]
-"""Sets the shared state of an app and a user, by keys with their prefixes."""
+"""Sets the shared state of an app and a user. Keys have their prefixes."""
 _SHARED = (State.APP_PREFIX, State.USER_PREFIX)
 
 
 class SessionCopied(msgspec.Struct, frozen=True):
-    """What was copied of a session."""
+    """The result for one session."""
 
     user: str
     id: str
     events: int = 0
     is_new: bool = False
     has_gone_on: bool = False
-    """It was used here since: then it is left as it is."""
+    """True if it was continued here, and therefore skipped."""
 
 
 async def copy_sessions(
@@ -38,7 +38,7 @@ async def copy_sessions(
     share: Share,
     is_wanted: Callable[[str, str], bool] = lambda user, id: True,
 ) -> AsyncIterator[SessionCopied]:
-    """Copies the sessions of an app that are wanted, by user and id."""
+    """Copies the sessions of an app for which `is_wanted(user, id)` is true."""
     shared: dict[str, dict[str, Any]] = {}
     is_newer_here = False
     for listed in (await other.list_sessions(app_name=app)).sessions:

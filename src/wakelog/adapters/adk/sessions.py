@@ -1,9 +1,8 @@
-"""The session service: sessions of ADK are sessions of a store, named `adk/<app>/<user>/<session>`.
+"""ADK's session service: an ADK session is a session named `adk/<app>/<user>/<session>`.
 
-Each event is one durable commit, made only if the caller's session is not stale; what ADK's own service says then is
-said here too. The state of a user and of an app, which many sessions share, is the data of sessions of their own. They
-are written after the event, under a commit id of that event: if the process dies between, the next look at the session
-does it.
+Each ADK event is one durable commit. It is refused, with ADK's own error, if the caller's session is stale. The state
+of a user and of an app is shared by many sessions, so it is the data of separate sessions. It is written after the
+event, under a commit id made from that event: if the process dies in between, the next access to the session writes it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from wakelog.adapters.adk.event_reader import NewestEvent, newest_event, read_ev
 from wakelog.adapters.adk.state_values import ScopedState
 from wakelog.adapters.compound_names import compound_name, ids_of, is_hashed
 from wakelog.adapters.exact_values import from_stored
-from wakelog.adapters.held_logs import HeldLog, HeldLogs, merge_data
+from wakelog.adapters.held_logs import HeldLog, LogsAdapter, merge_data
 from wakelog.adapters.stores import Place
 from wakelog.errors import ConflictError, NotFoundError
 from wakelog.importers.writer.reply_costs import ReplyCosts
@@ -38,16 +37,16 @@ from wakelog.runtime.bridge import in_thread
 
 SESSIONS, STATES = "adk", "adk-state"
 RECENT = 64
-"""Among so many events an event is looked for that a caller may be sending again."""
+"""How many of the last events are searched for an event that the caller sends again."""
 
 
-class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the sessions of ADK in a store."""
+class WakelogSessionService(LogsAdapter, BaseSessionService):  # type: ignore[misc]  # Any if it is not installed
+    """Stores ADK's sessions as sessions of a wakelog store."""
+
+    framework = FORMAT
 
     def __init__(self, store: Place = None) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
-        self._logs = HeldLogs(store, FORMAT)
-        self.store = self._logs.store
+        super().__init__(store)
         self._costs = ReplyCosts(self.store)
 
     # Ids
@@ -59,11 +58,11 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
 
     @staticmethod
     def ids_of(name: str) -> tuple[str, str, str] | None:
-        """App, user and session that a name stands for; None where it is no session of ADK."""
+        """The app, user and session of a name; None if it is not the name of an ADK session."""
         ids = ids_of(SESSIONS, name)
         return (ids[0], ids[1], ids[2]) if ids is not None and len(ids) == 3 else None
 
-    # The interface of ADK
+    # ADK's interface
 
     async def create_session(
         self, *, app_name: str, user_id: str, state: dict[str, Any] | None = None, session_id: str | None = None
@@ -84,7 +83,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         await in_thread(self._logs.delete, name, why="deleted through ADK")
 
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
-        return await in_thread(self._shared, app_name, user_id)
+        return await in_thread(self._shared_state, app_name, user_id)
 
     async def append_event(self, session: Session, event: Event) -> Event:
         if event.partial or any(known.id == event.id and known == event for known in session.events[-RECENT:]):
@@ -96,19 +95,15 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
 
     async def take_over(self, other: BaseSessionService, *, app_name: str) -> int:
         """Copies the sessions of an app from another session service, with their events and state; returns how many.
-        What was copied before is not copied again, and sessions that have gone on here are left as they are."""
+        Events copied before are skipped, and so are sessions that were continued here."""
         from wakelog.adapters.adk.session_copy import copy_sessions
 
-        copied = [each async for each in copy_sessions(self, other, app_name, self.share)]
-        return sum(1 for each in copied if each.is_new or each.events)
+        copies = [copied async for copied in copy_sessions(self, other, app_name, self.share)]
+        return sum(1 for copied in copies if copied.is_new or copied.events)
 
     def share(self, app: str, user: str, state: dict[str, Any]) -> None:
-        """Sets keys of the state of an app and a user, which have their prefixes."""
-        self._share(app, user, ScopedState(state).shared)
-
-    async def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        await in_thread(self._logs.close)
+        """Sets keys of the state of an app and a user. Keys have their prefixes."""
+        self._set_shared(app, user, ScopedState(state).shared)
 
     async def __aenter__(self) -> WakelogSessionService:
         return self
@@ -127,15 +122,15 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             name=name,
             agent=app,
             labels={"framework": FORMAT, **{label: id for label, id in zip(LABELS, ids, strict=True) if id}},
-            data=state.first(),
+            data=state.stored_session(),
             occurred_at=micros(now),
         )
         try:
             held = self._logs.create(name, opened)
         except ConflictError:
             raise AlreadyExistsError(f"Session with id {ids[2]} already exists.") from None
-        self._share(app, user, state.shared)
-        held.memory = 1, NewestEvent()
+        self._set_shared(app, user, state.shared)
+        held.cache = 1, NewestEvent()
         return self._session(ids, held, opened.data, [], opened.occurred_at / 1e6)
 
     def _get(self, ids: tuple[str, str, str], config: GetSessionConfig) -> Session | None:
@@ -144,7 +139,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             return None
         seq, state = held.log.now()
         newest = self._newest(held, seq)
-        self._settle(ids, held, newest)
+        self._apply_shared(ids, held, newest)
         events = read_events(held.log, seq, last=config.num_recent_events, since=config.after_timestamp)
         return self._session(ids, held, state["data"], events, _updated(held, newest), newest)
 
@@ -158,7 +153,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             seq, state = held.log.now()
             newest = self._newest(held, seq)
             if ids[1] not in shared:
-                shared[ids[1]] = self._merged({}, app, ids[1])
+                shared[ids[1]] = self._merge_shared({}, app, ids[1])
             updated = _updated(held, newest)
             found.append(self._session(ids, held, state["data"], [], updated, newest, shared[ids[1]]))
         found.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
@@ -189,7 +184,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
     ) -> Session:
         app, user, id = ids
         own = from_stored(data)
-        state = {**own, **from_stored(shared)} if shared is not None else self._merged(own, app, user)
+        state = {**own, **from_stored(shared)} if shared is not None else self._merge_shared(own, app, user)
         session = Session(app_name=app, user_id=user, id=id, state=state, events=events, last_update_time=updated)
         session._storage_update_marker = _marker(held, newest)
         return session
@@ -204,10 +199,10 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         if held is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")
         with held.lock:
-            is_first = held.memory is not None
+            is_first = held.cache is not None
 
             def attempt() -> Head:
-                # First with what is known here: if that is old, the store refuses it, and it is looked up.
+                # First try with what this process knows. If that is old, the store refuses, and the next try reads.
                 nonlocal is_first
                 refresh, is_first = not is_first, False
                 return self._try_append(ids, held, session, event, change, refresh=refresh)
@@ -225,10 +220,10 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
                 bool(event.is_final_response()),
                 change.shared,
             )
-            held.memory = head.seq, newest
+            held.cache = head.seq, newest
             session.last_update_time = event.timestamp
             session._storage_update_marker = _marker(held, newest)
-            self._settle(ids, held, newest)
+            self._apply_shared(ids, held, newest)
 
     def _try_append(
         self,
@@ -244,13 +239,13 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         seq, parts, data = log.look("turn", "pending_actions", data=change.session, refresh=refresh)
         newest = self._newest(held, seq)
         if self._is_stale(held, session, newest):
-            if not refresh:  # what is known here may be what is old
+            if not refresh:  # maybe this process, not the caller, is behind
                 return self._try_append(ids, held, session, event, change, refresh=True)
             raise StaleSessionError(
                 "The session has been modified in storage since it was loaded. Please reload the session before"
                 " appending more events."
             )
-        self._settle(ids, held, newest)
+        self._apply_shared(ids, held, newest)
         place = SessionPlace(
             ids=ids,
             has_turn=parts["turn"]["status"] == "open",
@@ -259,7 +254,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             pending=parts["pending_actions"],
             data=data,
         )
-        held.memory = seq, newest
+        held.cache = seq, newest
         before = event.actions.rewind_before_invocation_id if event.actions else None
         if before and (to := self._start_of(held, before)):
             state = log.state(to)
@@ -269,7 +264,7 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
         return log.append(*EventDrafts(event, change, place, self._costs).make(), expect=seq)
 
     def _start_of(self, held: HeldLog, invocation: str) -> Seq:
-        """The last event before an invocation began; 0 where it is not here."""
+        """The last event before an invocation started; 0 if the invocation is not in the log."""
         commit, before = "", 0
         for entry in held.log.entries():
             if entry.commit_id != commit:
@@ -281,12 +276,12 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
 
     def _newest(self, held: HeldLog, seq: Seq) -> NewestEvent:
         with held.lock:
-            if held.memory is None:
-                held.memory = seq, newest_event(held.log, seq)
-            elif held.memory[0] < seq:
-                after, known = held.memory
-                held.memory = seq, newest_event(held.log, seq, known=known, after=after)
-            newest: NewestEvent = held.memory[1]
+            if held.cache is None:
+                held.cache = seq, newest_event(held.log, seq)
+            elif held.cache[0] < seq:
+                after, known = held.cache
+                held.cache = seq, newest_event(held.log, seq, known=known, after=after)
+            newest: NewestEvent = held.cache[1]
             return newest
 
     def _is_stale(self, held: HeldLog, session: Session, newest: NewestEvent) -> bool:
@@ -295,30 +290,30 @@ class WakelogSessionService(BaseSessionService):  # type: ignore[misc]  # Any wh
             return bool(marker != _marker(held, newest))
         if _updated(held, newest) <= session.last_update_time:
             return False
-        # Somebody made the session object by hand. It is as good as what it knows of the last event.
+        # The caller built the session object itself. It is current if it has the newest event.
         return bool(newest.id != (session.events[-1].id if session.events else ""))
 
-    # What sessions share
+    # State shared by sessions
 
-    def _merged(self, own: dict[str, Any], app: str, user: str) -> dict[str, Any]:
+    def _merge_shared(self, own: dict[str, Any], app: str, user: str) -> dict[str, Any]:
         state = dict(own)
-        state.update((State.APP_PREFIX + key, value) for key, value in self._shared(app).items())
-        state.update((State.USER_PREFIX + key, value) for key, value in self._shared(app, user).items())
+        state.update((State.APP_PREFIX + key, value) for key, value in self._shared_state(app).items())
+        state.update((State.USER_PREFIX + key, value) for key, value in self._shared_state(app, user).items())
         return state
 
-    def _shared(self, *ids: str) -> dict[str, Any]:
+    def _shared_state(self, *ids: str) -> dict[str, Any]:
         held = self._logs.find(compound_name(STATES, *ids))
         return from_stored(held.log.state()["data"]) if held is not None else {}
 
-    def _settle(self, ids: tuple[str, str, str], held: HeldLog, newest: NewestEvent) -> None:
-        """What the newest event changed for all sessions of its user or app is done, once."""
+    def _apply_shared(self, ids: tuple[str, str, str], held: HeldLog, newest: NewestEvent) -> None:
+        """Applies the newest event's change to the shared state, exactly once."""
         if newest.shared:
-            self._share(ids[0], ids[1], newest.shared, commit=f"adk:{held.log.id}:{newest.commit}")
+            self._set_shared(ids[0], ids[1], newest.shared, commit=f"adk:{held.log.id}:{newest.commit}")
             with held.lock:
-                if held.memory is not None and held.memory[1] is newest:
-                    held.memory = held.memory[0], msgspec.structs.replace(newest, shared={})
+                if held.cache is not None and held.cache[1] is newest:
+                    held.cache = held.cache[0], msgspec.structs.replace(newest, shared={})
 
-    def _share(self, app: str, user: str, change: dict[str, Value], commit: str = "") -> None:
+    def _set_shared(self, app: str, user: str, change: dict[str, Value], commit: str = "") -> None:
         for prefix, scope in ((State.APP_PREFIX, (app,)), (State.USER_PREFIX, (app, user))):
             part = {key.removeprefix(prefix): value for key, value in change.items() if key.startswith(prefix)}
             if not part:
@@ -333,5 +328,5 @@ def _marker(held: HeldLog, newest: NewestEvent) -> str:
 
 
 def _updated(held: HeldLog, newest: NewestEvent) -> float:
-    """The time of the newest event, else when the session was created."""
+    """The time of the newest event; without one, when the session was created."""
     return newest.timestamp if newest.id else held.log.entry(1).happened_at / 1e6

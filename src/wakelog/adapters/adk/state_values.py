@@ -1,6 +1,6 @@
-"""The state of ADK as a store keeps it: its scopes told apart, its values as JSON.
+"""ADK's state in the form that a store keeps: split by scope, with values as JSON.
 
-ADK replaces what has no JSON form by its text and goes on. So does this, with a warning that names the place.
+ADK replaces a value that has no JSON form by its text. So does this module, with a warning that names the place.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Any
 from google.adk.sessions.state import State
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
-from wakelog.adapters.exact_values import to_stored
+from wakelog.adapters.exact_values import stored_form
 from wakelog.errors import InvalidInputError
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import Delta
 
 
 class ScopedState:
-    """A change of the state by scope, with bare keys: of the session, its user and its app. What is temporary is left
+    """A change of the state, split into session, user and app, with keys without prefix. Temporary keys are left
     out."""
 
     def __init__(self, change: Mapping[str, Any] | None) -> None:
         self.session: dict[str, Any] = {}
-        """Values as JSON, but not yet in the form that a log takes."""
+        """Values as JSON, but not yet in the form that a log accepts."""
         self.user: dict[str, Value] = {}
         self.app: dict[str, Value] = {}
         for key, value in (change or {}).items():
@@ -39,23 +39,23 @@ class ScopedState:
             else:
                 self.session[key] = _as_json(value, where)
 
-    def first(self) -> dict[str, Value]:
-        """The session's own part, for a session that has none yet."""
+    def stored_session(self) -> dict[str, Value]:
+        """The session's part in stored form."""
         return {key: stored_value(value, f"state[{key!r}]") for key, value in self.session.items()}
 
     def patch(self, held: dict[str, Value]) -> Delta:
-        """What changes in the session's own part. `held` has the values of the same keys now.
+        """The patch for the session's part. `held` has the current values of the same keys.
 
-        A program that keeps a growing list sets all of it every time. So only what is new in it is looked at, unless
-        there are values that a log writes in another form: then both sides have to be in that form first."""
+        A program with a growing list sets the whole list every time. So the plain values are compared first, and only
+        the difference is converted. If that changes a value, both sides are compared in stored form."""
         patch = diff(held, {**held, **self.session}, "/data")
-        if all(check_value(to_stored(op.get("value")), f"state {op['path'][5:]}") is op.get("value") for op in patch):
+        if all(stored_form(op.get("value"), f"state {op['path'][5:]}") is op.get("value") for op in patch):
             return patch
-        return diff(held, {**held, **self.first()}, "/data")
+        return diff(held, {**held, **self.stored_session()}, "/data")
 
     @property
     def shared(self) -> dict[str, Value]:
-        """What is not the session's own, with prefixes."""
+        """The parts of user and app, with prefixes."""
         return {
             **{State.APP_PREFIX + key: value for key, value in self.app.items()},
             **{State.USER_PREFIX + key: value for key, value in self.user.items()},
@@ -63,8 +63,8 @@ class ScopedState:
 
 
 def stored_value(value: Any, where: str) -> Value:
-    """A value as a log takes it. InvalidInputError, with the path, where there is no way to write it."""
-    return check_value(to_stored(_as_json(value, where)), where)
+    """A value in stored form. InvalidInputError, with the path, if it has none."""
+    return stored_form(_as_json(value, where), where)
 
 
 def _as_json(value: Any, where: str) -> Any:

@@ -1,6 +1,6 @@
-"""What `wakelog import` does with a database of ADK's session services, where ADK is installed.
+"""How `wakelog import` takes over a database of ADK's session services, if ADK is installed.
 
-The service that wrote the database reads it, and the sessions are copied. An SQLite file is copied first, because its
+The service that wrote the database reads it, and the sessions are copied. An SQLite file is copied first, because the
 service would change it.
 """
 
@@ -25,7 +25,7 @@ _APPS = "SELECT DISTINCT app_name FROM sessions ORDER BY app_name"
 
 
 def recognises(url: str) -> bool:
-    """Whether a database on a server holds sessions of ADK."""
+    """True if a database on a server holds ADK sessions."""
 
     async def ask() -> bool:
         async with _connected(url) as (_, connection):
@@ -96,7 +96,7 @@ async def _connected(url: str) -> AsyncIterator[tuple[Any, Any]]:
 
 def _missing_driver(driver: str) -> UnsupportedError:
     return UnsupportedError(
-        f"ADK reads such databases with SQLAlchemy and {driver}, which are not installed here",
+        f"ADK needs SQLAlchemy and {driver} to read this database, and they are not installed",
         kind="missing-extra",
         hint=f"pip install 'sqlalchemy[asyncio]' {driver}",
     )

@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: checkpoints of workflows, histories of agents and snapshots of sessions in a store.
+"""Microsoft Agent Framework: stores workflow checkpoints, agent histories and session snapshots.
 
 from wakelog.adapters.agent_framework import WakelogHistoryProvider
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wakelog.adapters import frameworks
 
 try:
-    import agent_framework  # noqa: F401 - only asked whether it is there
+    import agent_framework  # noqa: F401 - only to check that it is installed
 except ImportError as exc:
     raise frameworks.missing("Microsoft Agent Framework", "agent-framework") from exc
 
@@ -26,8 +26,8 @@ __all__ = ["WakelogCheckpointStorage", "WakelogHistoryProvider", "WakelogAgentSe
 
 
 def __getattr__(name: str) -> Any:
-    """The session store comes when it is asked for: the framework warns that its class is experimental, and only who
-    uses it has to hear that."""
+    """Loads the session store on first use: the framework warns that its class is experimental, and only users of the
+    class should see the warning."""
     if name != "WakelogAgentSessionStore":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from wakelog.adapters.agent_framework.session_store import WakelogAgentSessionStore

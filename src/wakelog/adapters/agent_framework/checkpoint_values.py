@@ -1,9 +1,8 @@
-"""The values in a checkpoint as JSON, and back, without pickle.
+"""Converts the values in a checkpoint to JSON and back, without pickle.
 
-Plain JSON stays as it is. Any other value is an object with the key `$is`, which says what it is, and what it is made
-of: a tuple, a date, an enum, an object of a class by its fields or by its own `to_dict`. A class is known by its module
-and name. When a value is read back, no module is imported for it, except those of the framework: what a store holds
-cannot run code that the program did not load.
+Plain JSON stays as it is. Any other value becomes an object with its type in the key `$is` and its content: a tuple, a
+date, an enum, an object by its fields or by its own `to_dict`. A class is identified by its module and name. Reading a
+value imports no modules except those of the framework, so a store cannot run code that the program did not load.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from typing import Any
 
 from agent_framework import WorkflowCheckpointException, WorkflowEvent
 
-from wakelog.adapters.exact_values import from_stored, to_stored
+from wakelog.adapters.exact_values import from_stored, stored_form
 from wakelog.errors import InvalidInputError
-from wakelog.model.values import Value, check_value
+from wakelog.model.values import Value
 
 IS, OF, CLASS = "$is", "of", "class"
 _TEXTS: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
@@ -54,19 +53,20 @@ _FROM_LIST = dict((*_LISTS.values(), *_DICTS.values()))
 
 
 class CheckpointValues:
-    """Writes and reads values. With `allowed`, only these classes (`module:name`) and the framework's are read."""
+    """Encodes and decodes values. With `allowed`, only these classes (`module:name`) and the framework's are
+    accepted."""
 
     def __init__(self, allowed: frozenset[str] | None = None) -> None:
         self._allowed = allowed
 
     def encode(self, value: Any, where: str) -> Value:
-        """A value as JSON. WorkflowCheckpointException, with the path, where it has no form that can be read back."""
+        """A value as JSON. WorkflowCheckpointException, with the path, if it could not be decoded again."""
         try:
-            return check_value(to_stored(self._encode(value, where)), where)
+            return stored_form(self._encode(value, where), where)
         except InvalidInputError as exc:
             raise WorkflowCheckpointException(f"{exc.message}; the checkpoint is not saved") from exc
         except RecursionError as exc:
-            raise WorkflowCheckpointException(f"{where} holds itself; the checkpoint is not saved") from exc
+            raise WorkflowCheckpointException(f"{where} contains itself; the checkpoint is not saved") from exc
 
     def decode(self, value: Value) -> Any:
         return self._decode(from_stored(value))
@@ -86,7 +86,7 @@ class CheckpointValues:
             return {IS: "timedelta", OF: [value.days, value.seconds, value.microseconds]}
         if kind in _LISTS:
             items = [self._encode(item, f"{where}[{n}]") for n, item in enumerate(value)]
-            # The order of a set is another in every process, and would look like a change.
+            # The order of a set differs between processes, and would look like a change.
             return {IS: _LISTS[kind][0], OF: sorted(items, key=repr) if kind in (set, frozenset) else items}
         if kind in _DICTS:
             return {IS: _DICTS[kind][0], OF: self._pairs(value, where)}
@@ -118,13 +118,11 @@ class CheckpointValues:
             return {IS: "model", CLASS: key, OF: value.model_dump(mode="json")}
         if hasattr(value, "to_dict") and hasattr(type(value), "from_dict"):
             return {IS: "dict_of", CLASS: key, OF: self._encode(value.to_dict(), where)}
-        raise self._refused(
-            where, f"a {type(value).__qualname__} has no form that can be read back", "make it a dataclass"
-        )
+        raise self._refused(where, f"a {type(value).__qualname__} could not be read back", "make it a dataclass")
 
     def _encode_event(self, event: Any, where: str) -> Any:
         if event.type != "request_info":
-            raise self._refused(where, f"an event of the type {event.type} is not kept", "keep what it says")
+            raise self._refused(where, f"an event of the type {event.type} is not stored", "store its content instead")
         return {
             "request_id": event.request_id,
             "source_executor_id": event.source_executor_id,
@@ -150,9 +148,7 @@ class CheckpointValues:
         except WorkflowCheckpointException as exc:
             raise self._refused(where, str(exc), "define it at the top of a module, and allow it") from None
         if found is not cls:
-            raise self._refused(
-                where, f"{key} is another class when it is looked up", "define it at the top of a module"
-            )
+            raise self._refused(where, f"the name {key} belongs to another class", "define it at the top of a module")
         return key
 
     def _refused(self, where: str, what: str, hint: str) -> WorkflowCheckpointException:
@@ -182,27 +178,27 @@ class CheckpointValues:
             case "type":
                 return self._decode_type(held)
             case "event":
-                told = self._decode(held)
+                event = self._decode(held)
                 return WorkflowEvent.request_info(
-                    request_id=told["request_id"],
-                    source_executor_id=told["source_executor_id"],
-                    request_data=told["data"],
-                    response_type=told["response_type"],
+                    request_id=event["request_id"],
+                    source_executor_id=event["source_executor_id"],
+                    request_data=event["data"],
+                    response_type=event["response_type"],
                 )
             case "fields":
-                return _filled(self._find(value[CLASS]), self._decode(held))
+                return _instance(self._find(value[CLASS]), self._decode(held))
             case "model":
                 return self._find(value[CLASS]).model_validate(held)
             case "dict_of":
                 return self._find(value[CLASS]).from_dict(self._decode(held))
-        raise WorkflowCheckpointException(f"the checkpoint holds a {name!r}, which this version does not know")
+        raise WorkflowCheckpointException(f"the checkpoint has a value of the unknown type {name!r}")
 
-    def _decode_type(self, told: Any) -> Any:
-        if isinstance(told, str):
-            return Ellipsis if told == "..." else self._find(told)
-        name, inner = told[0], tuple(self._decode_type(item) for item in told[1])
+    def _decode_type(self, encoded: Any) -> Any:
+        if isinstance(encoded, str):
+            return Ellipsis if encoded == "..." else self._find(encoded)
+        name, inner = encoded[0], tuple(self._decode_type(item) for item in encoded[1])
         if name == "union":
-            return typing.Union[inner]  # noqa: UP007 - of types that are known only now
+            return typing.Union[inner]  # noqa: UP007 - the types are known only at run time
         return types.GenericAlias(self._find(name), inner)
 
     def _find(self, key: str) -> Any:
@@ -211,13 +207,13 @@ class CheckpointValues:
         is_own = module.partition(".")[0] in ("agent_framework", "agent_framework_orchestrations")
         if not is_own and self._allowed is not None and key not in self._allowed | _registered() | _BUILT_IN:
             raise WorkflowCheckpointException(
-                f"{key} is not among the types that this storage reads (allowed_checkpoint_types)"
+                f"{key} is not one of the types that this storage accepts (allowed_checkpoint_types)"
             )
         found: Any = sys.modules.get(module) or (importlib.import_module(module) if is_own else None)
         for step in name.split("."):
             found = getattr(found, step, None)
         if not isinstance(found, type):
-            raise WorkflowCheckpointException(f"there is no class {key} here: import its module first")
+            raise WorkflowCheckpointException(f"the class {key} is not loaded: import its module first")
         return found
 
 
@@ -228,7 +224,7 @@ _BUILT_IN = frozenset(
 
 
 def _registered() -> set[str]:
-    """What the program registered with the framework."""
+    """The classes that the program registered with the framework."""
     try:
         from agent_framework._workflows import _checkpoint_encoding
     except ImportError:
@@ -236,9 +232,9 @@ def _registered() -> set[str]:
     return set(getattr(_checkpoint_encoding, "_REGISTERED_CHECKPOINT_TYPE_KEYS", ()))
 
 
-def _filled(cls: Any, fields: dict[str, Any]) -> Any:
-    """An object with these fields. Its `__init__` is not run: it was when the object was made."""
-    made = cls.__new__(cls)
+def _instance(cls: Any, fields: dict[str, Any]) -> Any:
+    """An object with these fields. Its `__init__` is not run again."""
+    instance = cls.__new__(cls)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(instance, name, value)
+    return instance

@@ -1,8 +1,8 @@
-"""The checkpoint storage: a workflow's checkpoints are points in the session `agent-framework-workflow/<name>`.
+"""The framework's checkpoint storage: checkpoints are points in the session `agent-framework-workflow/<name>`.
 
-A checkpoint holds the whole state of a workflow. Stored is what changed in it since the checkpoint before: the
-session's `data` has the parts `state`, `messages` and `requests`, and a checkpoint is a place in its history. A run is
-a turn. A request that waits for a person is a pending question.
+A checkpoint has the whole state of a workflow, but only its difference to the checkpoint before is stored. The
+session's `data` has the parts `state`, `messages` and `requests`. A run is a turn. A request that waits for a person is
+a pending question.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import msgspec
 from agent_framework import WorkflowCheckpoint, WorkflowCheckpointException
 
 from wakelog.adapters.agent_framework.checkpoint_values import CheckpointValues
-from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.held_logs import HeldLog, HeldLogs
+from wakelog.adapters.compound_names import compound_name
+from wakelog.adapters.held_logs import HeldLog, LogsAdapter
 from wakelog.adapters.stores import Place
 from wakelog.log.retry import retry_on_moved_head
 from wakelog.model import events as ev
@@ -34,15 +34,17 @@ _PARTS = ("state", "messages", "requests")
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Known(msgspec.Struct):
-    """The checkpoints in a log up to an event: where each is, and what is kept of it beside the data."""
+class _CheckpointPlaces(msgspec.Struct):
+    """The checkpoints in a log up to an event: where each is, and its fields that are not in the data."""
 
     upto: Seq = 0
     places: dict[str, tuple[Seq, dict[str, Any]]] = {}
 
 
-class WakelogCheckpointStorage:
-    """Keeps the checkpoints of workflows in a store. Implements `agent_framework.CheckpointStorage`."""
+class WakelogCheckpointStorage(LogsAdapter):
+    """Stores workflow checkpoints in a wakelog store. Implements `agent_framework.CheckpointStorage`."""
+
+    framework = "agent-framework"
 
     def __init__(
         self,
@@ -50,11 +52,9 @@ class WakelogCheckpointStorage:
         *,
         allowed_checkpoint_types: Iterable[str] | None = None,
     ) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`. With `allowed_checkpoint_types`, as
-        `module:name`, only these classes and the framework's own are stored and read; without, every class that the
-        program has loaded."""
-        self._logs = HeldLogs(store, "agent-framework")
-        self.store = self._logs.store
+        """`store` is an open store, or an argument of `wakelog.open`. `allowed_checkpoint_types` (`module:name`) limits
+        which classes are stored and read, besides the framework's own. By default every loaded class is allowed."""
+        super().__init__(store)
         self._values = CheckpointValues(
             None if allowed_checkpoint_types is None else frozenset(allowed_checkpoint_types)
         )
@@ -82,18 +82,14 @@ class WakelogCheckpointStorage:
     async def list_checkpoint_ids(self, *, workflow_name: str) -> list[str]:
         return await in_thread(lambda: list(self._in_view(workflow_name)))
 
-    async def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        await in_thread(self._logs.close)
-
     def _save(self, checkpoint: WorkflowCheckpoint) -> str:
-        told = checkpoint.to_dict()
+        fields = checkpoint.to_dict()
         data = {
-            "state": self._values.encode(told.pop("state"), "state"),
-            "messages": self._values.encode(told.pop("messages"), "messages"),
-            "requests": self._values.encode(told.pop("pending_request_info_events"), "pending_request_info_events"),
+            "state": self._values.encode(fields.pop("state"), "state"),
+            "messages": self._values.encode(fields.pop("messages"), "messages"),
+            "requests": self._values.encode(fields.pop("pending_request_info_events"), "pending_request_info_events"),
         }
-        rest = msgspec.json.encode(self._values.encode(told, "checkpoint")).decode()
+        rest = msgspec.json.encode(self._values.encode(fields, "checkpoint")).decode()
         workflow = checkpoint.workflow_name
         held = self._logs.open(self.name_of(workflow), {"workflow": workflow} if workflow else {}, agent=workflow)
 
@@ -101,7 +97,7 @@ class WakelogCheckpointStorage:
             seq, parts, before = held.log.look("turn", "pending_actions", data=_PARTS)
             drafts = list(_drafts(checkpoint, data, before, parts))
             kept = ev.ItemsKept(format=FORMAT, counts=(len(drafts),), rest=rest, ids=(checkpoint.checkpoint_id,))
-            # A run rests when no message is under way.
+            # A run ends when no message is in flight.
             ended = [] if any(checkpoint.messages.values()) else [EventDraft(ev.TurnEnded(), actor="runtime")]
             held.log.append(*drafts, EventDraft(kept, actor="runtime"), *ended, expect=seq)
 
@@ -112,8 +108,8 @@ class WakelogCheckpointStorage:
         found = self._find(id)
         if found is None:
             raise WorkflowCheckpointException(f"No checkpoint found with ID {id}")
-        held, seq, told = found
-        return self._made(told, held.log.state(seq)["data"])
+        held, seq, rest = found
+        return self._checkpoint(rest, held.log.state(seq)["data"])
 
     def _delete(self, id: str) -> bool:
         found = self._find(id)
@@ -138,50 +134,48 @@ class WakelogCheckpointStorage:
             return
         first, last = min(places), max(places)
         fold = Fold(held.log.state(first))
-        yield first, self._made(places[first], fold.doc["data"])
+        yield first, self._checkpoint(places[first], fold.doc["data"])
         for entry in held.log.entries(after=first, upto=last):
             fold.apply(entry.delta)
             if entry.seq in places:
-                yield entry.seq, self._made(places[entry.seq], fold.doc["data"])
+                yield entry.seq, self._checkpoint(places[entry.seq], fold.doc["data"])
 
-    def _made(self, told: dict[str, Any], data: dict[str, Value]) -> WorkflowCheckpoint:
-        whole = self._values.decode(told)
-        whole["state"] = self._values.decode(data["state"])
-        whole["messages"] = self._values.decode(data["messages"])
-        whole["pending_request_info_events"] = self._values.decode(data["requests"])
-        return WorkflowCheckpoint.from_dict(whole)
-
-    # Finding
+    def _checkpoint(self, rest: dict[str, Any], data: dict[str, Value]) -> WorkflowCheckpoint:
+        fields = self._values.decode(rest)
+        fields["state"] = self._values.decode(data["state"])
+        fields["messages"] = self._values.decode(data["messages"])
+        fields["pending_request_info_events"] = self._values.decode(data["requests"])
+        return WorkflowCheckpoint.from_dict(fields)
 
     def _find(self, id: str) -> tuple[HeldLog, Seq, dict[str, Any]] | None:
         for head in self.store.sessions():
-            if ids_of(WORKFLOWS, head.name) is None and not head.name.startswith(f"{WORKFLOWS}/"):
+            if not head.name.startswith(f"{WORKFLOWS}/"):
                 continue
             held = self._logs.find(head.name, is_listed=True)
-            if held is not None and (place := _known(held).places.get(id)) is not None:
+            if held is not None and (place := _read_places(held).places.get(id)) is not None:
                 return held, *place
         return None
 
     def _in_view(self, workflow: str) -> dict[str, tuple[Seq, dict[str, Any]]]:
-        """The checkpoints that no rewind has left behind, oldest first."""
+        """The checkpoints that are in view, oldest first."""
         held = self._logs.find(self.name_of(workflow))
         if held is None:
             return {}
-        places = _known(held).places
+        places = _read_places(held).places
         view = held.log.view()
         return {id: place for id, place in places.items() if any(low <= place[0] <= high for low, high in view)}
 
 
-def _known(held: HeldLog) -> _Known:
+def _read_places(held: HeldLog) -> _CheckpointPlaces:
     with held.lock:
-        if held.memory is None:
-            held.memory = _Known()
-        known: _Known = held.memory
+        if held.cache is None:
+            held.cache = _CheckpointPlaces()
+        known: _CheckpointPlaces = held.cache
         for entry in held.log.entries(after=known.upto, payloads=True):
             if entry.kind == "items.kept" and entry.body.get("format") == FORMAT:
                 rest = content_of(held.log, entry, "rest")
                 id = entry.body["ids"][0]
-                known.places.pop(id, None)  # saved again, it is the newest
+                known.places.pop(id, None)  # a checkpoint that is saved again becomes the newest
                 if isinstance(rest, str):
                     known.places[id] = entry.seq, _decode(rest)
             elif entry.kind == _DELETED:
@@ -211,5 +205,4 @@ def _drafts(
 
 def _prompt(event: Any) -> str:
     data = getattr(event, "data", None)
-    said = getattr(data, "prompt", None) or getattr(data, "question", None) or data
-    return str(said)[:500]
+    return str(getattr(data, "prompt", None) or getattr(data, "question", None) or data)[:500]

@@ -1,4 +1,4 @@
-"""The history provider: the messages of an agent's session, as turns, calls and outcomes of `agent-framework/<id>`."""
+"""The framework's history provider: messages of an agent's session become turns and calls of `agent-framework/<id>`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ import agent_framework._sessions as framework_sessions
 from agent_framework import HistoryProvider, Message
 
 from wakelog.adapters.compound_names import compound_name, ids_of
-from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLogs
+from wakelog.adapters.exact_values import from_stored, stored_form
+from wakelog.adapters.held_logs import LogsAdapter
 from wakelog.adapters.message_events import ReplyFacts
 from wakelog.adapters.shaped_items import ShapedItems, items_of
 from wakelog.adapters.stores import Place
 from wakelog.importers.writer.reply_costs import ReplyCosts
 from wakelog.model.json_fields import count_in
 from wakelog.model.usage import Usage
-from wakelog.model.values import check_value
 from wakelog.runtime.bridge import in_thread
 
-HISTORIES, FORMAT = "agent-framework", "agent-framework"
+FORMAT = "agent-framework"
 NO_SESSION = "default"
-_told: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.agent_framework.response", default=None)
+_response: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.agent_framework.response", default=None)
 
 
-class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps the messages of agents in a store."""
+class WakelogHistoryProvider(LogsAdapter, HistoryProvider):  # type: ignore[misc]  # Any if it is not installed
+    """Stores the messages of agents as sessions of a wakelog store."""
 
+    framework = FORMAT
     DEFAULT_SOURCE_ID = "wakelog"
 
     def __init__(
@@ -44,8 +44,10 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         store_outputs: bool = True,
         skip_excluded: bool = False,
     ) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`. The other keywords are the framework's."""
-        super().__init__(
+        """`store` is an open store, or an argument of `wakelog.open`. The other keywords are the framework's."""
+        LogsAdapter.__init__(self, store)
+        HistoryProvider.__init__(
+            self,
             source_id=source_id,
             load_messages=load_messages,
             store_inputs=store_inputs,
@@ -54,19 +56,17 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
             store_outputs=store_outputs,
         )
         self.skip_excluded = skip_excluded
-        self._logs = HeldLogs(store, "agent-framework")
-        self.store = self._logs.store
         self._costs = ReplyCosts(self.store)
 
     @staticmethod
     def name_of(session_id: str | None) -> str:
         """The name of the session in the store, for `store.resume` and the command line."""
-        return compound_name(HISTORIES, session_id or NO_SESSION)
+        return compound_name(FORMAT, session_id or NO_SESSION)
 
     @staticmethod
     def id_of(name: str) -> str | None:
-        """The framework's id of a session; None where a name is not of one."""
-        ids = ids_of(HISTORIES, name)
+        """The framework's session id for a name; None if the name belongs to something else."""
+        ids = ids_of(FORMAT, name)
         return ids[0] if ids is not None else None
 
     async def get_messages(
@@ -86,18 +86,14 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         **kwargs: Any,
     ) -> None:
         if messages:
-            await in_thread(self._write, session_id, list(messages), _told.get())
+            await in_thread(self._write, session_id, list(messages), _response.get())
 
     async def after_run(self, *, agent: Any, session: Any, context: Any, state: dict[str, Any]) -> None:
-        token = _told.set(context.response)
+        token = _response.set(context.response)
         try:
             await super().after_run(agent=agent, session=session, context=context, state=state)
         finally:
-            _told.reset(token)
-
-    async def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        await in_thread(self._logs.close)
+            _response.reset(token)
 
     def _read(self, session_id: str | None) -> list[Message]:
         name = self.name_of(session_id)
@@ -107,24 +103,23 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         return [Message.from_dict(from_stored(item.value)) for item in self._items(name).items()]
 
     def _write(self, session_id: str | None, messages: list[Message], response: Any) -> None:
-        values = [check_value(to_stored(m.to_dict()), f"messages[{n}]") for n, m in enumerate(messages)]
-        held = {id(message): value for message, value in zip(messages, values, strict=True)}
+        stored = {id(message): stored_form(message.to_dict(), f"messages[{n}]") for n, message in enumerate(messages)}
         items = self._items(self.name_of(session_id), session_id or NO_SESSION)
 
         def choose(known: list[Any]) -> list[tuple[Any, str]]:
-            # The framework may give the whole conversation again: what is there already is not stored twice.
+            # The framework may pass the whole conversation again. Only new messages are stored.
             before = [Message.from_dict(from_stored(item.value)) for item in known]
             new = framework_sessions.filter_new_messages(before, messages)
-            return [(held[id(message)], message.message_id or "") for message in new]
+            return [(stored[id(message)], message.message_id or "") for message in new]
 
         items.add(choose, reply=self._facts(response))
 
     def _items(self, name: str, session_id: str = "") -> ShapedItems:
         held = self._logs.open(name, {"agent-framework.session": session_id})
-        return items_of(held, self.store, name, FORMAT, shaped)
+        return items_of(held, self.store, name, FORMAT, to_anthropic)
 
     def _facts(self, response: Any) -> ReplyFacts | None:
-        """What the framework knows of an answer beyond its messages."""
+        """Facts about an answer that its messages do not have."""
         used = getattr(response, "usage_details", None)
         if not isinstance(used, Mapping):
             return None
@@ -139,14 +134,14 @@ class WakelogHistoryProvider(HistoryProvider):  # type: ignore[misc]  # Any wher
         return ReplyFacts(model=model, cost=self._costs.cost(model, usage, 0, self.store.clock()))
 
 
-def shaped(message: dict[str, Any]) -> dict[str, Any]:
-    """A message of the framework in the shape of Anthropic's."""
+def to_anthropic(message: dict[str, Any]) -> dict[str, Any]:
+    """Converts a message to the shape of Anthropic's messages."""
     role = message.get("role")
     blocks = [_block(content) for content in message.get("contents") or ()]
-    made: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": blocks}
+    shaped: dict[str, Any] = {"role": "user" if role == "tool" else role, "content": blocks}
     if message.get("message_id"):
-        made["id"] = message["message_id"]
-    return made
+        shaped["id"] = message["message_id"]
+    return shaped
 
 
 def _block(content: dict[str, Any]) -> dict[str, Any]:
@@ -160,7 +155,7 @@ def _block(content: dict[str, Any]) -> dict[str, Any]:
                 "type": "tool_use",
                 "id": content.get("call_id") or "",
                 "name": content.get("name") or "unknown",
-                "input": _given(content.get("arguments")),
+                "input": _parsed_arguments(content.get("arguments")),
             }
         case "function_result":
             failed = content.get("exception")
@@ -173,10 +168,10 @@ def _block(content: dict[str, Any]) -> dict[str, Any]:
     return content
 
 
-def _given(arguments: Any) -> Any:
+def _parsed_arguments(arguments: Any) -> Any:
     if not isinstance(arguments, str):
         return arguments
     try:
-        return check_value(to_stored(json.loads(arguments)), "arguments") if arguments.strip() else {}
+        return stored_form(json.loads(arguments), "arguments") if arguments.strip() else {}
     except ValueError:
         return arguments

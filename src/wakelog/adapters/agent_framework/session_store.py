@@ -1,34 +1,25 @@
-"""The session store: snapshots of agent sessions, as the data of sessions named `agent-framework-session/<id>`.
+"""The framework's session store: a snapshot of an agent session is the data of `agent-framework-session/<id>`.
 
-Only what changed since the snapshot before is stored, so every earlier one can be looked at.
+Only the difference to the previous snapshot is stored, and earlier ones stay readable.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from agent_framework import AgentSession, SessionStore
 
 from wakelog.adapters.compound_names import compound_name
-from wakelog.adapters.exact_values import from_stored, to_stored
-from wakelog.adapters.held_logs import HeldLogs
-from wakelog.adapters.stores import Place
-from wakelog.log.retry import retry_on_moved_head
-from wakelog.model import events as ev
-from wakelog.model.values import Value, check_value
+from wakelog.adapters.exact_values import from_stored, stored_form
+from wakelog.adapters.held_logs import LogsAdapter, replace_data
+from wakelog.model.values import Value
 from wakelog.runtime.bridge import in_thread
-from wakelog.state.diff import diff
 
 SNAPSHOTS = "agent-framework-session"
 
 
-class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where it is not installed
-    """Keeps snapshots of agent sessions in a store."""
+class WakelogAgentSessionStore(LogsAdapter, SessionStore):  # type: ignore[misc]  # Any if it is not installed
+    """Stores snapshots of agent sessions in a wakelog store."""
 
-    def __init__(self, store: Place = None) -> None:
-        """`store` is a store, or the url of one as for `wakelog.open`."""
-        self._logs = HeldLogs(store, "agent-framework")
-        self.store = self._logs.store
+    framework = "agent-framework"
 
     @staticmethod
     def name_of(session_id: str) -> str:
@@ -41,15 +32,11 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
 
     async def set(self, session_id: str, session: AgentSession) -> None:
         SessionStore.validate_session_id(session_id)
-        await in_thread(self._set, session_id, check_value(to_stored(session.to_dict()), "session"))
+        await in_thread(self._set, session_id, stored_form(session.to_dict(), "session"))
 
     async def delete(self, session_id: str) -> None:
         SessionStore.validate_session_id(session_id)
         await in_thread(self._logs.delete, self.name_of(session_id), why="deleted through the framework")
-
-    async def close(self) -> None:
-        """Closes the store, if it was opened here."""
-        await in_thread(self._logs.close)
 
     def _get(self, session_id: str) -> AgentSession | None:
         held = self._logs.find(self.name_of(session_id))
@@ -58,12 +45,4 @@ class WakelogAgentSessionStore(SessionStore):  # type: ignore[misc]  # Any where
 
     def _set(self, session_id: str, data: dict[str, Value]) -> None:
         held = self._logs.open(self.name_of(session_id), {"agent-framework.session": session_id})
-
-        def attempt() -> None:
-            seq, state = held.log.now()
-            before: dict[str, Any] = state["data"]
-            if patch := diff(before, data, "/data"):
-                held.log.append(ev.StatePatched(patch=patch), expect=seq)
-
-        # The framework's own stores let the last writer win; so does this one, and keeps what it replaced.
-        retry_on_moved_head(held.log.id, "to store a snapshot", attempt)
+        replace_data(held.log, data)  # like the framework's own stores, the last writer wins

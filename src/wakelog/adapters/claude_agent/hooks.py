@@ -1,8 +1,8 @@
-"""Hooks of the Claude Agent SDK that record: `ClaudeAgentOptions(hooks=hooks(session))`.
+"""Recording hooks for the Claude Agent SDK: `ClaudeAgentOptions(hooks=hooks(session))`.
 
-With a wakelog session they record alone: prompts, calls before they run, their outcomes, the end of turns. With a
-`WakelogSessionStore` the transcript says all of that a moment later, so they only record each call before it runs:
-after a crash it is known which calls may have had effects. A hook never changes what the agent does.
+With a wakelog session, the hooks record everything: prompts, calls before they run, their outcomes, the end of turns.
+With a `WakelogSessionStore`, the transcript brings all of that a moment later, so the hooks only record each call
+before it runs: after a crash it is known which calls may have had effects. A hook never changes what the agent does.
 """
 
 from __future__ import annotations
@@ -26,13 +26,22 @@ from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.runtime.resume import settle_pending
 from wakelog.session import Session
 
-ALONE = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop", "SubagentStart", "SubagentStop")
-BESIDE = ("PreToolUse",)
+FOR_SESSION = (
+    "UserPromptSubmit",
+    "PreToolUse",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "Stop",
+    "SubagentStart",
+    "SubagentStop",
+)
+FOR_STORE = ("PreToolUse",)
 Plan = Callable[[Session[Any], dict[str, Any]], list[EventDraft]]
 
 
 def hooks(target: Session[Any] | WakelogSessionStore, *, project_key: str = "") -> dict[str, list[Any]]:
-    """The `hooks=` of the options. `project_key` is the one of the session store, by default that of the folder."""
+    """The value for the option `hooks`. `project_key` is that of the session store; by default it is derived from the
+    folder."""
 
     def session_of(given: dict[str, Any]) -> Session[Any] | None:
         if isinstance(target, Session):
@@ -57,62 +66,62 @@ def hooks(target: Session[Any] | WakelogSessionStore, *, project_key: str = "") 
         await in_thread_to_the_end(record, dict(given))
         return {}
 
-    names = ALONE if isinstance(target, Session) else BESIDE
+    names = FOR_SESSION if isinstance(target, Session) else FOR_STORE
     return {name: [HookMatcher(hooks=[hook])] for name in names}
 
 
-def _prompted(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
+def _plan_prompt(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
     drafts = settle_pending(session.log, "the next prompt came")
     return [*drafts, EventDraft(ev.TurnStarted(input=storable(given.get("prompt"))), actor="user")]
 
 
-def _asked(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
-    ask = _ask(given)
-    if ask.id in session.log.part("pending_actions"):
+def _plan_call(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
+    call = _call_step(given)
+    if call.id in session.log.part("pending_actions"):
         return []
-    return [EventDraft(requested_call(ask)), EventDraft(ev.ActionStarted(action=ask.id), actor="runtime")]
+    return [EventDraft(requested_call(call)), EventDraft(ev.ActionStarted(action=call.id), actor="runtime")]
 
 
-def _answered(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
-    ask = _ask(given)
-    if ask.id not in session.log.part("pending_actions"):
+def _plan_result(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
+    call = _call_step(given)
+    if call.id not in session.log.part("pending_actions"):
         return []
-    took = given.get("duration_ms")
-    cost = Cost(duration_us=int(took * 1000)) if isinstance(took, int | float) else Cost()
+    duration_ms = given.get("duration_ms")
+    cost = Cost(duration_us=int(duration_ms * 1000)) if isinstance(duration_ms, int | float) else Cost()
     if given.get("hook_event_name") == "PostToolUse":
-        answer = ResultStep(ask.id, storable(given.get("tool_response")), cost=cost)
+        answer = ResultStep(call.id, storable(given.get("tool_response")), cost=cost)
     else:
         outcome = "interrupted" if given.get("is_interrupt") else "failed"
-        answer = ResultStep(ask.id, None, outcome, error=str(given.get("error") or ""), cost=cost)  # type: ignore[arg-type]
-    return [EventDraft(settled_call(answer, answer.output), actor="tool", trust=trust_of(ask), source=source_of(ask))]
+        answer = ResultStep(call.id, None, outcome, error=str(given.get("error") or ""), cost=cost)  # type: ignore[arg-type]
+    return [EventDraft(settled_call(answer, answer.output), actor="tool", trust=trust_of(call), source=source_of(call))]
 
 
-def _stopped(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
+def _plan_stop(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
     drafts = []
-    if said := given.get("last_assistant_message"):
-        drafts.append(EventDraft(ev.MessageAdded(role="assistant", content=storable(said))))
+    if text := given.get("last_assistant_message"):
+        drafts.append(EventDraft(ev.MessageAdded(role="assistant", content=storable(text))))
     if session.log.part("turn")["status"] == "open":
         drafts.append(EventDraft(ev.TurnEnded(), actor="runtime"))
     return drafts
 
 
-def _noted(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
+def _plan_note(session: Session[Any], given: dict[str, Any]) -> list[EventDraft]:
     verb = "started" if given.get("hook_event_name") == "SubagentStart" else "stopped"
     text = f"sub-agent {given.get('agent_type') or ''} {given.get('agent_id') or ''} {verb}"
     return [EventDraft(ev.NoteAdded(text=" ".join(text.split())), actor="runtime")]
 
 
-def _ask(given: dict[str, Any]) -> CallStep:
-    tool, sent = str(given.get("tool_name") or "unknown"), storable(given.get("tool_input"))
-    return CallStep(str(given.get("tool_use_id") or ""), tool, sent, effect_of(tool, sent))
+def _call_step(given: dict[str, Any]) -> CallStep:
+    tool, input = str(given.get("tool_name") or "unknown"), storable(given.get("tool_input"))
+    return CallStep(str(given.get("tool_use_id") or ""), tool, input, effect_of(tool, input))
 
 
 _PLANS: dict[str, Plan] = {
-    "UserPromptSubmit": _prompted,
-    "PreToolUse": _asked,
-    "PostToolUse": _answered,
-    "PostToolUseFailure": _answered,
-    "Stop": _stopped,
-    "SubagentStart": _noted,
-    "SubagentStop": _noted,
+    "UserPromptSubmit": _plan_prompt,
+    "PreToolUse": _plan_call,
+    "PostToolUse": _plan_result,
+    "PostToolUseFailure": _plan_result,
+    "Stop": _plan_stop,
+    "SubagentStart": _plan_note,
+    "SubagentStop": _plan_note,
 }

@@ -1,8 +1,7 @@
-"""`WakelogSessionStore`: the session store of the Claude Agent SDK, all six methods.
+"""`WakelogSessionStore`: the session store of the Claude Agent SDK.
 
-Each transcript is a wakelog session of its own: the main one, and one for each sub-agent, linked to it. `load` gives
-every entry as it was appended. After a `wakelog rewind` it gives those that are still in view, so that the SDK resumes
-from there.
+Each transcript is a wakelog session: the main one, and one for each sub-agent, linked to it. `load` returns every entry
+as it was appended. After a `wakelog rewind` it returns the entries that are still in view, so the SDK resumes there.
 """
 
 from __future__ import annotations
@@ -33,14 +32,14 @@ from wakelog.runtime.bridge import in_thread, in_thread_to_the_end
 from wakelog.session import Session
 
 OPEN_MAX = 64
-"""Transcripts that are kept at hand; one that was put away is read again."""
+"""How many transcripts stay open. Others are read again when they are needed."""
 
 
 class WakelogSessionStore(StoreUser):
-    """Give it to `ClaudeAgentOptions(session_store=…)`. Several processes may use the same store."""
+    """For `ClaudeAgentOptions(session_store=…)`. Several processes may use the same store."""
 
     def __init__(self, store: Place = None) -> None:
-        """`store` is an open store, or a url as for `wakelog.open`."""
+        """`store` is an open store, or an argument of `wakelog.open`."""
         super().__init__(store)
         self._open: OrderedDict[TranscriptKey, KeyedTranscript] = OrderedDict()
         self._lock = threading.RLock()
@@ -48,12 +47,12 @@ class WakelogSessionStore(StoreUser):
     # The protocol
 
     async def append(self, key: Any, entries: list[Any]) -> None:
-        """Adds entries, in one commit. An entry whose uuid is there already is passed over."""
+        """Adds entries in one commit. Entries with a known uuid are skipped."""
         if entries:
             await in_thread_to_the_end(self._append, key_of(key), list(entries))
 
     async def load(self, key: Any) -> list[Any] | None:
-        """The entries of a transcript as they were appended; None when there is none."""
+        """The entries of a transcript as they were appended; None if there is none."""
         return await in_thread(self._load, key_of(key))
 
     async def list_sessions(self, project_key: str) -> list[Any]:
@@ -66,43 +65,41 @@ class WakelogSessionStore(StoreUser):
         )
 
     async def list_session_summaries(self, project_key: str) -> list[Any]:
-        """What the SDK lists sessions by, as `fold_session_summary` made it."""
+        """The summaries that the SDK lists, as `fold_session_summary` made them."""
 
-        def listed() -> list[Any]:
+        def read() -> list[Any]:
             found = []
             for head in self._heads(project_key):
                 data = self.store.resume(head.session).log.state()["data"].get(SUMMARY)
-                told = {"session_id": self._session_id(project_key, head), "mtime": _milliseconds(head)}
-                found.append({**told, "data": as_dict(data)})
+                id = self._session_id(project_key, head)
+                found.append({"session_id": id, "mtime": _milliseconds(head), "data": as_dict(data)})
             return found
 
-        return await in_thread(listed)
+        return await in_thread(read)
 
     async def delete(self, key: Any) -> None:
-        """Deletes a transcript; a main one with those of its sub-agents."""
+        """Deletes a transcript. With a main one, those of its sub-agents are deleted too."""
         await in_thread_to_the_end(self._delete, key_of(key))
 
     async def list_subkeys(self, key: Any) -> list[str]:
         """The subpaths of a session's sub-agents."""
 
-        def listed() -> list[str]:
-            found = (self.store.resume(head.session).log.part("labels") for head in self._subs(key_of(key)))
+        def read() -> list[str]:
+            found = (self.store.resume(head.session).log.part("labels") for head in self._sub_agents(key_of(key)))
             return [str(labels["subpath"]) for labels in found if "subpath" in labels]
 
-        return await in_thread(listed)
+        return await in_thread(read)
 
-    # Beside the protocol
+    # More than the protocol
 
     def session(self, key: Any) -> Session[Any]:
-        """The wakelog session of a transcript: for diff, why, rewind and every other verb."""
+        """The wakelog session of a transcript, for diff, why, rewind and all other verbs."""
         return self.store.resume(key_of(key).name)
 
     def opened(self, key: Any) -> Session[Any]:
-        """The same, opened where it is not there yet: for a hook, which comes before the transcript."""
+        """Like `session`, but creates the session if needed: a hook may run before the transcript is written."""
         with self._lock:
             return self._transcript(key_of(key)).open()
-
-    # Inside
 
     def _append(self, key: TranscriptKey, entries: list[Any]) -> None:
         check_entries(entries)
@@ -110,9 +107,9 @@ class WakelogSessionStore(StoreUser):
         def attempt() -> None:
             transcript = self._transcript(key)
             try:
-                transcript.add(entries, self._folded(key, transcript, entries))
+                transcript.add(entries, self._fold_summary(key, transcript, entries))
             except BaseException:
-                # Somebody else wrote, or the events were refused half way: it is read again from what is stored.
+                # Another process wrote first, or an event was refused. The transcript is read again from the log.
                 self._open.pop(key, None)
                 raise
 
@@ -128,7 +125,9 @@ class WakelogSessionStore(StoreUser):
         self._open.move_to_end(key)
         return found
 
-    def _folded(self, key: TranscriptKey, transcript: KeyedTranscript, entries: list[Any]) -> dict[str, Any] | None:
+    def _fold_summary(
+        self, key: TranscriptKey, transcript: KeyedTranscript, entries: list[Any]
+    ) -> dict[str, Any] | None:
         if key.subpath:
             return None
         new = [e for e in entries if not (isinstance(e.get("uuid"), str) and e["uuid"] in transcript.known)]
@@ -144,22 +143,21 @@ class WakelogSessionStore(StoreUser):
             return None
         log = ItemLog(self.store.resume(key.name), FORMAT)
         log.refresh()
-        # What the person went back from in the program is a branch of the transcript, and stays beside the rest. What
-        # was rewound here since the last entry is left out.
-        is_whole = not log.every or (bool(log.items) and log.items[-1] is log.every[-1])
-        found = [entry_of(item.value) for item in (log.every if is_whole else log.items)]
+        # If the user went back inside the SDK, the abandoned branch is part of the transcript. If the session was
+        # rewound with wakelog after the last entry, the rewound entries are left out.
+        is_whole = not log.all_items or (bool(log.items) and log.items[-1] is log.all_items[-1])
+        found = [entry_of(item.value) for item in (log.all_items if is_whole else log.items)]
         return found or None
 
     def _delete(self, key: TranscriptKey) -> None:
         with self._lock:
-            subs = [] if key.subpath else list(self._subs(key))
-            for head in subs:
+            for head in [] if key.subpath else list(self._sub_agents(key)):
                 self.store.delete(self.store.resume(head.session))
             if self.store.is_open(key.name):
                 self.store.delete(self.store.resume(key.name))
             self._open.clear()
 
-    def _subs(self, key: TranscriptKey) -> Iterator[Head]:
+    def _sub_agents(self, key: TranscriptKey) -> Iterator[Head]:
         return (head for head in self.store.sessions() if head.name.startswith(f"{key.name}+"))
 
     def _heads(self, project: str) -> Iterator[Head]:
@@ -174,7 +172,7 @@ class WakelogSessionStore(StoreUser):
 
 
 def key_of(key: Any) -> TranscriptKey:
-    """The SDK's key, as a value."""
+    """Converts the SDK's key."""
     return TranscriptKey(str(key["project_key"]), str(key["session_id"]), str(key.get("subpath") or ""))
 
 

@@ -1,8 +1,8 @@
-"""One transcript of the Claude Agent SDK in its session: entries in, events out, and the entries back.
+"""Writes one transcript of the Claude Agent SDK to its session.
 
-The reader of Claude Code's transcripts says what an entry means, and the writer of imports makes the events, so a
-session that came through the SDK answers the same questions as one that was imported. The entries themselves are kept
-beside their events (`items.kept`), and an entry whose uuid is there already is not taken again.
+The importer's reader of Claude Code transcripts interprets an entry, and the importer's writer makes the events. So a
+session recorded through the SDK answers the same questions as an imported one. The entries themselves are kept next to
+their events (`items.kept`). An entry with a known uuid is skipped.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from wakelog.store import Store
 AGENT = "claude-code"
 FORMAT = "claude-agent"
 SUMMARY = "$claude_agent"
-"""The key of the session's data that holds what the SDK lists sessions by."""
+"""The key of the session's data that holds the summary for the SDK's list of sessions."""
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _SUBAGENT = re.compile(r"(.+)/agent-([0-9A-Za-z_-]+)")
 
 
 class TranscriptKey(msgspec.Struct, frozen=True):
-    """Which transcript: the SDK's own key."""
+    """The SDK's key of a transcript."""
 
     project: str
     session: str
@@ -51,12 +51,12 @@ class TranscriptKey(msgspec.Struct, frozen=True):
 
 
 def project_prefix(project: str) -> str:
-    """With what the names of a project's sessions begin."""
+    """The prefix of the names of a project's sessions."""
     return f"claude-agent-{hashlib.sha256(project.encode(errors='surrogatepass')).hexdigest()[:8]}-"
 
 
 def _word(text: str) -> str:
-    """A text as a part of a name; one that had to be changed carries its hash."""
+    """A text as a part of a name. If it had to be changed, a hash is added."""
     if _PLAIN.fullmatch(text):
         return text
     digest = hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:12]
@@ -65,7 +65,7 @@ def _word(text: str) -> str:
 
 
 class KeyedTranscript(SessionWriter):
-    """Takes entries in. It is made anew when somebody else wrote to the session."""
+    """Writes entries. A new one is made when another process has written to the session."""
 
     def __init__(self, store: Store, key: TranscriptKey) -> None:
         self.key = key
@@ -83,7 +83,7 @@ class KeyedTranscript(SessionWriter):
         if self.kept is not None:
             refuse_foreign(self.kept.session.log, FORMAT)
             self.kept.refresh()
-            for item in self.kept.every:
+            for item in self.kept.all_items:
                 record = self._read(entry_of(item.value))
                 self.known.seqs[item.id] = item.last
                 self._skip_steps(record.steps, is_named=False)
@@ -94,7 +94,7 @@ class KeyedTranscript(SessionWriter):
         if (agent := _SUBAGENT.fullmatch(origin)) is not None and not origin.startswith(
             f"{self.key.session}/subagents"
         ):
-            # What a call says of its sub-agent; the SDK keeps that one's transcript under this path.
+            # A sub-agent that a call names. The SDK keeps its transcript under this path.
             return msgspec.structs.replace(self.key, subpath=f"subagents/agent-{agent[2]}").name
         return self.key.name
 
@@ -103,13 +103,12 @@ class KeyedTranscript(SessionWriter):
         record = self._reader.record(JsonLine(self._count, encoded(entry), entry))
         uuid = entry.get("uuid")
         id = uuid if isinstance(uuid, str) and uuid else f"#{self._count}"
-        # The side chain of an old version stands in the same transcript: it is kept, and not told as the agent's own.
+        # Old versions have side chains in the same transcript. They are kept, but make no events of the main agent.
         steps = record.steps if not record.lane else ()
         return msgspec.structs.replace(record, id=id, lane="", steps=steps, rest=entry)
 
     def add(self, entries: Sequence[dict[str, Any]], summary: dict[str, Value] | None) -> None:
-        """Entries in order; those whose uuid is known are passed over. `summary` is what the SDK lists the session
-        by."""
+        """Adds entries in order; those with a known uuid are skipped. `summary` is for the SDK's list of sessions."""
         for place, entry in enumerate(entries):
             uuid = entry.get("uuid")
             if isinstance(uuid, str) and uuid in self.known:
@@ -123,21 +122,21 @@ class KeyedTranscript(SessionWriter):
         self._pause()
 
     def open(self) -> Session[Any]:
-        """Its session, made where there is none."""
+        """The session, created if there is none."""
         return self._open()
 
     def _is_new_summary(self, summary: dict[str, Value] | None) -> bool:
         return summary is not None and summary != self.summary()
 
     def summary(self) -> dict[str, Value] | None:
-        """What the SDK lists the session by, as it is stored."""
+        """The stored summary for the SDK's list of sessions."""
         if self.session is None:
             return None
         found = self.session.log.state()["data"].get(SUMMARY)
         return found if isinstance(found, dict) else None
 
     def _pause(self) -> None:
-        """After the last entry for now: a call without an answer is pending, and more may come."""
+        """Stores the entries so far. Calls without a result stay pending, because more entries may follow."""
         asked = dict(self._calls.asked)
         self._put_reply()
         if self._turn and self._signs.is_done:
@@ -149,19 +148,19 @@ class KeyedTranscript(SessionWriter):
 
 
 def entry_of(value: Any) -> dict[str, Any]:
-    """An entry as it was given, also where its events were refused."""
+    """An entry as it was given, also if its events were refused."""
     if isinstance(value, dict) and value.keys() == {"refused", "record", "events"}:
         return entry_of(value["record"])
     return as_dict(value)
 
 
 def check_entries(entries: Sequence[Any]) -> None:
-    """InvalidInputError where one is no entry, or holds what JSON has no word for: with its path."""
+    """InvalidInputError, with the path, for anything that is not an entry or not JSON."""
     for place, entry in enumerate(entries):
         where = f"entries[{place}]"
         if not isinstance(entry, dict):
             raise InvalidInputError(
-                f"{where} is a {type(entry).__name__}, and an entry of a transcript is an object",
+                f"{where} is a {type(entry).__name__}, but an entry of a transcript is an object",
                 kind="not-a-message",
                 hint="pass the entries as the SDK gives them",
             )

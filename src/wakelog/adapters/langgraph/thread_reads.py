@@ -16,7 +16,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, StoredCheckpoint, is_removed
 from wakelog.adapters.langgraph.codec import ValueCodec
 from wakelog.adapters.langgraph.thread_data import PLAIN, GraphCopy, ThreadCopy, checkpoint_key
-from wakelog.adapters.ownership import ELSEWHERE, what_is_foreign
+from wakelog.adapters.ownership import ELSEWHERE, foreign_message
 from wakelog.errors import InvalidInputError, NotFoundError
 from wakelog.log.reader import fold_at
 from wakelog.model.ids import Seq
@@ -52,7 +52,7 @@ class ThreadReads:
             copy = ThreadCopy(self._codec, *self._log.now())
             if copy.has_other_data:
                 raise InvalidInputError(
-                    what_is_foreign(str(self.session.name), "LangGraph"), kind="not-a-thread", hint=ELSEWHERE
+                    foreign_message(str(self.session.name), "LangGraph"), kind="not-a-thread", hint=ELSEWHERE
                 )
             self._copy = copy
         return self._copy

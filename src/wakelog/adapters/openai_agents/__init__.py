@@ -1,10 +1,10 @@
-"""OpenAI Agents SDK: wakelog as its session, and a trace processor that records what the items do not say.
+"""OpenAI Agents SDK: wakelog as its session, and a trace processor that records what items do not have.
 
     from wakelog.adapters.openai_agents import WakelogSession
     session = WakelogSession("user-123", ".wakelog")
     result = await Runner.run(agent, "Hello", session=session)
 
-session.py is the session, trace.py the processor. run_notes.py is where they meet: both see the same run.
+session.py is the session, trace.py the processor. Both see the same run, and share what they know in run_notes.py.
 """
 
 from wakelog.adapters import frameworks

@@ -1,8 +1,8 @@
-"""What the tracer saw of a run, until the session writes the items that it belongs to.
+"""What the tracer saw of a run, until the session writes the matching items.
 
-A run of the SDK is one trace. Its spans tell what a reply used, how long a tool ran and whether it failed; its items,
-which reach the session a moment later, tell what was said. They are matched by the ids of calls and by the words.
-Replies and calls that no item tells of, those of an agent that is used as a tool, are recorded by themselves.
+A run of the SDK is one trace. Its spans have the usage of a reply, and how long a tool ran and whether it failed. Its
+items, which reach the session a moment later, have the content. Spans and items are matched by call ids and texts.
+Replies and calls without an item, which come from an agent used as a tool, are recorded separately.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage
 
 RUNS_MAX = 1024
-"""Runs that are remembered; one whose end is never told is forgotten at last."""
+"""How many runs are remembered. A run whose end is never reported is dropped at some point."""
 
 
 class TracedReply(msgspec.Struct):
-    """An answer of a model."""
+    """A model's answer."""
 
     id: str
     model: str
@@ -38,7 +38,7 @@ class TracedReply(msgspec.Struct):
 
 
 class TracedCall(msgspec.Struct):
-    """A call of a tool."""
+    """A tool call."""
 
     tool: str
     input: str
@@ -48,7 +48,7 @@ class TracedCall(msgspec.Struct):
 
 
 class RunNotes:
-    """What is known of one run."""
+    """What the tracer knows about one run."""
 
     def __init__(self, trace_id: str, group_id: str = "", workflow: str = "") -> None:
         self.trace_id = trace_id
@@ -56,9 +56,9 @@ class RunNotes:
         self.workflow = workflow
         self.recorder: Recorder | None = None
         self.is_session = False
-        """Whether a session of ours is told the items. Else they are taken from what the model was sent."""
+        """True if a `WakelogSession` gets the items. Otherwise they are taken from what the model was sent."""
         self.nested: set[str] = set()
-        """Spans inside a tool: another agent's."""
+        """Spans inside a tool call: those of another agent."""
         self.replies: list[TracedReply] = []
         self.calls: list[TracedCall] = []
         self.drafts: list[EventDraft] = []
@@ -67,7 +67,7 @@ class RunNotes:
         self.lock = threading.RLock()
 
     def take_reply(self, items: Sequence[dict[str, Any]], recorder: Recorder) -> ReplyFacts | None:
-        """What is known of the reply that some items are, once."""
+        """Removes and returns the facts about the reply that these items belong to."""
         keys = reply_keys(items)
         with self.lock:
             found = next((r for r in self.replies if r.keys & keys), None)
@@ -77,22 +77,23 @@ class RunNotes:
         return recorder.facts(found.model, found.usage, id=found.id, duration_us=found.duration_us)
 
     def take_calls(self, items: Sequence[dict[str, Any]], known: Sequence[dict[str, Any]]) -> dict[str, CallFacts]:
-        """What is known of the calls whose results are among some items. `known` are items from before."""
-        asked = {i.get("call_id"): i for i in (*known, *items) if i.get("type") == "function_call"}
+        """Removes and returns the facts about the calls whose results are among `items`. `known` are earlier items."""
+        requests = {i.get("call_id"): i for i in (*known, *items) if i.get("type") == "function_call"}
         out: dict[str, CallFacts] = {}
         with self.lock:
             for item in items:
-                ask = asked.get(item.get("call_id"))
-                if item.get("type") != "function_call_output" or ask is None:
+                request = requests.get(item.get("call_id"))
+                if item.get("type") != "function_call_output" or request is None:
                     continue
-                same = (c for c in self.calls if c.tool == ask.get("name") and c.input == ask.get("arguments"))
+                name, arguments = request.get("name"), request.get("arguments")
+                same = (c for c in self.calls if c.tool == name and c.input == arguments)
                 if (found := next(same, None)) is not None:
                     self.calls.remove(found)
                     out[str(item["call_id"])] = _call_facts(found)
         return out
 
-    def left(self, recorder: Recorder) -> list[EventDraft]:
-        """Events for what no item told of, and for guardrails and handoffs; each is given once."""
+    def take_rest(self, recorder: Recorder) -> list[EventDraft]:
+        """Removes and returns the events for everything without an item, and for guardrails and handoffs."""
         with self.lock:
             drafts, self.drafts = self.drafts, []
             calls, self.calls = self.calls, []
@@ -131,7 +132,7 @@ def _call_facts(call: TracedCall) -> CallFacts:
 
 
 def reply_keys(items: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """By what the items of a reply are known: ids of calls, and words."""
+    """The keys by which the items of a reply are recognised: call ids and texts."""
     found: set[str] = set()
     for item in items:
         if isinstance(call := item.get("call_id"), str) and not str(item.get("type", "")).endswith("_output"):

@@ -1,7 +1,7 @@
-"""`WakelogSession`: the session of the OpenAI Agents SDK, kept in a wakelog session.
+"""`WakelogSession`: a session of the OpenAI Agents SDK, stored as a wakelog session.
 
-Items are recorded as turns, model calls, tool calls and outcomes, and come back as they were. What the SDK removes
-(`pop_item`, `clear_session`) leaves the view by a rewind, and the log keeps it. A branch is a fork.
+Items are recorded as turns, model calls, tool calls and outcomes, and are returned unchanged. Removing items
+(`pop_item`, `clear_session`) is a rewind: the log keeps them. A branch is a fork.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAIN = "main"
 
 
 class WakelogSession(StoreUser):
-    """A session of the SDK. Several processes may have the same one open."""
+    """A session for the SDK. Several processes may have the same one open."""
 
     session_settings: SessionSettings | None = None
 
@@ -41,14 +41,14 @@ class WakelogSession(StoreUser):
         session_settings: SessionSettings | Mapping[str, Any] | None = None,
         effects: Mapping[str, Effect] | None = None,
     ) -> None:
-        """`store` is an open store, or a url as for `wakelog.open`. `effects` says what tools do, by name:
-        `{"get_weather": "read"}`; a tool that is not named counts as external."""
+        """`store` is an open store, or an argument of `wakelog.open`. `effects` are the effects of tools by name:
+        `{"get_weather": "read"}`; other tools count as external."""
         super().__init__(store)
         self.session_id = session_id
         self.session_settings = _settings(session_settings)
         self._effects = effects
         self.name = name_of_id(session_id)
-        """The name of the wakelog session, which is the id wherever it can be a name."""
+        """The name of the wakelog session: the id, if it is a valid name."""
         self._main: Session[Any] | None = None
         self._recorder: Recorder | None = None
         self._branch = MAIN
@@ -56,34 +56,34 @@ class WakelogSession(StoreUser):
     # The protocol
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
-        """The items in view, oldest first; with a limit, the newest so many."""
+        """The items in view, oldest first; with a limit, only the newest."""
         if limit is None and self.session_settings is not None:
             limit = self.session_settings.limit
         self._notes()
         return await in_thread(lambda: self._open().messages(None if limit is None or limit < 0 else limit))
 
     async def add_items(self, items: Sequence[Any]) -> None:
-        """Adds items, in one commit."""
+        """Adds items in one commit."""
         if items:
             notes = self._notes()
             await in_thread_to_the_end(self._add, list(items), notes)
 
     async def pop_item(self) -> Any:
-        """Takes the newest item out of view and returns it; None when there is none."""
+        """Removes the newest item from view and returns it; None if there is none."""
         return await in_thread_to_the_end(lambda: self._open().pop(why="pop_item"))
 
     async def clear_session(self) -> None:
-        """Takes all items out of view."""
+        """Removes all items from view."""
         await in_thread_to_the_end(lambda: self._open().clear(why="clear_session"))
 
     # Branches
 
     async def fork(self, session_id: str, *, before_turn: int | None = None) -> WakelogSession:
-        """A new session with the history of this one; with `before_turn`, the history before the user's message number
-        so many."""
+        """A new session with the history of this one; with `before_turn`, only the history before that user message,
+        counted from 1."""
 
         def make() -> WakelogSession:
-            at = self._place(before_turn)
+            at = self._fork_point(before_turn)
             forked = self._open().session.fork(at, name=name_of_id(session_id), why=f"forked as {session_id}")
             child = WakelogSession(session_id, self.store, session_settings=self.session_settings)
             child._effects, child._main = self._effects, forked
@@ -92,61 +92,59 @@ class WakelogSession(StoreUser):
         return await in_thread_to_the_end(make)
 
     async def create_branch_from_turn(self, turn_number: int, branch_name: str | None = None) -> str:
-        """Makes a branch with the history before the user's message number `turn_number`, and goes on with it. A branch
-        is a fork; its session is called after this one and the branch."""
+        """Creates a branch with the history before user message `turn_number`, counted from 1, and switches to it. A
+        branch is a fork; the name of its session is made from this one's name and the branch."""
 
         def make() -> str:
-            at = self._place(turn_number)
+            at = self._fork_point(turn_number)
             branch = branch_name or f"turn-{turn_number}-e{self._open().session.head.seq}"
             forked = self._open().session.fork(at, name=self._branch_name(branch), why=f"branch {branch}")
-            self._follow(forked, branch)
+            self._switch(forked, branch)
             return branch
 
         return await in_thread_to_the_end(make)
 
     async def switch_to_branch(self, branch_id: str) -> None:
-        """Goes on with another branch; `main` is the session itself."""
+        """Switches to another branch; `main` is the session itself."""
 
         def switch() -> None:
             if branch_id == MAIN:
-                self._follow(self._opened_main(), MAIN)
+                self._switch(self._main_session(), MAIN)
             else:
-                self._follow(self.store.resume(self._branch_name(branch_id)), branch_id)
+                self._switch(self.store.resume(self._branch_name(branch_id)), branch_id)
 
         await in_thread(switch)
 
     async def list_branches(self) -> list[dict[str, Any]]:
         """The branches, the session itself first."""
 
-        def listed() -> list[dict[str, Any]]:
-            root = self._opened_main().id
-            front = f"{self.name}+"
-            found = {MAIN: Recorder(self._opened_main(), format=FORMAT)}
+        def read() -> list[dict[str, Any]]:
+            root = self._main_session().id
+            prefix = f"{self.name}+"
+            found = {MAIN: Recorder(self._main_session(), format=FORMAT)}
             for head in self.store.sessions():
-                if head.name.startswith(front) and head.session.startswith(root):
-                    found[head.name.removeprefix(front)] = Recorder(self.store.resume(head.session), format=FORMAT)
-            return [_branch(name, each, name == self._branch) for name, each in found.items()]
+                if head.name.startswith(prefix) and head.session.startswith(root):
+                    found[head.name.removeprefix(prefix)] = Recorder(self.store.resume(head.session), format=FORMAT)
+            return [_branch(name, recorder, name == self._branch) for name, recorder in found.items()]
 
-        return await in_thread(listed)
+        return await in_thread(read)
 
     @property
     def session(self) -> Session[Any]:
-        """The wakelog session: for diff, why, rewind and every other verb."""
+        """The wakelog session, for diff, why, rewind and all other verbs."""
         return self._open().session
 
-    # Inside
-
-    def _opened_main(self) -> Session[Any]:
+    def _main_session(self) -> Session[Any]:
         if self._main is None:
             self._main = own_session(self.store, AGENT, self.session_id, origin=self.session_id)
         return self._main
 
     def _open(self) -> Recorder:
         if self._recorder is None:
-            self._recorder = Recorder(self._opened_main(), effects=self._effects, format=FORMAT)
+            self._recorder = Recorder(self._main_session(), effects=self._effects, format=FORMAT)
         return self._recorder
 
-    def _follow(self, session: Session[Any], branch: str) -> None:
+    def _switch(self, session: Session[Any], branch: str) -> None:
         self._recorder = Recorder(session, effects=self._effects, format=FORMAT)
         self._branch = branch
 
@@ -155,21 +153,21 @@ class WakelogSession(StoreUser):
             raise InvalidInputError(f"{branch!r} cannot name a branch", kind="bad-name", hint="choose another name")
         return name_of_id(f"{self.name}+{branch}")
 
-    def _place(self, turn: int | None) -> int | None:
-        """The event before the user's message of a number."""
+    def _fork_point(self, turn: int | None) -> int | None:
+        """The last event before a user message, counted from 1."""
         if turn is None:
             return None
-        asked = [item for item in self._open().log.refresh() if item.value.get("role") == "user"]
-        if not 1 <= turn <= len(asked):
+        messages = [item for item in self._open().log.refresh() if item.value.get("role") == "user"]
+        if not 1 <= turn <= len(messages):
             raise InvalidInputError(
-                f"{self.session_id} has no turn {turn}: the user spoke {len(asked)} times",
+                f"{self.session_id} has no turn {turn}: it has {len(messages)} user messages",
                 kind="turn-not-found",
-                hint=f"a number from 1 to {len(asked)}" if asked else "add items first",
+                hint=f"use a number from 1 to {len(messages)}" if messages else "add items first",
             )
-        return asked[turn - 1].first - 1
+        return messages[turn - 1].first - 1
 
     def _notes(self) -> RunNotes | None:
-        """What the tracer knows of the run that this is called from. From now on it leaves the items to us."""
+        """What the tracer knows about the current run. From now on it leaves the items to this session."""
         trace = get_current_trace()
         notes = RUNS.find(trace.trace_id) if trace is not None else None
         if notes is not None and (notes.recorder is None or notes.is_session):

@@ -1,11 +1,11 @@
-"""A trace processor of the OpenAI Agents SDK: runs, tools, handoffs and guardrails, recorded as turns and calls.
+"""A trace processor for the OpenAI Agents SDK: records runs, tools, handoffs and guardrails as turns and calls.
 
     from agents import add_trace_processor
     add_trace_processor(WakelogTraceProcessor(".wakelog"))
 
-Where the run has a `WakelogSession`, that one records the items, and this adds what they do not say: model, usage,
-times, which call failed, what guardrails found, how the run ended. A run without one is recorded here alone, from what
-the model was sent and answered, in the session that is named after the trace's group or id.
+If the run has a `WakelogSession`, the session records the items, and the processor adds what they do not have: model,
+usage, times, which call failed, what guardrails found, how the run ended. A run without one is recorded by the
+processor alone, from the model's requests and answers, in a session named after the trace's group or id.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from wakelog.model.records import EventDraft
 from wakelog.model.usage import Usage, usage_of
 
 
-class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc]  # the SDK is not installed where types are checked
-    """Records traces. Give it to `agents.add_trace_processor` or `set_trace_processors`."""
+class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc]  # Any if it is not installed
+    """Records traces. For `agents.add_trace_processor` or `set_trace_processors`."""
 
     def __init__(self, store: Place = None) -> None:
         super().__init__(store)
@@ -53,23 +53,23 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
         notes = RUNS.find(span.trace_id)
         if notes is not None:
             with _never_stops_the_agent():
-                self._see(notes, span)
+                self._record_span(notes, span)
 
-    def _see(self, notes: RunNotes, span: Any) -> None:
+    def _record_span(self, notes: RunNotes, span: Any) -> None:
         data = span.span_data
-        # The span of a tool is among them, for what runs inside it; its parent tells whether it is inside another.
+        # A tool's own span is in `nested`, for its children. Its parent says whether it is inside another tool.
         is_nested = span.parent_id in notes.nested
         match _kind(span):
             case "response" | "generation":
-                self._reply(notes, span, is_nested)
+                self._record_reply(notes, span, is_nested)
             case "function":
-                self._call(notes, span)
+                self._record_call(notes, span)
             case "guardrail":
-                self._add(notes, span, f"guardrail:{data.name}", None, {"triggered": bool(data.triggered)})
+                self._record_step(notes, span, f"guardrail:{data.name}", None, {"triggered": bool(data.triggered)})
                 if data.triggered and not is_nested:
                     notes.error = notes.error or f"the guardrail {data.name} was triggered"
             case "handoff":
-                self._add(notes, span, "handoff", {"from": data.from_agent, "to": data.to_agent}, None)
+                self._record_step(notes, span, "handoff", {"from": data.from_agent, "to": data.to_agent}, None)
             case "agent" | "task" if not is_nested and span.error:
                 notes.error = notes.error or str(span.error.get("message", "failed"))
 
@@ -85,7 +85,7 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             if not (notes.drafts or notes.replies or notes.calls):
                 return
             recorder = self._recorder(notes)
-        drafts = notes.left(recorder)
+        drafts = notes.take_rest(recorder)
         turn = recorder.session.log.part("turn")
         if turn["status"] == "open" and (not notes.turn or turn["number"] == notes.turn):
             failure = ev.Failure("failed", notes.error) if notes.error else None
@@ -95,14 +95,12 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             recorder.session.append(*drafts)
 
     def force_flush(self) -> None:
-        """Everything is durable when the SDK is told of it."""
+        """Does nothing: everything is durable as soon as it is recorded."""
 
     def shutdown(self) -> None:
         self.close()
 
-    # Inside
-
-    def _reply(self, notes: RunNotes, span: Any, is_nested: bool) -> None:
+    def _record_reply(self, notes: RunNotes, span: Any, is_nested: bool) -> None:
         sent, answer = _exchange(span.span_data)
         reply = TracedReply(
             id=str(answer.get("id") or ""),
@@ -118,10 +116,10 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
                 with notes.lock:
                     notes.replies.append(reply)
             return
-        self._record(notes, sent, reply)
+        self._record_exchange(notes, sent, reply)
 
-    def _record(self, notes: RunNotes, sent: list[dict[str, Any]], reply: TracedReply) -> None:
-        """A reply of a run that has no session of ours: what is new in what the model was sent, and the reply."""
+    def _record_exchange(self, notes: RunNotes, sent: list[dict[str, Any]], reply: TracedReply) -> None:
+        """Records what is new in the model's request, and its reply, for a run without a `WakelogSession`."""
         recorder = self._recorder(notes)
         known = Counter(read_message(item.value).digest for item in recorder.log.refresh())
         new = []
@@ -145,14 +143,14 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             notes.recorder = Recorder(session, format=FORMAT)
         return notes.recorder
 
-    def _call(self, notes: RunNotes, span: Any) -> None:
+    def _record_call(self, notes: RunNotes, span: Any) -> None:
         data = span.span_data
         error = str(span.error.get("message", "failed")) if span.error else ""
         output = "" if data.output is None else str(data.output)
         with notes.lock:
             notes.calls.append(TracedCall(data.name, str(data.input or ""), output, _duration_us(span), error))
 
-    def _add(self, notes: RunNotes, span: Any, tool: str, given: Any, output: Any) -> None:
+    def _record_step(self, notes: RunNotes, span: Any, tool: str, input: Any, output: Any) -> None:
         error = str(span.error.get("message", "failed")) if span.error else ""
         event = ev.ActionRecorded(
             action=span.span_id,
@@ -160,7 +158,7 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
             effect="pure",
             outcome="failed" if error else "succeeded",
             error=ev.Failure("error", error) if error else None,
-            input=given,
+            input=input,
             output=output,
             cost=Cost(duration_us=_duration_us(span)),
         )
@@ -170,7 +168,7 @@ class WakelogTraceProcessor(StoreUser, TracingProcessor):  # type: ignore[misc] 
 
 @contextlib.contextmanager
 def _never_stops_the_agent() -> Iterator[None]:
-    """What cannot be recorded is said aloud, and the run goes on: nobody awaits a tracer."""
+    """Turns a failure to record into a warning: a tracer must not stop the run."""
     try:
         yield
     except WakelogError as exc:
@@ -182,7 +180,7 @@ def _kind(span: Any) -> str:
 
 
 def _exchange(data: Any) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """What a model was sent, and its answer: id, model, usage, output items."""
+    """The model's request, and its answer: id, model, usage, output items."""
     if data.type == "generation":
         usage = {"usage": {"total_tokens": 0, **(data.usage or {})}}
         output = [m for m in map(_plain, data.output or ()) if m]

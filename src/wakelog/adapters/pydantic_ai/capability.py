@@ -1,9 +1,8 @@
-"""A capability of Pydantic AI that records runs as they go: `Agent(…, capabilities=[WakelogCapability(session)])`.
+"""A Pydantic AI capability that records runs live: `Agent(…, capabilities=[WakelogCapability(session)])`.
 
-With a wakelog session it records alone: after every answer of the model, the messages that are new, so that a call is
-durable before its tool runs; and how the run ended. With a `WakelogConversationStore` the messages are recorded when
-the conversation is saved, so it only records each call before it runs: after a crash it is known which calls may have
-had effects.
+With a wakelog session, it records the new messages after every answer of the model, so that a call is durable before
+its tool runs, and how the run ended. With a `WakelogConversationStore`, messages are recorded when the conversation is
+saved, so it only records each call before it runs: after a crash it is known which calls may have had effects.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from wakelog.runtime.bridge import in_thread_to_the_end
 from wakelog.session import Session
 
 
-class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not installed where types are checked
+class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # Any if it is not installed
     """Records the runs of an agent."""
 
     def __init__(
@@ -38,7 +37,7 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not instal
         self._log = MessageLog(target, effects) if isinstance(target, Session) else None
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
-        """The run, and how it ended."""
+        """Records how the run ended."""
         if self._log is None:
             return await handler()
         try:
@@ -50,7 +49,7 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not instal
         return result
 
     async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
-        """An answer of the model, before what it asks for is done."""
+        """Records an answer of the model before its tool calls run."""
         if self._log is not None:
             messages = list(ctx.messages)
             if not messages or messages[-1] is not response:
@@ -59,19 +58,17 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not instal
         return response
 
     async def before_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any) -> Any:
-        """A call, before it runs."""
+        """Records a call before it runs."""
         if isinstance(self._target, WakelogConversationStore) and ctx.conversation_id:
-            await in_thread_to_the_end(self._intend, str(ctx.conversation_id), call)
+            await in_thread_to_the_end(self._record_intent, str(ctx.conversation_id), call)
         return args
-
-    # Inside
 
     def _sync(self, messages: list[Any], *, ends: bool = False) -> None:
         log = self._log
         assert log is not None
         given = [{"message": dumped(message, f"messages[{n}]")} for n, message in enumerate(messages)]
         log.refresh(0)
-        new = given[_shared(given, log) :]
+        new = given[_count_recorded(given, log) :]
         if new:
             log.write(
                 lambda parts: log.plan_messages(
@@ -93,19 +90,19 @@ class WakelogCapability(AbstractCapability):  # type: ignore[misc]  # not instal
             ended = ev.TurnEnded(outcome="interrupted")
         log.session.append(EventDraft(ended, actor="runtime"))
 
-    def _intend(self, conversation_id: str, call: Any) -> None:
+    def _record_intent(self, conversation_id: str, call: Any) -> None:
         assert isinstance(self._target, WakelogConversationStore)
         session = self._target.opened(conversation_id)
         if call.tool_call_id in session.log.part("pending_actions"):
             return
-        given = storable(call.args_as_dict())
-        effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, given)
-        ask = CallStep(call.tool_call_id, call.tool_name, given, effect)
-        session.append(EventDraft(requested_call(ask)), EventDraft(ev.ActionStarted(action=ask.id), actor="runtime"))
+        input = storable(call.args_as_dict())
+        effect = self._effects.get(call.tool_name) or effect_of(call.tool_name, input)
+        step = CallStep(call.tool_call_id, call.tool_name, input, effect)
+        session.append(EventDraft(requested_call(step)), EventDraft(ev.ActionStarted(action=step.id), actor="runtime"))
 
 
-def _shared(given: list[dict[str, Any]], log: MessageLog) -> int:
-    """How many of the messages are recorded: they begin with some of the newest, or with all."""
+def _count_recorded(given: list[dict[str, Any]], log: MessageLog) -> int:
+    """How many of the messages are recorded. The list starts with the newest recorded messages, or with all of them."""
     known = [item.value["message"] for item in log.items]
     for start in range(max(0, len(known) - len(given)), len(known)):
         part = known[start:]
@@ -115,5 +112,5 @@ def _shared(given: list[dict[str, Any]], log: MessageLog) -> int:
 
 
 def _same(a: dict[str, Any], b: dict[str, Any]) -> bool:
-    """Whether two are one message: the framework fills in fields as it goes."""
+    """True if both are the same message. Other fields do not count: the framework fills them in later."""
     return bool(a["kind"] == b["kind"] and a["parts"] == b["parts"])

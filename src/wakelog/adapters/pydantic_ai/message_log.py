@@ -1,4 +1,4 @@
-"""Writes messages of Pydantic AI into a session: what the conversation store and the capability share."""
+"""Writes Pydantic AI messages to a session, for the conversation store and the capability."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ from wakelog.store import Store
 
 
 class MessageLog(ItemLog):
-    """The items of a session that are messages of Pydantic AI. An item is `{"message": …}`, with what else is kept of
-    it."""
+    """The Pydantic AI messages of a session. An item is `{"message": …}`, possibly with more fields."""
 
     def __init__(self, session: Session[Any], effects: Mapping[str, Effect] | None = None) -> None:
         super().__init__(session, FORMAT)
@@ -36,7 +35,8 @@ class MessageLog(ItemLog):
         after: KeptItem | None,
         ends: bool,
     ) -> list[PlannedItem]:
-        """The events of items, each with its id, that follow the item `after`. With `ends` the turn is over."""
+        """Plans the events of new items, which are pairs of id and item and follow the item `after`. `ends` ends the
+        turn."""
         is_reply = after is not None and after.value["message"]["kind"] == "response"
         has_results = after is not None and any(m.answers for m in read_parts(after.value["message"], self._effects))
         planned: list[PlannedItem] = []
@@ -49,7 +49,7 @@ class MessageLog(ItemLog):
         plan = MessagePlan(
             parts,
             has_reply=is_reply or has_results,
-            ask_of=lambda call: self.ask_of(call, self._asks),
+            find_call=lambda call: self.find_call(call, self._calls_in),
             stays_open=True,
             later=answered,
         )
@@ -69,5 +69,5 @@ class MessageLog(ItemLog):
         id, stop = message.get("provider_response_id"), message.get("finish_reason")
         return ReplyFacts(str(id or ""), model, cost, str(stop or ""))
 
-    def _asks(self, item: dict[str, Any]) -> list[CallStep]:
+    def _calls_in(self, item: dict[str, Any]) -> list[CallStep]:
         return [ask for message in read_parts(item["message"], self._effects) for ask in message.asks]

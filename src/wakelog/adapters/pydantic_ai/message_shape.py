@@ -1,7 +1,7 @@
-"""Messages of Pydantic AI, read as those of a provider: then they become events like any others.
+"""Converts Pydantic AI messages to the shape of a provider's messages, from which events are made.
 
-A request holds what the model was told: system prompts, the user's words, results of tools. A response holds what it
-said and asked for. Parts that say nothing to a person are only kept.
+A request has system prompts, user prompts and tool results. A response has the model's text and tool calls. Other parts
+are kept, but make no events.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMAT = "pydantic-ai"
 
 
 def dumped(message: Any, where: str) -> dict[str, Any]:
-    """A message as JSON; InvalidInputError names the path of what has none."""
+    """A message as JSON. InvalidInputError names the path of a part that has no JSON form."""
     try:
         [value] = ModelMessagesTypeAdapter.dump_python([message], mode="json")
     except PydanticSerializationError as exc:
@@ -42,14 +42,14 @@ def dumped(message: Any, where: str) -> dict[str, Any]:
 
 
 def _culprit(message: Any) -> str:
-    """The part, or the field beside the parts, that cannot be written as JSON."""
+    """The part, or the metadata, that has no JSON form."""
     for place, part in enumerate(message.parts):
-        if not _can_be_written(dataclasses.replace(message, parts=[part], metadata=None)):
+        if not _has_json_form(dataclasses.replace(message, parts=[part], metadata=None)):
             return f".parts[{place}]"
-    return ".metadata" if _can_be_written(dataclasses.replace(message, metadata=None)) else ""
+    return ".metadata" if _has_json_form(dataclasses.replace(message, metadata=None)) else ""
 
 
-def _can_be_written(message: Any) -> bool:
+def _has_json_form(message: Any) -> bool:
     try:
         ModelMessagesTypeAdapter.dump_python([message], mode="json")
     except PydanticSerializationError:
@@ -58,7 +58,7 @@ def _can_be_written(message: Any) -> bool:
 
 
 def loaded(value: dict[str, Any]) -> Any:
-    """The message that was dumped."""
+    """The message of a dumped value."""
     [message] = ModelMessagesTypeAdapter.validate_python([value])
     return message
 
@@ -66,8 +66,8 @@ def loaded(value: dict[str, Any]) -> Any:
 def plan_message(
     plan: MessagePlan, item: Value, message: dict[str, Any], id: str, effects: Mapping[str, Effect]
 ) -> PlannedItem:
-    """The events of one message, as those of the item that keeps it."""
-    drafts = [draft for each in plan.plan(read_parts(message, effects)) for draft in each.drafts]
+    """Plans the events of one message, and the item that keeps it."""
+    drafts = [draft for planned in plan.plan(read_parts(message, effects)) for draft in planned.drafts]
     if not drafts:
         added = ev.MessageAdded(role="system", content=message["parts"], name=FORMAT)
         drafts.append(EventDraft(added, actor="runtime"))
@@ -75,9 +75,9 @@ def plan_message(
 
 
 def read_parts(message: dict[str, Any], effects: Mapping[str, Effect]) -> list[ReadMessage]:
-    """A message as those that a provider would have."""
+    """A message as the messages that a provider would have for it."""
     shaped = _response(message) if message["kind"] == "response" else _request(message)
-    return [read_message(each, effects) for each in shaped]
+    return [read_message(part, effects) for part in shaped]
 
 
 def _request(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -111,9 +111,9 @@ def _response(message: dict[str, Any]) -> list[dict[str, Any]]:
             case "thinking":
                 blocks.append({"type": "thinking", "thinking": part.get("content") or ""})
             case "tool-call":
-                given = _arguments(part.get("args"))
+                input = _arguments(part.get("args"))
                 name, id = str(part.get("tool_name") or "unknown"), str(part.get("tool_call_id") or "")
-                blocks.append({"type": "tool_use", "id": id, "name": name, "input": given})
+                blocks.append({"type": "tool_use", "id": id, "name": name, "input": input})
             case _:
                 blocks.append({"type": str(part.get("part_kind") or "part"), "part": part})
     return [{"role": "assistant", "content": blocks or ""}]
@@ -129,11 +129,10 @@ def _arguments(given: Any) -> Value:
 
 
 def usage_of_response(message: dict[str, Any]) -> Usage:
-    """What a response used."""
-    told = message.get("usage") or {}
+    fields = message.get("usage") or {}
 
     def count(name: str) -> int:
-        found = told.get(name)
+        found = fields.get(name)
         return found if isinstance(found, int) and found > 0 else 0
 
     read, written, long = count("cache_read_tokens"), count("cache_write_tokens"), count("cache_write_1h_tokens")
