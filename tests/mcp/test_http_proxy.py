@@ -182,7 +182,7 @@ async def test_what_a_slow_store_did_not_take_before_the_end_is_told(store: wake
     recorder = TrafficRecorder(slow, name="things", warn=warned.append)
     for n in range(3):
         call = {"id": n, "method": "tools/call", "params": {"name": "double", "arguments": {}}}
-        recorder.passed("client", call)
+        recorder.add_frame("client", call)
     recorder.close(timeout_s=0.01)
     assert any("may not be recorded" in text for text in warned)
     is_free.set()

@@ -20,7 +20,7 @@ from tests.mcp.test_server import call, refused
 from tests.ports import free_port
 from wakelog.mcp.http_proxy import HttpProxy
 from wakelog.mcp.recorder import TrafficRecorder
-from wakelog.mcp.tools import LOOKING
+from wakelog.mcp.tools import READING
 
 pytestmark = pytest.mark.anyio
 versions = pytest.mark.parametrize("version", ["legacy", "2026-07-28"])
@@ -58,7 +58,7 @@ async def test_read_only_over_http(tmp_path: Path, version: str) -> None:
         store.session("s", goal="look")
     with served(tmp_path / "store", "--read-only") as (url, _):
         async with Client(url, mode=version) as c:
-            assert {t.name for t in (await c.list_tools()).tools} == set(LOOKING)
+            assert {t.name for t in (await c.list_tools()).tools} == set(READING)
             assert "Unknown tool" in await refused(c, "open_session", name="x")
             assert (await call(c, "get_state", session_id="s", key="/goal"))["value"] == "look"
     with wakelog.open(tmp_path / "store") as store:
@@ -160,7 +160,7 @@ async def test_in_a_session_an_answer_may_still_come_so_the_call_stays_open(stor
     upstream = Waiting(breaks=True)
     with serving(upstream) as behind, serving(HttpProxy(f"http://127.0.0.1:{behind}/mcp", recorder)) as port:
         await anyio.to_thread.run_sync(lambda: _all(post(port, CALL, Mcp_Session_Id="abc")))
-        recorder.passed("server", {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}, scope="abc")
+        recorder.add_frame("server", {"jsonrpc": "2.0", "id": 1, "result": {"content": []}}, scope="abc")
     recorder.close()
     assert store.resume("rec").state().pending_actions == {}
 

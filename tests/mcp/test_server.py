@@ -16,7 +16,7 @@ from mcp_types import TextContent
 
 import wakelog
 from wakelog.mcp.server import build_server
-from wakelog.mcp.tools import LOOKING, RECORDING
+from wakelog.mcp.tools import READING, WRITING
 
 pytestmark = pytest.mark.anyio
 versions = pytest.mark.parametrize("version", ["legacy", "2026-07-28"])
@@ -180,12 +180,12 @@ async def test_lists_go_on_where_they_were_cut(store: wakelog.Store, version: st
 async def test_read_only_leaves_out_what_writes(store: wakelog.Store, version: str) -> None:
     async with client(store, version) as c:
         tools = {t.name: t for t in (await c.list_tools()).tools}
-        assert set(tools) == {*LOOKING, *RECORDING}
+        assert set(tools) == {*READING, *WRITING}
         assert all(t.description for t in tools.values())
         assert all("session_id" in tools[n].input_schema["properties"] for n in tools if n not in _WITHOUT_ID)
-        assert {n for n, t in tools.items() if t.annotations and t.annotations.read_only_hint} == set(LOOKING)
+        assert {n for n, t in tools.items() if t.annotations and t.annotations.read_only_hint} == set(READING)
     async with client(store, version, read_only=True) as c:
-        assert {t.name for t in (await c.list_tools()).tools} == set(LOOKING)
+        assert {t.name for t in (await c.list_tools()).tools} == set(READING)
         assert "Unknown tool" in await refused(c, "record", session_id="s", entries=[])
 
 

@@ -246,7 +246,7 @@ def test_a_slow_store_is_waited_for_and_one_that_takes_nothing_is_given_up(store
     recorder.close()
     recorder._thread = writer = Writer()  # type: ignore[assignment]
     for n in range(5):
-        recorder.passed("client", call(n, "send"))
+        recorder.add_frame("client", call(n, "send"))
     recorder.close()
     assert (writer.waited, recorder._queue.qsize()) == ((6, 0) if takes else (1, 6))
 
@@ -264,10 +264,10 @@ def test_an_answer_that_could_not_be_stored_does_not_leave_its_call_open(store: 
     warned: list[str] = []
     recorder = TrafficRecorder(lambda: cast(Any, Failing()), name="full", warn=warned.append)
     tools = [{"name": "look", "annotations": {"readOnlyHint": True}}]
-    recorder.passed("client", {"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
-    recorder.passed("server", {"jsonrpc": "2.0", "id": 0, "result": {"tools": tools}})
-    recorder.passed("client", call(1, tool))
-    recorder.passed("server", {"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
+    recorder.add_frame("client", {"jsonrpc": "2.0", "id": 0, "method": "tools/list"})
+    recorder.add_frame("server", {"jsonrpc": "2.0", "id": 0, "result": {"tools": tools}})
+    recorder.add_frame("client", call(1, tool))
+    recorder.add_frame("server", {"jsonrpc": "2.0", "id": 1, "result": {"content": []}})
     recorder.close()
     session = store.resume("rec")
     (said,) = session.events(kind=("action.uncertain", "action.failed"))

@@ -57,14 +57,14 @@ class AgentEntry(BaseModel):
 
 
 def _tool_call(e: AgentEntry, action: str) -> ev.Event:
-    given, output = plain(e.input), plain(e.output)
+    input, output = plain(e.input), plain(e.output)
     return ev.ActionRecorded(
         action=action,
         tool=e.tool,
         effect=e.effect,
         outcome="failed" if e.error else "succeeded",
-        input=given,
-        input_hash=hash_value(given),
+        input=input,
+        input_hash=hash_value(input),
         output=output,
         output_summary=summarise(output),
         error=ev.Failure("error", e.error) if e.error else None,
@@ -85,7 +85,7 @@ def _file(e: AgentEntry, action: str) -> ev.Event:
     return ev.FileChanged(path=e.path, change=e.change, added=e.added, removed=e.removed, why=e.why)
 
 
-# kind → what it needs, what else it takes, and the event it becomes
+# kind → required fields, optional fields, and the event it becomes
 _KINDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[AgentEntry, str], ev.Event]]] = {
     "message": (("text",), ("role",), lambda e, _: ev.MessageAdded(role=e.role, content=e.text, why=e.why)),
     "tool_call": (("tool",), ("input", "output", "error", "effect"), _tool_call),
@@ -105,16 +105,16 @@ _MAY_BE_EMPTY = frozenset({"value", "goal", "text"})
 
 
 def check(entry: AgentEntry, place: int) -> None:
-    """Refuses an entry whose fields are not those of its kind. Empty fields of other kinds are passed over: a model
-    that fills in every field of a schema means nothing by them."""
-    needs, takes, _ = _KINDS[entry.kind]
+    """Refuses an entry with missing fields or fields of another kind. Empty fields of other kinds are ignored: some
+    models fill in every field of a schema."""
+    required, optional, _ = _KINDS[entry.kind]
     given = {name for name in entry.model_fields_set if not _is_empty(entry, name)}
-    missing = [n for n in needs if n not in given and not (n in _MAY_BE_EMPTY and n in entry.model_fields_set)]
-    foreign = sorted(given - {*_ALWAYS, *needs, *takes})
-    wrong = [f"needs {_listed(missing)}"] if missing else []
-    wrong += [f"takes no {_listed(foreign)}"] if foreign else []
+    missing = [n for n in required if n not in given and not (n in _MAY_BE_EMPTY and n in entry.model_fields_set)]
+    foreign = sorted(given - {*_ALWAYS, *required, *optional})
+    wrong = [f"needs {' and '.join(missing)}"] if missing else []
+    wrong += [f"takes no {' and '.join(foreign)}"] if foreign else []
     if wrong:
-        fields = ", ".join((*needs, *takes, "why", "source"))
+        fields = ", ".join((*required, *optional, "why", "source"))
         raise InvalidInputError(
             f"entries.{place}: a {entry.kind} {' and '.join(wrong)}; its fields are {fields}", kind="bad-arguments"
         )
@@ -125,20 +125,16 @@ def _is_empty(entry: AgentEntry, name: str) -> bool:
     return value in (None, "", [], {}) or (name != "value" and value == type(entry).model_fields[name].default)
 
 
-def _listed(names: list[str]) -> str:
-    return " and ".join(names)
-
-
 def draft(entry: AgentEntry, action: str, client: str) -> EventDraft:
-    """An entry as an event, stamped with where it came from."""
+    """An entry as an event, with its source."""
     ranges = tuple((n, n) for n in entry.evidence) if entry.kind == "decision" else ()
-    made = _KINDS[entry.kind][2](entry, action)
-    return claim(made, client, source=entry.source, derived_from=ranges)
+    event = _KINDS[entry.kind][2](entry, action)
+    return claim(event, client, source=entry.source, derived_from=ranges)
 
 
 def claim(
     event: ev.Event, client: str, *, source: str = "", derived_from: tuple[tuple[int, int], ...] = ()
 ) -> EventDraft:
-    """An event in an agent's words. What it says a user said is its own word too."""
+    """An event that an agent reports. A user's words that it reports are also the agent's claim."""
     trust: Trust = "untrusted" if source else "unverified"
     return EventDraft(event, actor="agent", derived_from=derived_from, source=source or f"mcp:{client}", trust=trust)

@@ -1,7 +1,4 @@
-"""JSON-RPC frames: read as they pass, never changed.
-
-A frame that cannot be read passes like any other, and nothing is recorded of it.
-"""
+"""Reads JSON-RPC frames. A frame that cannot be read is forwarded like any other, but not recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ _decode = msgspec.json.Decoder().decode
 
 
 def frames_of(text: bytes) -> list[Frame]:
-    """The messages of one JSON text: one, or a batch."""
+    """The messages in one JSON text: one or a batch."""
     try:
         value = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

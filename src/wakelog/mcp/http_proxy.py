@@ -44,39 +44,39 @@ class HttpProxy:
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif scope["type"] == "http":
-            await self._pass(scope, receive, send)
+            await self._forward(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             kind = (await receive())["type"]
             if kind == "lifespan.shutdown":
-                # Here, because a server that was ended by a signal dies of it as soon as this is answered.
+                # Close here: after this answer, a server that was stopped by a signal exits at once.
                 await self._client.aclose()
                 await anyio.to_thread.run_sync(self._recorder.close)
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
                 return
 
-    async def _pass(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def _forward(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         import httpx2
 
         body = await _body(receive)
         if body is None:
-            await _answer(send, 413, b"the request is larger than the proxy passes on")
+            await _answer(send, 413, b"the request is too large for the proxy")
             return
         headers = self._request_headers(scope["headers"])
         session = _header(headers, b"mcp-session-id")
         conversation = session or secrets.token_hex(8)
         for frame in frames_of(body) if body else ():
-            self._recorder.passed("client", frame, scope=conversation)
-        # Not built by the client, which would add headers of its own.
+            self._recorder.add_frame("client", frame, scope=conversation)
+        # Built here, because the client would add its own headers.
         request = httpx2.Request(scope["method"], self._target(scope), headers=headers, content=body or None)
         try:
-            await _while_heard(receive, lambda: self._exchange(request, conversation, send))
+            await _until_disconnect(receive, lambda: self._exchange(request, conversation, send))
         finally:
-            # In a session the answer to a call may still come on another stream; without one, this was its only way.
+            # In a session, the answer to a call may still come on another stream. Without one, it cannot come any more.
             if not session or scope["method"] == "DELETE":
-                self._recorder.ended(conversation)
+                self._recorder.end_conversation(conversation)
 
     async def _exchange(self, request: httpx2.Request, conversation: str, send: Send) -> None:
         import httpx2
@@ -89,7 +89,7 @@ class HttpProxy:
         try:
             await self._stream(response, conversation, send)
         except httpx2.HTTPError:
-            # The server broke off. An answer that is not ended makes our server break off too, as it should look.
+            # The server broke off. An unfinished answer makes our server break off too, as the client should see.
             return
         finally:
             with anyio.CancelScope(shield=True):
@@ -97,57 +97,57 @@ class HttpProxy:
 
     async def _stream(self, response: httpx2.Response, conversation: str, send: Send) -> None:
         headers = [(k.lower(), v) for k, v in response.headers.raw if k.lower() not in _HOP]
-        given = _header(headers, b"mcp-session-id")
-        if given and given != conversation:
-            self._recorder.renamed(conversation, given)
+        name = _header(headers, b"mcp-session-id")
+        if name and name != conversation:
+            self._recorder.rename_conversation(conversation, name)
         await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
-        is_stream = b"text/event-stream" in (_bytes(headers, b"content-type"))
-        events, whole = ServerSentEvents(lambda: self._recorder.skipped(TOO_LONG)), bytearray()
-        async for piece in response.aiter_raw():
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        is_stream = b"text/event-stream" in _raw_header(headers, b"content-type")
+        events, whole = ServerSentEvents(lambda: self._recorder.note_skipped(TOO_LONG)), bytearray()
+        async for chunk in response.aiter_raw():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
             if is_stream:
-                for data in events.feed(piece):
-                    self._look(data, conversation)
+                for data in events.feed(chunk):
+                    self._record(data, conversation)
             elif len(whole) <= BODY_MAX:
-                whole += piece
+                whole += chunk
         await send({"type": "http.response.body", "body": b"", "more_body": False})
         if len(whole) > BODY_MAX:
-            self._recorder.skipped(f"an answer of more than {BODY_MAX:,} bytes")
+            self._recorder.note_skipped(f"an answer of more than {BODY_MAX:,} bytes")
         elif whole:
-            self._look(bytes(whole), conversation)
+            self._record(bytes(whole), conversation)
 
-    def _look(self, text: bytes, conversation: str) -> None:
+    def _record(self, text: bytes, conversation: str) -> None:
         for frame in frames_of(text):
-            self._recorder.passed("server", frame, scope=conversation)
+            self._recorder.add_frame("server", frame, scope=conversation)
 
     def _target(self, scope: dict[str, Any]) -> str:
-        """The endpoint, with what the client asked for beyond ours kept."""
+        """The address at the endpoint, with the client's path and query."""
         query = scope.get("query_string", b"").decode("latin-1")
         path = self._url.path if scope["path"] in ("", "/") else scope["path"]
         return f"{self._url.scheme}://{self._url.netloc}{path}" + (f"?{query}" if query else "")
 
     def _request_headers(self, given: Iterable[tuple[bytes, bytes]]) -> Headers:
         ours = _HOP | {b"accept-encoding", b"content-length"}
-        # Space around a value is no part of it (RFC 9110, section 5.5), and a client must not send it on.
+        # White space around a value is not part of it (RFC 9110, section 5.5), and a client must not send it.
         headers = [(k, v.strip(b" \t")) for k, v in given if k not in ours]
         host = urlsplit(f"//{_header(headers, b'host')}").hostname or ""
         if host in _OURS:
-            # Meant for us. Any other host passes as it is: whether to believe it is the server's business.
+            # The proxy's own host. Any other is forwarded as it is: the server decides whether to accept it.
             headers = [(k, self._url.netloc.encode() if k == b"host" else v) for k, v in headers]
         return [*headers, (b"accept-encoding", b"identity")]
 
 
 def _header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> str:
-    return _bytes(headers, name).decode("latin-1")
+    return _raw_header(headers, name).decode("latin-1")
 
 
-def _bytes(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
+def _raw_header(headers: Iterable[tuple[bytes, bytes]], name: bytes) -> bytes:
     return next((v for k, v in headers if k == name), b"")
 
 
-async def _while_heard(receive: Receive, exchange: Callable[[], Awaitable[None]]) -> None:
-    """Runs an exchange until it is over or the client goes away. Then the server is left too, as it would have been by
-    the client itself: a stream that nobody reads stays open for ever otherwise."""
+async def _until_disconnect(receive: Receive, exchange: Callable[[], Awaitable[None]]) -> None:
+    """Runs an exchange until it is over or the client disconnects. Then the connection to the server is closed too:
+    otherwise a stream that nobody reads would stay open for ever."""
     async with anyio.create_task_group() as group:
 
         async def watch() -> None:

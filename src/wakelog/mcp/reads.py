@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from wakelog.knowledge.recall import PastLines
 
 Id = str
-"""A session's id or name. Seventeen tools take one, so that the list of tools would say it seventeen times."""
+"""A session's id or name. It has no description, because seventeen tools would repeat it in the list of tools."""
 Point = Annotated[str, Field(description='A place: "@5" (after turn 5), "e12", "cp:name", "t:2h ago"; or now.')]
 Mine = Annotated[str, Field(description="Yours; empty asks in all projects.")]
 Skip = Annotated[int, Field(description="The last answer's `next`.", ge=0)]
@@ -48,24 +48,24 @@ LESSONS = 20
 BUDGET = 1500
 
 
-def told(function: Callable[..., str]) -> Callable[..., str]:
-    """Our errors are for the model to read and act on."""
+def with_tool_errors(function: Callable[..., str]) -> Callable[..., str]:
+    """Turns our errors into tool errors, which the model reads and can act on."""
 
     @functools.wraps(function)
-    def told_or_answered(*args: Any, **kwargs: Any) -> str:
+    def wrapper(*args: Any, **kwargs: Any) -> str:
         try:
             return function(*args, **kwargs)
         except WakelogError as exc:
             raise ToolError(error_text(exc)) from exc
 
-    return told_or_answered
+    return wrapper
 
 
 class ReadTools:
-    """What can be asked of a store."""
+    """The tools that read from a store."""
 
     records_recall = True
-    """Whether a session's log says what it was shown; not where nothing may be written."""
+    """True if a session's log records what `recall` showed. False for a read-only server."""
 
     def __init__(self, place: LazyStore) -> None:
         self._place = place
@@ -73,26 +73,26 @@ class ReadTools:
     def _session(self, session_id: str) -> Session[Any]:
         return self._place.store.resume(session_id)
 
-    @told
+    @with_tool_errors
     def list_sessions(
         self,
         cursor: Annotated[str, Field(description="The last answer's `next`.")] = "",
         limit: Annotated[int, Field(ge=1, le=100)] = PAGE,
     ) -> str:
         """Lists the sessions of the store, the newest first: id, name, goal, status, turn."""
-        heads = sorted((h for h in self._place.store.sessions() if not is_of_store(h.name)), key=_newest)
+        heads = sorted((h for h in self._place.store.sessions() if not is_of_store(h.name)), key=_newest_first)
         if cursor:
-            # By its place, not by its session: that one may be deleted meanwhile.
+            # The cursor is a position, not a session: a session may have been deleted since.
             at, _, last = cursor.partition(".")
             if not at.isdecimal():
                 raise ToolError(
                     f"[bad-cursor] {shorten(cursor, 100)!r} is not from an answer's `next`; leave it out to begin again"
                 )
-            heads = [h for h in heads if _newest(h) > (-int(at), last)]
+            heads = [h for h in heads if _newest_first(h) > (-int(at), last)]
         rows: list[dict[str, Value]] = []
         room, reached = ROOM, 0
         for head in heads[:limit]:
-            row = self._listed(head)
+            row = self._row(head)
             room -= size(row) + 1 if row else 0
             if room < 0 and rows:
                 break
@@ -101,15 +101,15 @@ class ReadTools:
         more = f"{heads[reached - 1].at}.{heads[reached - 1].session}" if reached < len(heads) else None
         return answer({"sessions": rows, "next": more})
 
-    def _listed(self, head: Head) -> dict[str, Value] | None:
+    def _row(self, head: Head) -> dict[str, Value] | None:
         try:
             goal = self._session(head.session).log.part("goal")
         except NotFoundError:
-            return None  # deleted just now
+            return None  # deleted a moment ago
         row = {"session_id": head.session, "name": head.name, "status": head.status, "turn": head.turn}
         return {**row, **({"goal": shorten(goal, 120)} if goal else {})}
 
-    @told
+    @with_tool_errors
     def get_state(
         self,
         session_id: Id,
@@ -122,7 +122,7 @@ class ReadTools:
         seq = session.seq(at or None)
         document = session.log.state(session.seq(seq))
         if key:
-            shown = read_on(_at(document, key), skip)
+            shown = read_on(_value_at(document, key), skip)
             more = {"go_on": f'skip={shown["next"]} and at="e{seq}"'} if shown["next"] else {}
             return answer({"at": seq, **shown, **more})
         value = {k: v for k, v in document.items() if v not in ({}, None, "")}
@@ -130,7 +130,7 @@ class ReadTools:
         cut = {} if small == value else {"cut": "too long to show whole: ask for a key inside it"}
         return answer({"at": seq, "value": small, **cut})
 
-    @told
+    @with_tool_errors
     def get_events(
         self,
         session_id: Id,
@@ -163,11 +163,11 @@ class ReadTools:
             one: dict[str, Any] = event_answer(session, entry, full=full)
             return one if any(a <= entry.seq <= b for a, b in view) else {**one, "rewound": True}
 
-        said = page(entries, show, limit=limit, room=ANSWER_MAX - 50)
-        reached = said[-1]["e"] if said else last
-        return answer({"events": said, "next": reached if reached < last else None})
+        shown = page(entries, show, limit=limit, room=ANSWER_MAX - 50)
+        reached = shown[-1]["e"] if shown else last
+        return answer({"events": shown, "next": reached if reached < last else None})
 
-    @told
+    @with_tool_errors
     def files(
         self,
         session_id: Id,
@@ -179,7 +179,7 @@ class ReadTools:
         rows, more = page_from(found.files, skip, lambda f: fit_within(msgspec.to_builtins(f), ROOM, 1000))
         return answer({"turns": list(found.turns), "files": rows, "next": more})
 
-    @told
+    @with_tool_errors
     def diff(self, session_id: Id, a: Point = "", b: Point = "", skip: Skip = 0) -> str:
         """Shows what changed between two positions, by which event and why. One position alone means what it changed:
         "@2" is what turn 2 did. For everything since turn 2, use a="@2", b="@", or a="@2..@5". Without positions, it is
@@ -198,7 +198,7 @@ class ReadTools:
         rows, more = page_from(found.changes, skip, show)
         return answer({"from": found.a[1], "to": found.b[1], "changes": rows, "next": more})
 
-    @told
+    @with_tool_errors
     def why(
         self,
         session_id: Id,
@@ -215,7 +215,7 @@ class ReadTools:
         rows, more = page_from(steps, skip, lambda s: fit_within(s, 2000, 300), room=ROOM - size(about))
         return answer({**about, "steps": rows, "next": more})
 
-    @told
+    @with_tool_errors
     def insight(
         self,
         session_id: Id,
@@ -228,14 +228,14 @@ class ReadTools:
         found = self._session(session_id).insight(where or None, all=all)
 
         def show(item: Any) -> dict[str, Any]:
-            told = {name: value for name, value in msgspec.to_builtins(item).items() if value}
-            return {name: value for name, value in told.items() if name not in ("known", "rules", "reason_seq")}
+            fields = msgspec.to_builtins(item).items()
+            return {name: value for name, value in fields if value and name not in ("known", "rules", "reason_seq")}
 
         rows, more = page_from(found.items, skip, lambda i: fit_within(show(i), 2000, 300))
         notes = {"notes": list(found.notes)} if found.notes else {}
         return answer({"known": "derived", "items": rows, "hidden": found.hidden, **notes, "next": more})
 
-    @told
+    @with_tool_errors
     def search(
         self,
         words: Annotated[str, Field(description='Words that must all occur; "quoted" words stand together.')],
@@ -249,7 +249,7 @@ class ReadTools:
         rows = page(hits, lambda h: fit_within(msgspec.to_builtins(h), 2000, 300), limit=limit)
         return answer({"found": rows, "next": skip + len(rows) if len(rows) < len(hits) else None})
 
-    @told
+    @with_tool_errors
     def recall(
         self,
         files: Annotated[list[str], Field(description="Files at hand, from the top of the repository.")] = [],  # noqa: B006
@@ -265,7 +265,7 @@ class ReadTools:
         )
         return _lines(found)
 
-    @told
+    @with_tool_errors
     def known(
         self,
         subject: Annotated[str, Field(description="A file, a fact's key, an address, or an error's signature.")],
@@ -276,11 +276,11 @@ class ReadTools:
         instructions."""
         labels = self._session(session_id).log.part("labels") if session_id else {}
         known = self._place.store.known
-        ask = {"all": known.about, "failed": known.failed, "decisions": known.decisions, "who": known.who}[aspect]
-        found = ask(subject, project=project_of(labels or {}) or None)
+        read = {"all": known.about, "failed": known.failed, "decisions": known.decisions, "who": known.who}[aspect]
+        found = read(subject, project=project_of(labels or {}) or None)
         return _lines(found)
 
-    @told
+    @with_tool_errors
     def lessons(
         self,
         what: Literal["plans", "patterns", "preferences", "rollup", "like"],
@@ -296,31 +296,31 @@ class ReadTools:
         notes: tuple[str, ...] = ()
         rows: Sequence[dict[str, Any]]
         if what == "plans":
-            rows = [_plan(each) for each in store.plans.all(endorsed=True)]
+            rows = [_plan(plan) for plan in store.plans.all(endorsed=True)]
         elif what == "patterns":
             found = store.patterns.find(project=project)
-            rows, notes = [_pattern(each) for each in found.patterns], found.notes
+            rows, notes = [_pattern(pattern) for pattern in found.patterns], found.notes
         elif what == "preferences":
             wanted = store.preferences.of(session) if session else store.preferences.all()
-            rows = [{"text": each.text, "source": each.source} for each in wanted]
+            rows = [{"text": wish.text, "source": wish.source} for wish in wanted]
         elif what == "rollup":
             rolled = store.rollup(words or "session", project=project)
             rows = [_sums(row) for row in (*rolled.rows[:LESSONS], rolled.total)]
         else:
             alike = store.known.like(words, project=project, session=session)
-            rows = [_like(each) for each in alike.sessions]
-        told_rows = page(rows, lambda row: fit_within(row, 4000, 300), limit=LESSONS + 1)
-        more = len(rows) - len(told_rows)
-        return answer({what: told_rows, "more": more or None, **({"notes": notes} if notes else {})})
+            rows = [_like(past) for past in alike.sessions]
+        shown = page(rows, lambda row: fit_within(row, 4000, 300), limit=LESSONS + 1)
+        more = len(rows) - len(shown)
+        return answer({what: shown, "more": more or None, **({"notes": notes} if notes else {})})
 
-    @told
+    @with_tool_errors
     def brief(
         self, session_id: Id, budget: Annotated[int, Field(description="Tokens, about.", ge=100, le=2000)] = BUDGET
     ) -> str:
         """Shows the handoff: goal, facts, decisions, dead ends, pending calls, files. Read it first when you resume."""
         return brief_within(self._session(session_id), budget, ANSWER_MAX)
 
-    @told
+    @with_tool_errors
     def pending(self, session_id: Id, skip: Skip = 0) -> str:
         """Lists calls with an unknown outcome, and open questions. Do not repeat an uncertain call: find out its
         outcome first."""
@@ -329,7 +329,6 @@ class ReadTools:
 
 
 def _plan(found: Any) -> dict[str, Any]:
-    """A plan in few words."""
     steps = [{"tool": s.tool, "input": s.input, **({"over": s.over} if s.over else {})} for s in found.plan.steps]
     needs = [p.name for p in found.plan.parameters]
     rate = {"succeeded": found.succeeded, "of": found.succeeded + found.failed} if found.runs else {}
@@ -347,7 +346,7 @@ def _pattern(found: Any) -> dict[str, Any]:
 
 
 def _sums(row: Any) -> dict[str, Any]:
-    """What a group came to, without what there was none of; all of them together have no key."""
+    """The sums of a group, without zeros. The row for all groups has no key."""
     numbers = {name: value for name, value in msgspec.to_builtins(row).items() if value and name not in ("key", "took")}
     return {"key": row.key or "(all)", **numbers}
 
@@ -359,7 +358,7 @@ def _like(found: Any) -> dict[str, Any]:
 
 
 def _line(line: Any) -> dict[str, Any]:
-    """A known line in few words: what is usual is left out."""
+    """A known line. Fields with their usual value are left out."""
     row: dict[str, Any] = {"kind": line.kind, "text": line.text, "session": line.name or line.session, "e": line.seq}
     row |= {"trust": line.trust} if line.trust != "trusted" else {}
     row |= {"known": line.known} if line.known != "recorded" else {}
@@ -370,7 +369,7 @@ def _line(line: Any) -> dict[str, Any]:
 
 
 def brief_within(session: Session[Any], budget: int, room: int) -> str:
-    """A brief that fits into an answer, however many characters its tokens have."""
+    """A brief that fits into `room` characters, however long its tokens are."""
     while True:
         text = str(session.brief(budget))
         if size(text) <= room or budget <= 100:
@@ -378,11 +377,11 @@ def brief_within(session: Session[Any], budget: int, room: int) -> str:
         budget = max(100, budget * room // (size(text) + 1))
 
 
-def _newest(head: Head) -> tuple[int, str]:
+def _newest_first(head: Head) -> tuple[int, str]:
     return -head.at, head.session
 
 
-def _at(document: Value, key: str) -> Value:
+def _value_at(document: Value, key: str) -> Value:
     key = key if key.startswith("/") else f"/{key}"
     try:
         return get(document, key)

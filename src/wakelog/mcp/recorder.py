@@ -34,50 +34,50 @@ from wakelog.session import Session
 Side = Literal["client", "server"]
 QUEUE_MAX = 10_000
 UNREAD_MAX = 50
-"""Answers that are remembered until the client says something."""
+"""How many answers are remembered until the client sends something."""
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
-_CUT = "the connection ended before the answer came"
-_NOT_HEARD = "never got this answer: it had left"
+_CONNECTION_ENDED = "the connection ended before the answer came"
+_NOT_DELIVERED = "never got this answer: it had left"
 
 
-class Passed(msgspec.Struct):
-    """A frame that passed, and when; without a frame, what else became of the conversation."""
+class TrafficItem(msgspec.Struct):
+    """A frame and when it passed, or another event of the conversation."""
 
     side: Side
     frame: Frame | None
     at_ns: int
     scope: str = ""
-    """Which conversation its id belongs to, where one proxy serves several."""
+    """The conversation, if one proxy serves several. Request ids are unique only within it."""
     stored: threading.Event | None = None
     what: Literal["frame", "ended", "left", "renamed"] = "frame"
     lost: tuple[Any, ...] = ()
-    """With `left`: the ids of answers that could not be handed on."""
+    """With `left`: the ids of answers that could not be delivered."""
     name: str = ""
-    """With `renamed`: what the conversation is called from now on."""
-    is_heard: bool = True
-    """Whether somebody was there to hand it on to."""
+    """With `renamed`: the conversation's new name."""
+    is_delivered: bool = True
+    """False if the receiver had left."""
 
 
-class Open(msgspec.Struct):
-    """A tool call that was asked for and not answered yet."""
+class OpenCall(msgspec.Struct):
+    """A tool call without a recorded answer."""
 
     action: str
     tool: str
     effect: ev.Effect
     since_ns: int
     is_answered: bool = False
-    """The answer came. It stays open until that is stored."""
+    """True if the answer arrived but is not stored yet."""
 
 
 class ProxyClient(msgspec.Struct):
-    """Who asks, and what it was answered since it last said something."""
+    """A client, and the answers it got since it last sent something."""
 
     name: str = ""
     version: str = ""
-    is_told: bool = False
+    is_introduced: bool = False
     has_left: bool = False
     unread: list[tuple[str, str, Seq]] = []
-    """Request, action and event of each answer."""
+    """The request, action and event of each answer."""
 
     @property
     def title(self) -> str:
@@ -96,16 +96,16 @@ class TrafficRecorder:
         closes: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        """`open_session` is called when something is to be written, and again if it failed. With `closes`, the session
-        is the recorder's own and ends with it."""
+        """`open_session` is called for the first write, and again if it failed. With `closes`, the session ends
+        together with the recorder."""
         self._open_session = open_session
         self._session: Session[Any] | None = None
         self._source = f"mcp:{name}"
         self._trust: Trust = trust
         self._closes = closes
         self._warn = warn or _to_stderr
-        self._queue: queue.Queue[Passed | None] = queue.Queue(QUEUE_MAX)
-        self._open: dict[tuple[str, str], Open] = {}
+        self._queue: queue.Queue[TrafficItem | None] = queue.Queue(QUEUE_MAX)
+        self._open: dict[tuple[str, str], OpenCall] = {}
         self._lists: set[tuple[str, str]] = set()
         self._reads: dict[tuple[str, str], str] = {}
         self._effects: dict[str, ev.Effect] = {}
@@ -116,41 +116,45 @@ class TrafficRecorder:
         self._thread = threading.Thread(target=self._work, name="wakelog recorder", daemon=True)
         self._thread.start()
 
-    def passed(self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_heard: bool = True) -> None:
-        """Hands a frame over. With `wait_s`, waits until it is stored, but no longer than that."""
+    def add_frame(
+        self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_delivered: bool = True
+    ) -> None:
+        """Queues a frame to be recorded. Waits up to `wait_s` until it is stored."""
         stored = threading.Event() if wait_s else None
         try:
-            self._queue.put_nowait(Passed(side, frame, time.monotonic_ns(), scope, stored, is_heard=is_heard))
+            self._queue.put_nowait(
+                TrafficItem(side, frame, time.monotonic_ns(), scope, stored, is_delivered=is_delivered)
+            )
         except queue.Full:
             self._missed += 1
             return
         if stored is not None:
             stored.wait(wait_s)
 
-    def ended(self, scope: str) -> None:
-        """A conversation is over: what it was not answered, it never will be."""
-        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="ended"))
+    def end_conversation(self, scope: str) -> None:
+        """No more answers will come: open calls have an unknown outcome."""
+        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="ended"))
 
-    def left(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
-        """The client went away; `lost` are the requests whose answers could not be handed on."""
-        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
+    def note_departure(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
+        """The client disconnected. `lost` are the requests whose answers could not be delivered."""
+        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
 
-    def renamed(self, scope: str, name: str) -> None:
-        """A conversation got its name from the server: whoever began it is still the client."""
-        self._enqueue(Passed("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
+    def rename_conversation(self, scope: str, name: str) -> None:
+        """The server has named a conversation. Its client stays the same."""
+        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
 
-    def _enqueue(self, passed: Passed) -> None:
+    def _enqueue(self, item: TrafficItem) -> None:
         with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(passed)
+            self._queue.put_nowait(item)
 
-    def skipped(self, what: str) -> None:
-        """Something passed that is not looked at; its call will be without an outcome."""
+    def note_skipped(self, what: str) -> None:
+        """Something was forwarded that is too large to record. Its call will have no outcome."""
         self._missed += 1
         self._warn(f"{what} was passed on but not recorded")
 
     def close(self, timeout_s: float = 30.0) -> None:
-        """Writes what is still to be written, and says of unanswered calls that their outcome is unknown. A slow store
-        is waited for; one that takes nothing for `timeout_s` is given up."""
+        """Writes what is queued, and records unanswered calls as uncertain. Waits for a slow store, but gives up if it
+        stores nothing for `timeout_s`."""
         with contextlib.suppress(queue.Full):
             self._queue.put(None, timeout=timeout_s)
         left = -1
@@ -164,10 +168,10 @@ class TrafficRecorder:
     # In the writing thread
 
     def _work(self) -> None:
-        while (passed := self._queue.get()) is not None:
-            self._guarded(lambda p=passed: self._take(p))  # type: ignore[misc]
-            if passed.stored is not None:
-                passed.stored.set()
+        while (item := self._queue.get()) is not None:
+            self._guarded(lambda item=item: self._record(item))  # type: ignore[misc]
+            if item.stored is not None:
+                item.stored.set()
         self._guarded(self._end)
 
     def _guarded(self, write: Callable[[], None]) -> None:
@@ -177,7 +181,7 @@ class TrafficRecorder:
             if self._is_failing:
                 self._is_failing = False
                 self._warn("the store is back; what was missed is noted as a gap")
-        except Exception as exc:  # whatever goes wrong here, the traffic must not notice
+        except Exception as exc:  # no failure here may affect the traffic
             self._missed += 1
             if not self._is_failing:
                 self._is_failing = True
@@ -195,57 +199,56 @@ class TrafficRecorder:
             self._session = self._open_session()
         return self._session.append(*drafts).seq
 
-    def _take(self, passed: Passed) -> None:
-        frame = passed.frame
-        if passed.what == "left":
-            self._note_leaving(passed)
-        elif passed.what == "renamed":
-            self._clients[passed.name] = self._client(passed.scope)
+    def _record(self, item: TrafficItem) -> None:
+        frame = item.frame
+        if item.what == "left":
+            self._record_departure(item)
+        elif item.what == "renamed":
+            self._clients[item.name] = self._client(item.scope)
         elif frame is None:
-            self._cut(passed.scope)
-            self._clients.pop(passed.scope, None)
+            self._settle_open(item.scope)
+            self._clients.pop(item.scope, None)
         elif "method" in frame:
-            self._asked(passed, frame)
-        elif "id" in frame and passed.side == "server":
-            self._answered(passed, frame)
+            self._record_request(item, frame)
+        elif "id" in frame and item.side == "server":
+            self._record_answer(item, frame)
 
-    def _asked(self, passed: Passed, frame: Frame) -> None:
-        if passed.side != "client":
+    def _record_request(self, item: TrafficItem, frame: Frame) -> None:
+        if item.side != "client":
             return
-        params = frame.get("params")
-        self._hear(passed.scope, frame, as_dict(params))
+        params = as_dict(frame.get("params"))
+        self._note_client(item.scope, frame, params)
         if "id" not in frame:
             return
-        key = (passed.scope, repr(frame["id"]))
-        params = as_dict(params)
+        key = (item.scope, repr(frame["id"]))
         method = frame["method"]
         if method == "tools/list":
             self._lists.add(key)
         elif method == "resources/read":
             self._reads[key] = str(params.get("uri", ""))
         elif method == "tools/call":
-            self._requested(passed, key, params)
+            self._record_call(item, key, params)
 
-    def _requested(self, passed: Passed, key: tuple[str, str], params: dict[str, Any]) -> None:
+    def _record_call(self, item: TrafficItem, key: tuple[str, str], params: dict[str, Any]) -> None:
         tool = str(params.get("name", ""))
         self._number += 1
         effect = self._effects.get(tool, "external")
-        call = Open(f"{tool}-{passed.at_ns:x}-{self._number}", tool, effect, passed.at_ns)
-        given = plain(params.get("arguments") or {})
+        call = OpenCall(f"{tool}-{item.at_ns:x}-{self._number}", tool, effect, item.at_ns)
+        input = plain(params.get("arguments") or {})
         request = ev.ActionRequested(
-            action=call.action, tool=tool, effect=effect, input=given, input_hash=hash_value(given)
+            action=call.action, tool=tool, effect=effect, input=input, input_hash=hash_value(input)
         )
         started = EventDraft(ev.ActionStarted(action=call.action), actor="runtime")
-        self._append(*self._introduced(passed.scope), EventDraft(request, source=self._source), started)
+        self._append(*self._introduction(item.scope), EventDraft(request, source=self._source), started)
         self._open[key] = call
 
-    # Who asks
+    # Clients
 
     def _client(self, scope: str) -> ProxyClient:
         return self._clients.setdefault(scope, ProxyClient(unread=[]))
 
-    def _hear(self, scope: str, frame: Frame, params: dict[str, Any]) -> None:
-        """What a client's frame says of it: its name, and that it read what it was answered."""
+    def _note_client(self, scope: str, frame: Frame, params: dict[str, Any]) -> None:
+        """Learns from a frame: the client's name, and that it has read its answers."""
         client = self._client(scope)
         client.unread.clear()
         meta = params.get("_meta")
@@ -254,30 +257,30 @@ class TrafficRecorder:
         if isinstance(info, dict) and isinstance(info.get("name"), str):
             client.name, client.version = info["name"][:200], str(info.get("version", ""))[:50]
 
-    def _introduced(self, scope: str) -> list[EventDraft]:
-        """Says once who the client is, with its first call: a client that only looks makes no session."""
+    def _introduction(self, scope: str) -> list[EventDraft]:
+        """Records who the client is, once and with its first call: a client without calls creates no session."""
         client = self._client(scope)
-        if client.is_told or not client.name:
+        if client.is_introduced or not client.name:
             return []
-        client.is_told = True
+        client.is_introduced = True
         about: dict[str, Value] = {"client": client.name, "version": client.version}
         return [
             EventDraft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)
         ]
 
-    def _note_leaving(self, passed: Passed) -> None:
-        client = self._client(passed.scope)
+    def _record_departure(self, item: TrafficItem) -> None:
+        client = self._client(item.scope)
         if self._session is None:
             return
         drafts = []
-        lost = {repr(each) for each in passed.lost}
-        for request, _, seq in [each for each in client.unread if each[0] in lost]:
-            client.unread = [each for each in client.unread if each[0] != request]
-            drafts.append(EventDraft(ev.NoteAdded(text=f"{client.title} {_NOT_HEARD}", on=seq), actor="runtime"))
+        lost = {repr(id) for id in item.lost}
+        for _, _, seq in [answer for answer in client.unread if answer[0] in lost]:
+            drafts.append(EventDraft(ev.NoteAdded(text=f"{client.title} {_NOT_DELIVERED}", on=seq), actor="runtime"))
+        client.unread = [answer for answer in client.unread if answer[0] not in lost]
         if not client.has_left:
             client.has_left = True
             unread: list[Value] = [action for _, action, _ in client.unread]
-            waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == passed.scope]
+            waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == item.scope]
             why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
             about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
             drafts.append(
@@ -286,8 +289,8 @@ class TrafficRecorder:
         if drafts:
             self._append(*drafts)
 
-    def _answered(self, passed: Passed, frame: Frame) -> None:
-        key = (passed.scope, repr(frame["id"]))
+    def _record_answer(self, item: TrafficItem, frame: Frame) -> None:
+        key = (item.scope, repr(frame["id"]))
         result = frame.get("result")
         if key in self._lists:
             self._lists.discard(key)
@@ -299,50 +302,50 @@ class TrafficRecorder:
         elif key in self._open:
             call = self._open[key]
             call.is_answered = True
-            event = _outcome(call, frame, (passed.at_ns - call.since_ns) // 1000)
-            client = self._client(passed.scope)
-            if not passed.is_heard:
-                event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_HEARD}")
+            event = _outcome(call, frame, (item.at_ns - call.since_ns) // 1000)
+            client = self._client(item.scope)
+            if not item.is_delivered:
+                event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_DELIVERED}")
             seq = self._append(EventDraft(event, actor="tool", source=self._source, trust=self._trust))
             del self._open[key]
-            if passed.is_heard:
+            if item.is_delivered:
                 client.unread = [*client.unread[-(UNREAD_MAX - 1) :], (key[1], call.action, seq)]
 
     def _learn(self, result: Any) -> None:
-        """What a list of tools says about their effects. A server's word, so it is only believed to make a call safer
-        to repeat where it says that the tool reads."""
+        """Learns the effects of tools from their list. It is only the server's claim, so it is used only to recognise
+        tools that read."""
         for tool in result.get("tools", ()) if isinstance(result, dict) else ():
             hints = tool.get("annotations") if isinstance(tool, dict) else None
             if isinstance(hints, dict) and isinstance(tool.get("name"), str):
                 self._effects[tool["name"]] = "read" if hints.get("readOnlyHint") is True else "external"
 
-    def _cut(self, scope: str | None = None) -> None:
-        """Says of the unanswered calls, of one conversation or of all, that their outcome is unknown."""
+    def _settle_open(self, scope: str | None = None) -> None:
+        """Records the outcome of unanswered calls, of one conversation or of all, as unknown."""
         for key in [k for k in self._open if scope is None or k[0] == scope]:
             call = self._open.pop(key)
-            why = "the answer came and was not recorded" if call.is_answered else _CUT
-            cut: ev.Event = ev.ActionUncertain(action=call.action, why=why)
+            why = "the answer came and was not recorded" if call.is_answered else _CONNECTION_ENDED
+            event: ev.Event = ev.ActionUncertain(action=call.action, why=why)
             if call.effect == "read":
-                cut = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))
+                event = ev.ActionFailed(action=call.action, error=ev.Failure("interrupted", why))
             with contextlib.suppress(WakelogError):
-                self._append(EventDraft(cut, actor="runtime", source=self._source))
+                self._append(EventDraft(event, actor="runtime", source=self._source))
         self._lists = {k for k in self._lists if scope is not None and k[0] != scope}
         self._reads = {k: v for k, v in self._reads.items() if scope is not None and k[0] != scope}
 
     def _end(self) -> None:
-        self._cut()
+        self._settle_open()
         if self._closes and self._session is not None:
             self._session.life.end(why="the server ended")
 
 
 def _to_stderr(text: str) -> None:
-    with contextlib.suppress(OSError, ValueError):  # nobody may be listening there
+    with contextlib.suppress(OSError, ValueError):  # stderr may be closed
         print(f"wakelog proxy: {text}", file=sys.stderr, flush=True)
 
 
-def _outcome(call: Open, frame: Frame, took_us: int) -> ev.Event:
-    """What an answer says about the call: an error of the protocol, of the tool, or a result."""
-    cost = ev.Cost(duration_us=took_us)
+def _outcome(call: OpenCall, frame: Frame, duration_us: int) -> ev.Event:
+    """The outcome in an answer: a protocol error, an error of the tool, or a result."""
+    cost = ev.Cost(duration_us=duration_us)
     error, result = frame.get("error"), frame.get("result")
     if isinstance(error, dict):
         failure = ev.Failure(f"rpc:{error.get('code', '')}", str(error.get("message", ""))[:2000])
@@ -355,7 +358,7 @@ def _outcome(call: Open, frame: Frame, took_us: int) -> ev.Event:
 
 
 def _text_of(result: Any) -> Any:
-    """The words of a tool's result, where it has some."""
+    """The text of a tool's result, if it has one."""
     content = result.get("content") if isinstance(result, dict) else None
     texts = [c["text"] for c in content if isinstance(c, dict) and isinstance(c.get("text"), str)] if content else []
     return " ".join(texts) if texts else result

@@ -39,7 +39,7 @@ from wakelog.mcp.answers import answer, error_text, event_answer, fit
 from wakelog.mcp.lazy_store import LazyStore, Opener
 from wakelog.mcp.prompts import add_prompts
 from wakelog.mcp.stdio_front import DESCRIPTION, INSTRUCTIONS, NAME, Front
-from wakelog.mcp.tools import LOOKING, RECORDING, Tools
+from wakelog.mcp.tools import READING, WRITING, Tools
 from wakelog.store import Store
 
 NEWS_S = 1.0
@@ -47,7 +47,7 @@ RESOURCE_MAX = 100_000
 
 
 def build_server(store: Store | LazyStore, *, read_only: bool = False) -> MCPServer[Any]:
-    """A server over a store; `read_only` leaves out every tool that writes."""
+    """Builds the server for a store. `read_only` leaves out the tools that write."""
     place = LazyStore.of(store) if isinstance(store, Store) else store
     bus = InMemorySubscriptionBus()
     server = _Server(
@@ -76,7 +76,7 @@ class _Server(MCPServer[Any]):
         except ToolError as exc:
             if not isinstance(exc.__cause__, ValidationError):
                 raise
-            # Where and what, for the model to mend it; the library's own text is three times as long.
+            # Only place and problem, for the model to fix it. The library's own text is three times as long.
             wrong = [f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in exc.__cause__.errors()]
             more = f"; and {len(wrong) - 5} more" if len(wrong) > 5 else ""
             raise ToolError(f"[bad-arguments] {name}: {'; '.join(wrong[:5])}{more}") from exc.__cause__
@@ -84,24 +84,24 @@ class _Server(MCPServer[Any]):
 
 def _tools(tools: Tools, read_only: bool) -> list[Tool]:
     tools.records_recall = not read_only
-    made = []
-    for name in LOOKING if read_only else (*LOOKING, *RECORDING):
+    offered = []
+    for name in READING if read_only else (*READING, *WRITING):
         function = getattr(tools, name)
-        looks = name in LOOKING
+        reads = name in READING
         hints = ToolAnnotations(
-            read_only_hint=looks or None, destructive_hint=None if looks else False, open_world_hint=False
-        )  # what is left out is false already
-        described = " ".join(function.__doc__.split())
-        tool = Tool.from_function(function, description=described, annotations=hints, structured_output=False)
+            read_only_hint=reads or None, destructive_hint=None if reads else False, open_world_hint=False
+        )  # missing hints mean false
+        description = " ".join(function.__doc__.split())
+        tool = Tool.from_function(function, description=description, annotations=hints, structured_output=False)
         tool.parameters = _slim(tool.parameters, tool.parameters.get("$defs", {}))
-        made.append(tool)
-    return made
+        offered.append(tool)
+    return offered
 
 
 def _slim(schema: Any, parts: dict[str, Any], is_names: bool = False) -> Any:
-    """A schema in one piece, without what only repeats the names in it: a model reads it on every turn."""
+    """A schema without references and titles, because a model reads it in every turn."""
     if isinstance(schema, list):
-        return [_slim(each, parts) for each in schema]
+        return [_slim(item, parts) for item in schema]
     if not isinstance(schema, dict):
         return schema
     if not is_names and "$ref" in schema:
@@ -144,7 +144,7 @@ def _read(store: Store, name: str, what: str) -> str:
 
 
 class _Watchers:
-    """Who wants to hear of which resource. One thread follows the store, while anybody listens."""
+    """Notifies subscribers of resources. One thread follows the store as soon as there is a subscriber."""
 
     def __init__(self, place: LazyStore, bus: InMemorySubscriptionBus) -> None:
         self._place = place
@@ -153,7 +153,7 @@ class _Watchers:
         self._started = False
 
     def serve(self, server: MCPServer[Any]) -> None:
-        # Clients of the version before subscribe one resource at a time; MCPServer itself serves only the newest way.
+        # Clients of the previous version subscribe to one resource at a time. MCPServer supports only the newest way.
         low = server._lowlevel_server
         low.add_request_handler("resources/subscribe", SubscribeRequestParams, self._subscribe)
         low.add_request_handler("resources/unsubscribe", UnsubscribeRequestParams, self._unsubscribe)
@@ -194,13 +194,13 @@ class _Watchers:
                 anyio.from_thread.run(self._bus.publish, ResourcesListChanged(), token=token)
             for session, (seq, name) in heads.items():
                 if seen.get(session, (0, ""))[0] != seq:
-                    anyio.from_thread.run(self._tell, session, name, token=token)
+                    anyio.from_thread.run(self._notify, session, name, token=token)
             seen = heads
 
-    async def _tell(self, session: str, name: str) -> None:
-        for who in {session, name} - {""}:
+    async def _notify(self, session: str, name: str) -> None:
+        for id in {session, name} - {""}:
             for what in ("state", "brief"):
-                uri = f"wakelog://{who}/{what}"
+                uri = f"wakelog://{id}/{what}"
                 await self._bus.publish(ResourceUpdated(uri))
                 for (_, wanted), client in list(self._legacy.items()):
                     if wanted == uri:
@@ -210,14 +210,14 @@ class _Watchers:
 def run_stdio(
     opener: Opener, front: Front, *, read_only: bool = False, take_in: Callable[[], object] | None = None
 ) -> None:
-    """Serves a client that a front has greeted, until it goes away. `take_in` brings in what hooks wrote."""
+    """Serves the client of a front until it disconnects. `take_in` imports what hooks wrote."""
     _log_in_lines()
     server = build_server(LazyStore(opener, take_in), read_only=read_only)
     anyio.run(serve_front, server, front)
 
 
 async def serve_front(server: MCPServer[Any], front: Front) -> None:
-    """Takes over from a front: what it was not able to answer is answered now."""
+    """Takes over from a front, and answers what it could not."""
     pipes: Any = anyio.wrap_file(front)  # type: ignore[arg-type]
     low = server._lowlevel_server
     async with stdio_server(pipes, pipes) as (reader, writer):
@@ -228,7 +228,7 @@ async def serve_front(server: MCPServer[Any], front: Front) -> None:
 def run_http(
     opener: Opener, host: str, port: int, *, read_only: bool = False, take_in: Callable[[], object] | None = None
 ) -> None:
-    """Serves Streamable HTTP at /mcp. The SDK checks Host and Origin, which on loopback keeps web pages out."""
+    """Serves Streamable HTTP at /mcp. The SDK checks Host and Origin, so web pages cannot reach it on loopback."""
     import uvicorn
 
     _log_in_lines()
@@ -237,7 +237,7 @@ def run_http(
 
 
 def _log_in_lines() -> None:
-    """To stderr, a line each. Otherwise the SDK paints whole tracebacks there, a second of work for any wrong name."""
+    """Logs to stderr, one line each. By default the SDK renders whole tracebacks, which takes a second each time."""
 
     class OneLine(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
@@ -250,7 +250,8 @@ def _log_in_lines() -> None:
 
 
 def trimming(app: Any) -> Any:
-    """White space around a header's value is not part of it (RFC 9110 §5.5), and not every HTTP parser takes it off."""
+    """Strips white space around header values. It is not part of them (RFC 9110 §5.5), but some HTTP parsers keep
+    it."""
 
     async def trimmed(scope: dict[str, Any], receive: Any, send: Any) -> None:
         if "headers" in scope:

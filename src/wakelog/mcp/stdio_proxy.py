@@ -19,7 +19,7 @@ from wakelog.codec.lines import TOO_LONG, Lines
 from wakelog.mcp.frames import frames_of
 from wakelog.mcp.recorder import Side, TrafficRecorder
 
-PIECE = 1 << 16
+CHUNK_BYTES = 1 << 16
 
 
 def run_proxy(
@@ -52,43 +52,45 @@ def run_proxy(
 
 
 def _pump_up(source: int, target: IO[bytes], recorder: TrafficRecorder, wait_s: float) -> None:
-    """From the client to the server. A fast server answers while we still look, so we look first."""
-    lines = Lines(lambda: recorder.skipped(TOO_LONG))
+    """Forwards from the client to the server. Records first, because a fast server may answer at once."""
+    lines = Lines(lambda: recorder.note_skipped(TOO_LONG))
     with contextlib.suppress(OSError, ValueError):
-        while piece := os.read(source, PIECE):
-            for line in lines.feed(piece):
-                _look(recorder, "client", line, wait_s)
-            _write(target.fileno(), piece)
-    recorder.left()
+        while chunk := os.read(source, CHUNK_BYTES):
+            for line in lines.feed(chunk):
+                _record(recorder, "client", line, wait_s)
+            _write(target.fileno(), chunk)
+    recorder.note_departure()
     with contextlib.suppress(OSError, ValueError):
         target.close()
 
 
 def _pump_down(source: IO[bytes], target: int, recorder: TrafficRecorder) -> None:
-    lines = Lines(lambda: recorder.skipped(TOO_LONG))
-    is_heard = True
-    while piece := os.read(source.fileno(), PIECE):
-        # Handed over first, which waits for nothing: what the client then asks for comes after it in the record too.
-        whole = list(lines.feed(piece))
-        for line in whole:
-            _look(recorder, "server", line, is_heard=is_heard)
-        if is_heard:
+    lines = Lines(lambda: recorder.note_skipped(TOO_LONG))
+    is_delivered = True
+    while chunk := os.read(source.fileno(), CHUNK_BYTES):
+        # Record first, which does not wait: the client's next request must come after it in the record.
+        complete = list(lines.feed(chunk))
+        for line in complete:
+            _record(recorder, "server", line, is_delivered=is_delivered)
+        if is_delivered:
             try:
-                _write(target, piece)
+                _write(target, chunk)
             except OSError:
-                is_heard = False  # the client went away; what the server still says is recorded
-                frames = [frame for line in whole for frame in frames_of(line)]
-                recorder.left(lost=tuple(frame["id"] for frame in frames if "id" in frame))
+                is_delivered = False  # the client is gone; what the server still sends is recorded
+                frames = [frame for line in complete for frame in frames_of(line)]
+                recorder.note_departure(lost=tuple(frame["id"] for frame in frames if "id" in frame))
 
 
-def _look(recorder: TrafficRecorder, side: Side, line: bytes, wait_s: float = 0.0, *, is_heard: bool = True) -> None:
-    with contextlib.suppress(Exception):  # whatever a frame is like, the traffic must not notice
+def _record(
+    recorder: TrafficRecorder, side: Side, line: bytes, wait_s: float = 0.0, *, is_delivered: bool = True
+) -> None:
+    with contextlib.suppress(Exception):  # no frame may affect the traffic
         for frame in frames_of(line):
             is_call = frame.get("method") == "tools/call"
-            recorder.passed(side, frame, wait_s=wait_s if is_call else 0.0, is_heard=is_heard)
+            recorder.add_frame(side, frame, wait_s=wait_s if is_call else 0.0, is_delivered=is_delivered)
 
 
-def _write(target: int, piece: bytes) -> None:
-    view = memoryview(piece)
+def _write(target: int, chunk: bytes) -> None:
+    view = memoryview(chunk)
     while view:
         view = view[os.write(target, view) :]

@@ -16,27 +16,33 @@ from pydantic import Field
 from wakelog.mcp.answers import ANSWER_MAX, answer, shorten
 from wakelog.mcp.entries import AgentEntry, check, claim, draft
 from wakelog.mcp.lazy_store import LazyStore
-from wakelog.mcp.reads import BUDGET, Id, Point, ReadTools, brief_within, told
+from wakelog.mcp.reads import BUDGET, Id, Point, ReadTools, brief_within, with_tool_errors
 from wakelog.mcp.turns import Turns
 from wakelog.model import events as ev
 from wakelog.session import Session
 
 
 class Tools(ReadTools):
-    """The verbs over one store."""
+    """All tools of a store: those that read, and those that write."""
 
     def __init__(self, place: LazyStore) -> None:
         super().__init__(place)
         self._turns = Turns()
 
-    def _stands(self, session: Session[Any], **more: Any) -> str:
+    def _answer(self, session: Session[Any], **more: Any) -> str:
         head = session.head
-        said = {"session_id": session.id, "name": session.name, "status": head.status, "turn": head.turn, "e": head.seq}
+        status = {
+            "session_id": session.id,
+            "name": session.name,
+            "status": head.status,
+            "turn": head.turn,
+            "e": head.seq,
+        }
         if head.status in ("closed", "archived"):
-            more["note"] = f"it is {head.status}: fork it to go on from it, or open another"
-        return answer({**said, **more})
+            more["note"] = f"it is {head.status}: fork it to continue it, or open another"
+        return answer({**status, **more})
 
-    @told
+    @with_tool_errors
     def open_session(
         self,
         name: Annotated[str, Field(description="Short, for the task; an existing one is continued.", max_length=200)],
@@ -49,9 +55,9 @@ class Tools(ReadTools):
         session = store.session(name, agent=client)
         if goal and session.log.part("goal") is None and session.status not in ("closed", "archived"):
             session.append(claim(ev.GoalSet(goal=goal), client))
-        return self._stands(session, is_new=is_new, goal=shorten(session.log.part("goal")), **self._busy(session, ctx))
+        return self._answer(session, is_new=is_new, goal=shorten(session.log.part("goal")), **self._busy(session, ctx))
 
-    @told
+    @with_tool_errors
     def resume_session(
         self,
         session_id: Id,
@@ -62,14 +68,14 @@ class Tools(ReadTools):
         if session.status == "paused":
             session.life.unpause(why="resumed through MCP")
         busy = self._busy(session, ctx)
-        room = ANSWER_MAX - len(self._stands(session, **busy)) - 20
-        return self._stands(session, brief=brief_within(session, BUDGET, room), **busy)
+        room = ANSWER_MAX - len(self._answer(session, **busy)) - 20
+        return self._answer(session, brief=brief_within(session, BUDGET, room), **busy)
 
     def _busy(self, session: Session[Any], ctx: Context) -> dict[str, str]:
         words = self._turns.busy(session, _client(ctx))
         return {"busy": f"{words}: fork it to work beside it"} if words else {}
 
-    @told
+    @with_tool_errors
     def start_turn(
         self,
         session_id: Id,
@@ -80,9 +86,9 @@ class Tools(ReadTools):
         turn open, this is refused: fork the session then."""
         session = self._session(session_id)
         self._turns.start(session, _client(ctx), input)
-        return self._stands(session)
+        return self._answer(session)
 
-    @told
+    @with_tool_errors
     def record(
         self,
         session_id: Id,
@@ -101,7 +107,7 @@ class Tools(ReadTools):
         head = session.append(*drafts, commit_id=f"mcp:{id}" if id else "")
         return answer({"e": head.seq, "turn": head.turn})
 
-    @told
+    @with_tool_errors
     def end_turn(
         self,
         session_id: Id,
@@ -111,28 +117,28 @@ class Tools(ReadTools):
         """Ends the turn."""
         session = self._session(session_id)
         self._turns.end(session, _client(ctx), outcome)
-        return self._stands(session)
+        return self._answer(session)
 
-    @told
+    @with_tool_errors
     def checkpoint(self, session_id: Id, name: Annotated[str, Field(min_length=1, max_length=200)]) -> str:
         """Gives this position a name, so that you can come back to it."""
         session = self._session(session_id)
         session.checkpoint(name)
-        return self._stands(session, checkpoint=f"cp:{name}")
+        return self._answer(session, checkpoint=f"cp:{name}")
 
-    @told
+    @with_tool_errors
     def rewind(self, session_id: Id, to: Point, why: str = "") -> str:
         """Goes back to a position. Nothing is removed, and effects outside the session are not undone."""
         session = self._session(session_id)
         session.rewind(to, why=why)
-        return self._stands(session)
+        return self._answer(session)
 
-    @told
+    @with_tool_errors
     def fork(self, session_id: Id, at: Point = "", name: Annotated[str, Field(max_length=200)] = "") -> str:
         """Creates a new session that shares the history up to a position, to try another way."""
-        return self._stands(self._session(session_id).fork(at or None, name=name))
+        return self._answer(self._session(session_id).fork(at or None, name=name))
 
-    @told
+    @with_tool_errors
     def reconcile(
         self,
         session_id: Id,
@@ -145,25 +151,25 @@ class Tools(ReadTools):
         """Records the outcome of an uncertain call, once you have found it out."""
         session = self._session(session_id)
         session.calls.reconcile(action, outcome, output=output, by=f"mcp:{_client(ctx)}", why=why)
-        return self._stands(session)
+        return self._answer(session)
 
-    @told
+    @with_tool_errors
     def close_session(self, session_id: Id, outcome: str = "completed", why: str = "") -> str:
         """Ends the session. Open turns and calls are settled first."""
         session = self._session(session_id)
         session.life.end(outcome, why=why)
-        return self._stands(session)
+        return self._answer(session)
 
 
-LOOKING, RECORDING = (
+READING, WRITING = (
     tuple(name for name in vars(tools) if not name.startswith("_") and callable(getattr(tools, name)))
     for tools in (ReadTools, Tools)
 )
-"""The tools that read and those that write, in the order in which they are offered."""
+"""The names of the tools that read and of those that write, in the order of the list of tools."""
 
 
 def _action(entry: AgentEntry, id: str, place: int) -> str:
-    """The action of a recorded tool call: the same for the same request, so that a repeated one is the same commit."""
+    """The action id of a recorded tool call. A repeated request gets the same one, so that it is the same commit."""
     return f"{entry.tool}-{id}-{place}" if id else f"{entry.tool}-{secrets.token_hex(4)}"
 
 

@@ -1,8 +1,8 @@
 """Who owns a turn: a turn that a client started belongs to this process until it ends. Another client of the same
 session gets an error, and can neither end the turn nor write into it.
 
-Clients that share one server over HTTP are told apart by the name they give. Only the program that holds a turn can end
-it, but an agent may record into it; so an agent can work inside a program that keeps the turns.
+Clients that share one server over HTTP are distinguished by their names. A turn that another program holds can only be
+ended by that program, but an agent may record into it, so an agent can work inside a program that manages the turns.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Turns:
         self._held: dict[SessionId, tuple[TurnHold, str]] = {}
 
     def start(self, session: Session[Any], client: str, text: str) -> None:
-        """Begins a turn of a client's own. Its last one, if it left that open, is recorded as interrupted."""
+        """Starts a turn for a client. If the client left its last turn open, that one is recorded as interrupted."""
         with self._lock:
             self._refuse(session, client)
-            self._let_go(session.id)
+            self._release(session.id)
             hold = TurnHold(session.log)
             try:
                 start_turn(session, text, actor="agent", source=f"{_PREFIX}{client}", trust="unverified", hold=hold)
@@ -44,27 +44,27 @@ class Turns:
         with self._lock:
             self._refuse(session, client)
             end_turn(session, outcome)
-            self._let_go(session.id)
+            self._release(session.id)
 
     def refuse_to_record(self, session: Session[Any], client: str) -> None:
-        """ConflictError while another client has the turn that an entry would fall into."""
+        """ConflictError if another client has the open turn."""
         self._refuse(session, client, only=_PREFIX)
 
     def busy(self, session: Session[Any], client: str) -> str:
-        """Who else has the session's turn, in words; empty when nobody has."""
-        holder = self._other(session, client)
-        return _words(session, holder) if holder is not None else ""
+        """A sentence about who else has the session's turn; empty if nobody has."""
+        holder = self._other_holder(session, client)
+        return _describe(session, holder) if holder is not None else ""
 
     def _refuse(self, session: Session[Any], client: str, only: str = "") -> None:
-        holder = self._other(session, client)
+        holder = self._other_holder(session, client)
         if holder is not None and _source(session).startswith(only):
             raise ConflictError(
-                _words(session, holder),
+                _describe(session, holder),
                 kind="leased",
-                hint="fork it and go on there, or wait until that turn is over",
+                hint="fork it and continue there, or wait until that turn is over",
             )
 
-    def _other(self, session: Session[Any], client: str) -> TurnHolder | None:
+    def _other_holder(self, session: Session[Any], client: str) -> TurnHolder | None:
         holder = living_turn(session.log)
         if holder is None:
             return None
@@ -72,26 +72,26 @@ class Turns:
         is_mine = mine is not None and mine[0].text == str(holder) and mine[1] == client
         return None if is_mine else holder
 
-    def _let_go(self, session: SessionId) -> None:
+    def _release(self, session: SessionId) -> None:
         held = self._held.pop(session, None)
         if held is not None:
             held[0].let_go()
 
 
 def _source(session: Session[Any]) -> str:
-    """Where the open turn's begin is from: `mcp:NAME` for a client's."""
+    """The source of the open turn's first event: `mcp:NAME` for a client."""
     try:
         return session.log.entry(attempts_of(session.log, session.head.turn)[-1].first).header.source
     except NotFoundError:
         return ""
 
 
-def _words(session: Session[Any], holder: TurnHolder) -> str:
+def _describe(session: Session[Any], holder: TurnHolder) -> str:
     seconds = max(0, session.log.clock() - holder.since) // 1_000_000
     since = f"{seconds // 60} min" if seconds >= 120 else f"{seconds} s"
     who = _source(session).removeprefix(_PREFIX)
     client = f"{who}, " if who else ""
     return (
-        f"turn @{session.head.turn} of {session} belongs to {client}{holder.name}, which is alive"
-        f" and began it {since} ago"
+        f"turn @{session.head.turn} of {session} belongs to {client}{holder.name}, which is still running"
+        f" and started it {since} ago"
     )

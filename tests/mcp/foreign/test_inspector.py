@@ -13,7 +13,7 @@ import wakelog
 from tests.mcp.foreign.packages import Packages
 from tests.mcp.foreign.processes import WAKELOG, listening
 from tests.ports import free_port
-from wakelog.mcp.tools import LOOKING, RECORDING
+from wakelog.mcp.tools import READING, WRITING
 
 pytestmark = pytest.mark.slow
 ways = pytest.mark.parametrize("way", ["stdio", "http", "proxy"])
@@ -54,7 +54,7 @@ def test_it_lists_calls_and_reads(packages: Packages, tmp_path: Path, way: str) 
             return said
 
         tools = {t["name"] for t in ask("--method", "tools/list", "--strict")["tools"]}
-        assert tools == {*LOOKING, *RECORDING}
+        assert tools == {*READING, *WRITING}
         opened = ask("--method", "tools/call", "--tool-name", "open_session", "--tool-arg", "name=fix", "goal=mend it")
         assert json.loads(opened["content"][0]["text"])["is_new"]
         read = ask("--method", "resources/read", "--uri", "wakelog://fix/state")
