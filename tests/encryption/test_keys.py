@@ -97,7 +97,7 @@ def test_no_secret_is_in_a_repr_a_log_or_the_ring(tmp_path: Path, caplog: pytest
     with wakelog.open(tmp_path / "store", encryption_key=source) as store:
         store.session("s").fact("k", 1)
         ring = store.encryption._ring()
-        key = ring.of_tree(store.encryption.tree_keys()[0].tree)
+        key = ring.ensure_key(store.encryption.tree_keys()[0].tree)
         secrets = [SECRET, key._secret]
         said = f"{ring!r} {ring.master!r} {key!r} {store.encryption.tree_keys()} {ring.lines()} {caplog.text}".encode()
         said += ring.path.read_bytes() + (tmp_path / "store" / "log.db").read_bytes()
@@ -115,7 +115,7 @@ def test_keys_that_are_made_at_once_are_all_kept(tmp_path: Path) -> None:
 
     def make(number: int) -> None:
         for each in range(25):
-            made[number, tree(each)] = rings[number].of_tree(tree(each)).id
+            made[number, tree(each)] = rings[number].ensure_key(tree(each)).id
 
     threads = [threading.Thread(target=make, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -130,13 +130,13 @@ def test_keys_that_are_made_at_once_are_all_kept(tmp_path: Path) -> None:
 def test_a_key_that_another_process_deleted_is_used_no_more(tmp_path: Path) -> None:
     master = MasterKey(SECRET)
     mine, theirs = (KeyRing.create(tmp_path / "ring.keys", master) for _ in range(2))
-    key = mine.of_tree(tree(1))
-    assert theirs.of_tree(tree(1)).id == key.id
+    key = mine.ensure_key(tree(1))
+    assert theirs.ensure_key(tree(1)).id == key.id
     theirs.delete(tree(1), at=7)
     with pytest.raises(NotFoundError):
-        mine.of_tree(tree(1))
+        mine.ensure_key(tree(1))
     assert key._secret.hex() not in (tmp_path / "ring.keys").read_text()
-    mine.of_tree(tree(2))
+    mine.ensure_key(tree(2))
     assert [(line.tree, line.deleted) for line in theirs.lines()] == [(tree(1), 7), (tree(2), 0)]
 
 
@@ -144,13 +144,13 @@ def test_a_line_of_the_ring_that_was_changed_or_moved_is_refused(tmp_path: Path)
     master = MasterKey(SECRET)
     path = tmp_path / "ring.keys"
     ring = KeyRing.create(path, master)
-    ring.of_tree(tree(1))
-    ring.of_tree(tree(2))
+    ring.ensure_key(tree(1))
+    ring.ensure_key(tree(2))
     whole = path.read_text()
     top, one, two, _ = whole.split("\n")
     path.write_text("\n".join([top, one.replace(tree(1), tree(3)), two, ""]))
     with pytest.raises(CorruptLogError, match="altered"):
-        KeyRing(path, master).of_tree(tree(3))
+        KeyRing(path, master).ensure_key(tree(3))
     path.write_text("{}\n")
     with pytest.raises(CorruptLogError, match="not a key ring"):
         KeyRing(path, master)

@@ -72,10 +72,10 @@ def test_no_bit_can_be_flipped_and_no_byte_cut(value: bytes, data: st.DataObject
 @given(fingerprint=st.binary(min_size=32, max_size=32))
 def test_fingerprints_are_hidden_alike_and_told_again(fingerprint: bytes) -> None:
     key = TreeKey.new()
-    hidden = key.hide_print(fingerprint)
-    assert hidden == key.hide_print(fingerprint) != TreeKey.new().hide_print(fingerprint)
+    hidden = key.encrypt_fingerprint(fingerprint)
+    assert hidden == key.encrypt_fingerprint(fingerprint) != TreeKey.new().encrypt_fingerprint(fingerprint)
     assert fingerprint not in hidden
-    assert key.show_print(hidden) == fingerprint
+    assert key.decrypt_fingerprint(hidden) == fingerprint
 
 
 def test_nonces_never_repeat() -> None:

@@ -70,7 +70,7 @@ def test_the_page_begins_with_what_counts_and_never_calls_a_denial_an_approval(s
     session.append(ev.ActionSucceeded(action="a"))
     page = "".join(audit_markdown(audit_report(store, AuditCase(("mails",)))))
     assert page.index("2 effects: 1 approved, 1 denied, 0 without an approval") < page.index("What happened")
-    assert page.index("was held against an anchor") < page.index("What happened")
+    assert page.index("was checked against an anchor") < page.index("What happened")
     assert "| succeeded | approved by ada |" in page
     assert "| denied | denied by ada |" in page
 

@@ -1,20 +1,19 @@
-"""The engine that encrypts: it wraps any engine and is one. What it hands down is encrypted, what it hands up is plain.
+"""An engine that wraps another one: it encrypts what it writes there, and decrypts what it reads.
 
-    record     salt and body together are one envelope, in the body's place; the header stays as it is
-    payload    an envelope, under a name that only the key gives
+    record     salt and body together are one envelope, stored as the body; the header is not encrypted
+    payload    an envelope, stored under a name that only the key can compute
     snapshot, paths, fingerprint       encrypted too
 
-The header's `body_hash` is over the plain salt and body, as ever. So the chain, its hashes and its anchors are the same
-whether a session is encrypted or not: a session can be encrypted, opened or moved to other keys by copying it. Whoever
-has no key checks the headers and the chain; the content itself is checked with the key, twice: by AES-GCM and by its
-hash.
+The header's `body_hash` is computed from the plain salt and body. So the chain, its hashes and its anchors are the same
+with and without encryption: a session can be encrypted, decrypted or moved to other keys by copying it. Without the
+key, headers and chain can be checked. With the key, the content is checked twice: by AES-GCM and by its hash.
 
-Without a ring nothing is decrypted: envelopes are handed up as they are (the codec refuses to read them), and nothing
-is handed down but forks (plain_fork.py). With one, an envelope of another ring is handed up too, and of one whose key
-was deleted only the key's id is left. Copies and bundles that stay encrypted pass this engine by (`Encryption.below`).
+Without a ring, nothing is decrypted: reads return envelopes (which the codec refuses to decode), and the only possible
+write is a fork (plain_fork.py). With a ring, an envelope of another ring is returned as it is; if its key was deleted,
+only the key's id is left. Copies and bundles that stay encrypted bypass this engine (`Encryption.below`).
 
-Not encrypted, because an engine needs them to find and order things: ids and names of sessions, headers (kinds, times,
-turns, actors, sources, trust), commit ids, who holds a lease, and sizes.
+Some data is not encrypted, because an engine needs it to find and order things: ids and names of sessions, headers
+(kinds, times, turns, actors, sources, trust), commit ids, who holds a lease, and sizes.
 """
 
 from __future__ import annotations
@@ -34,15 +33,15 @@ from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Record, Snapshot
 
 Cipher = Callable[[bytes, bytes], bytes]
-"""Encrypts or decrypts a value for its place."""
+"""Encrypts or decrypts a value that belongs to a place."""
 
 _DIGEST = 32
-_ALTERED = "was altered, or was put there from elsewhere"
+_ALTERED = "was altered or moved here from elsewhere"
 _paths = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class EncryptedEngine(EngineWrapper):
-    """An engine whose content is encrypted; without a ring, what can be had of it without the key."""
+    """An engine whose content is encrypted. Without a ring, it gives what is readable without a key."""
 
     def __init__(self, engine: Engine, ring: KeyRing | None, ring_id: str) -> None:
         self.engine = engine
@@ -52,7 +51,7 @@ class EncryptedEngine(EngineWrapper):
 
     @property
     def abilities(self) -> Abilities:
-        # An index that is kept in the database would be plain.
+        # An index in the database would not be encrypted.
         return msgspec.structs.replace(
             self.engine.abilities,
             encryption=Encryption(self.engine, self.ring_id, self.ring is not None),
@@ -60,30 +59,30 @@ class EncryptedEngine(EngineWrapper):
             take_bundle=None,
         )
 
-    # Down
+    # Writing
 
     def submit(self, *commits: Commit) -> Pending:
-        return self.engine.submit(*map(self._encrypted, commits))
+        return self.engine.submit(*map(self._encrypt, commits))
 
     def operate(self, surgery: Surgery) -> Head:
         return self.engine.operate(
             msgspec.structs.replace(
                 surgery,
-                commits=tuple(map(self._encrypted, surgery.commits)),
-                rewritten=tuple(map(self._encrypted, surgery.rewritten)),
+                commits=tuple(map(self._encrypt, surgery.commits)),
+                rewritten=tuple(map(self._encrypt, surgery.rewritten)),
             )
         )
 
     def delete(self, commit: Commit) -> Head:
-        return self.engine.delete(self._encrypted(commit))
+        return self.engine.delete(self._encrypt(commit))
 
-    def _encrypted(self, commit: Commit) -> Commit:
+    def _encrypt(self, commit: Commit) -> Commit:
         if self.ring is None:
             raise no_key(f"nothing can be added to {commit.session}")
-        key, session = self.ring.of_tree(root_of(commit.session)), commit.session
-        sealed = key.sealer("event", session)
-        records = [_encrypted_record(sealed, seq, r) for seq, r in enumerate(commit.records, commit.first)]
-        payloads = [_encrypted_payload(key, session, digest, content) for digest, content in commit.payloads]
+        key, session = self.ring.ensure_key(root_of(commit.session)), commit.session
+        encrypt = key.encryptor("event", session)
+        records = [_encrypt_record(encrypt, seq, r) for seq, r in enumerate(commit.records, commit.first)]
+        payloads = [_encrypt_payload(key, session, digest, content) for digest, content in commit.payloads]
         paths, snapshot = commit.paths, commit.snapshot
         if paths:
             text = to_text(key.encrypt(msgspec.json.encode(paths), "paths", session, b"%d" % commit.last))
@@ -96,17 +95,17 @@ class EncryptedEngine(EngineWrapper):
             payloads=tuple(payloads),
             paths=paths,
             snapshot=snapshot,
-            fingerprint=key.hide_print(commit.fingerprint),
+            fingerprint=key.encrypt_fingerprint(commit.fingerprint),
         )
 
-    # Up
+    # Reading
 
     def read(
         self, session: SessionId, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False
     ) -> Iterator[Commit]:
-        return map(self._decrypted, self.engine.read(session, after=after, upto=upto, payloads=payloads))
+        return map(self._decrypt, self.engine.read(session, after=after, upto=upto, payloads=payloads))
 
-    def _decrypted(self, commit: Commit) -> Commit:
+    def _decrypt(self, commit: Commit) -> Commit:
         values = [r.body for r in commit.records if r.body]
         if commit.payloads:
             values += [content for _, content in commit.payloads if content]
@@ -114,9 +113,9 @@ class EncryptedEngine(EngineWrapper):
         if not all(map(is_encrypted, values)):
             if is_plain_fork(commit, self.engine.head(commit.session).fork):
                 return commit
-            raise _damage(commit, "is not encrypted, as everything in this store is")
+            raise _damage(commit, "is not encrypted, but everything in this store must be")
         if envelope is None:
-            return commit  # all of it was pruned
+            return commit  # its whole content was pruned
         try:
             key = self._key_of(envelope, commit)
         except NotFoundError:
@@ -125,14 +124,14 @@ class EncryptedEngine(EngineWrapper):
         if key is None:
             return msgspec.structs.replace(commit, paths=())
         session = commit.session
-        opened = key.opener("event", session)
-        records = [_decrypted_record(opened, commit, seq, r) for seq, r in enumerate(commit.records, commit.first)]
+        decrypt = key.decryptor("event", session)
+        records = [_decrypt_record(decrypt, commit, seq, r) for seq, r in enumerate(commit.records, commit.first)]
         paths = commit.paths
         try:
             if paths:
                 paths = _paths(key.decrypt(from_text(paths[0]), "paths", session, b"%d" % commit.last))
-            payloads = [_decrypted_payload(key, session, name, content) for name, content in commit.payloads]
-            fingerprint = key.show_print(commit.fingerprint)
+            payloads = [_decrypt_payload(key, session, name, content) for name, content in commit.payloads]
+            fingerprint = key.decrypt_fingerprint(commit.fingerprint)
         except (CorruptLogError, ValueError) as exc:
             raise _damage(commit, _ALTERED) from exc
         return msgspec.structs.replace(
@@ -144,76 +143,76 @@ class EncryptedEngine(EngineWrapper):
         )
 
     def _key_of(self, envelope: bytes, commit: Commit) -> TreeKey | None:
-        """The key that opens a commit; None when it is not at hand. NotFoundError when it was deleted."""
+        """The key of a commit; None if it is not available. NotFoundError if it was deleted."""
         if self.ring is None:
             return None
-        key = self.ring.of_envelope(envelope)
-        if key is None and self.ring.found(root_of(commit.session)) is not None:
-            raise _damage(commit, "names a key that its tree never had")
+        key = self.ring.find_by_envelope(envelope)
+        if key is None and self.ring.find_key(root_of(commit.session)) is not None:
+            raise _damage(commit, "has a key that its tree never had")
         return key
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
-        key = self._readable(session)
+        key = self._available_key(session)
         if key is None:
             return self.engine.payload(session, seq, digest)
         name = key.payload_name(digest)
         content = self.engine.payload(session, seq, name)
-        return _decrypted_payload(key, session, name, content)[1]
+        return _decrypt_payload(key, session, name, content)[1]
 
     def snapshot(self, session: SessionId, *, upto: Seq) -> Snapshot | None:
-        found, key = self.engine.snapshot(session, upto=upto), self._readable(session)
+        found, key = self.engine.snapshot(session, upto=upto), self._available_key(session)
         if key is None or found is None:
             return None
         try:
             return Snapshot(found.seq, key.decrypt(found.data, "snapshot", session, b"%d" % found.seq))
         except CorruptLogError:
-            return Snapshot(found.seq, b"")  # readers pass it by, and `verify` reports it
+            return Snapshot(found.seq, b"")  # readers ignore it, and `verify` reports it
 
     def known(self, session: SessionId, commit_id: str) -> Known | None:
-        found, key = self.engine.known(session, commit_id), self._readable(session)
+        found, key = self.engine.known(session, commit_id), self._available_key(session)
         if found is None or key is None:
             return found
-        return Known(found.head, key.show_print(found.fingerprint))
+        return Known(found.head, key.decrypt_fingerprint(found.fingerprint))
 
-    def _readable(self, session: SessionId) -> TreeKey | None:
-        """The key of a session's tree, if there is one."""
+    def _available_key(self, session: SessionId) -> TreeKey | None:
+        """The key of a session's tree, or None."""
         if self.ring is None:
             return None
         try:
-            return self.ring.found(root_of(session))
+            return self.ring.find_key(root_of(session))
         except NotFoundError:  # it was deleted
             return None
 
 
-# The value of a record is the length of its salt (one byte), the salt and the body: erased bodies have no salt.
+# A record is encrypted as the length of its salt (one byte), the salt and the body. Erased bodies have no salt.
 
 
-def _encrypted_record(sealed: Cipher, seq: Seq, record: Record) -> Record:
+def _encrypt_record(encrypt: Cipher, seq: Seq, record: Record) -> Record:
     if not record.body:
         return record
     if is_encrypted(record.body):
         raise refusal(record.body)
     value = bytes([len(record.salt)]) + record.salt + record.body
-    return Record(record.header, b"", sealed(value, b"%d" % seq))
+    return Record(record.header, b"", encrypt(value, b"%d" % seq))
 
 
-def _decrypted_record(opened: Cipher, commit: Commit, seq: Seq, record: Record) -> Record:
+def _decrypt_record(decrypt: Cipher, commit: Commit, seq: Seq, record: Record) -> Record:
     if not record.body:
         return record
     try:
-        value = opened(record.body, b"%d" % seq)
+        value = decrypt(record.body, b"%d" % seq)
     except CorruptLogError as exc:
         raise _damage(commit, _ALTERED, seq) from exc
     start = 1 + value[0]
     return Record(record.header, value[1:start], value[start:])
 
 
-def _encrypted_payload(key: TreeKey, session: SessionId, digest: bytes, content: bytes) -> tuple[bytes, bytes]:
+def _encrypt_payload(key: TreeKey, session: SessionId, digest: bytes, content: bytes) -> tuple[bytes, bytes]:
     name = key.payload_name(digest)
     return name, key.encrypt(digest + content, "payload", session, name)
 
 
-def _decrypted_payload(key: TreeKey, session: SessionId, name: bytes, content: bytes) -> tuple[bytes, bytes]:
+def _decrypt_payload(key: TreeKey, session: SessionId, name: bytes, content: bytes) -> tuple[bytes, bytes]:
     value = key.decrypt(content, "payload", session, name)
     return value[:_DIGEST], value[_DIGEST:]
 

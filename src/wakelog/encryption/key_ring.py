@@ -4,17 +4,17 @@
     {"tree":"s_…","id":"k_…","wrapped":base64}                        a tree's key, encrypted by the master key
     {"tree":"s_…","id":"k_…","deleted":microseconds}                  a tree whose key was deleted
 
-The store itself has no key, so a copy or backup of it can be read only with the ring **and** the master key. Taking a
-tree's line out of the ring therefore erases the tree wherever its bytes are. Changing the master key writes the ring
-anew and no byte of the store.
+The store itself has no key, so a copy or backup of it can be read only with the ring **and** the master key. Removing
+a tree's key from the ring therefore erases the tree wherever its bytes are. Changing the master key rewrites the ring,
+but no byte of the store.
 
-A key is added by one appended line, synced before anything is encrypted with it. Whatever takes a key away writes the
-file whole, under the same lock. A line that was cut off by a crash has no commit that needs it, and is dropped.
+A key is added by appending one line, which is synced before anything is encrypted with the key. Deleting a key rewrites
+the file, under the same lock. A line that a crash cut off belongs to no commit, and is dropped.
 
-A process that runs while the master key is changed goes on with the keys that it has opened, and asks for the new
-master key where it had the old one from. Until it gets it, it opens no other key and makes none.
+A process that runs while the master key is changed continues with the keys that it has unwrapped. For others it reads
+the new master key from the source of the old one. Until that succeeds, it unwraps and adds no keys.
 
-A ring is named after the first master key. Stores that are made with the same key share it, and so do their copies.
+A ring is named after its first master key. Stores that are created with the same key share it, and so do their copies.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ import msgspec
 
 from wakelog.atomic_file import atomic_file
 from wakelog.codec.envelope import key_id_of
-from wakelog.encryption.tree_key import SIZE, TreeKey, _aead
+from wakelog.encryption.tree_key import KEY_SIZE, TreeKey, aead_classes, derive
 from wakelog.errors import CorruptLogError, InvalidInputError, NotAllowedError, NotFoundError, WakelogError
 from wakelog.key_source import HINT, read_secret, shown
 from wakelog.model.described import described
@@ -46,26 +46,25 @@ _encode = msgspec.json.Encoder().encode
 
 
 class MasterKey:
-    """The key that wraps the others. It comes from outside, and is never written, printed or logged."""
+    """The key that wraps the others. It comes from the user, and is never written, printed or logged."""
 
     def __init__(self, secret: bytes, source: str = "") -> None:
         self._secret = secret
         self.source = source
-        """Where it was read from, and is looked for again when it no longer opens the ring."""
-        self.id = "m_" + self._derived(b"id", 8).hex()
-        self.ring = "r_" + self._derived(b"ring", 8).hex()
+        """Where it was read from. It is read again if it no longer fits the ring."""
+        self.id = "m_" + self._derive(b"id", 8).hex()
+        self.ring = "r_" + self._derive(b"ring", 8).hex()
 
     @classmethod
     def read(cls, source: str) -> MasterKey:
-        """The key that a source gives (key_source.py): 32 bytes, as base64 or hex."""
-        if _decoded(source) is not None and not os.path.exists(source):
+        """Reads the key from a source (key_source.py): 32 bytes, as base64 or hex."""
+        if _decode_key(source) is not None and not os.path.exists(source):
             raise InvalidInputError(
                 "an encryption key was given as an argument, where other users and logs can see it",
                 kind="bad-encryption-key",
-                hint=f"treat it as known: make a new one. Then {HINT}",
+                hint=f"it is no longer secret: make a new one. Then {HINT}",
             )
-        text = read_secret(source)
-        secret = _decoded(text.strip())
+        secret = _decode_key(read_secret(source).strip())
         if secret is None:
             raise InvalidInputError(
                 f"{shown(source)} does not give an encryption key: 32 random bytes, as base64 or hex",
@@ -76,8 +75,8 @@ class MasterKey:
 
     @staticmethod
     def new_text() -> str:
-        """A new key, as a key file has it."""
-        return base64.b64encode(os.urandom(SIZE)).decode()
+        """A new key, in the form of a key file."""
+        return base64.b64encode(os.urandom(KEY_SIZE)).decode()
 
     def __repr__(self) -> str:
         return f"<master key {self.id}>"
@@ -87,7 +86,7 @@ class MasterKey:
         return base64.b64encode(nonce + self._cipher().encrypt(nonce, value, bound.encode())).decode()
 
     def unwrap(self, text: str, bound: str) -> bytes | None:
-        """What was wrapped by this key and for this place; None when it was not."""
+        """The value that this key wrapped for this place; None if it did not."""
         from cryptography.exceptions import InvalidTag
 
         try:
@@ -97,25 +96,22 @@ class MasterKey:
             return None
 
     def _cipher(self) -> Any:
-        return _aead()[0](self._derived(b"wrap", SIZE))
+        return aead_classes()[0](self._derive(b"wrap", KEY_SIZE))
 
-    def _derived(self, use: bytes, size: int) -> bytes:
-        hkdf = _aead()[2]
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        return bytes(hkdf(SHA256(), size, b"wakelog master key 1 " + use).derive(self._secret))
+    def _derive(self, use: bytes, size: int) -> bytes:
+        return derive(self._secret, b"wakelog master key 1 " + use, size)
 
 
-def _decoded(text: str) -> bytes | None:
+def _decode_key(text: str) -> bytes | None:
     """The 32 bytes of a key as text, or None."""
     for decode in (bytes.fromhex, lambda given: base64.b64decode(given, validate=True)):
         with contextlib.suppress(ValueError, binascii.Error):
-            if len(secret := decode(text)) == SIZE:
+            if len(secret := decode(text)) == KEY_SIZE:
                 return secret
     return None
 
 
-class _Top(msgspec.Struct, frozen=True):
+class _RingHeader(msgspec.Struct, frozen=True):
     wakelog_keys: int
     ring: str
     by: str
@@ -123,7 +119,7 @@ class _Top(msgspec.Struct, frozen=True):
 
 
 class RingKey(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a ring says of one tree: its key, wrapped; or when that was deleted."""
+    """The entry of one tree: its wrapped key, or when the key was deleted."""
 
     tree: SessionId
     id: str
@@ -132,7 +128,7 @@ class RingKey(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KeyRing:
-    """The keys of one ring file, as it is now: other processes add to it and delete from it."""
+    """The keys of one ring file. Follows the changes that other processes make."""
 
     def __init__(self, path: Path, master: MasterKey) -> None:
         self.path = path
@@ -142,20 +138,20 @@ class KeyRing:
         self._lines: dict[SessionId, RingKey] = {}
         self._keys: dict[SessionId, TreeKey] = {}
         self._by_id: dict[str, SessionId] = {}
-        self._is_open = False
-        """Whether the master key opens the ring as it is now."""
+        self._is_unlocked = False
+        """True if the master key fits the ring."""
         self._load()
-        if not self._is_open:
+        if not self._is_unlocked:
             raise self._wrong_key()
 
     @classmethod
     def create(cls, path: Path, master: MasterKey) -> KeyRing:
-        """The ring of a master key, made if it is not there yet."""
-        top = _encode(_Top(VERSION, master.ring, master.id, master.wrap(b"", f"ring {master.ring}"))) + b"\n"
+        """The ring of a master key, created if needed."""
+        header = _encode(_RingHeader(VERSION, master.ring, master.id, master.wrap(b"", f"ring {master.ring}"))) + b"\n"
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             with contextlib.suppress(FileExistsError), atomic_file(path, replace=False) as out:
-                out.write(top)
+                out.write(header)
             _sync_folder(path)
         except OSError as exc:
             raise NotAllowedError(f"{path} cannot be written: {exc.strerror}", kind="not-writable") from exc
@@ -163,69 +159,69 @@ class KeyRing:
 
     @property
     def id(self) -> str:
-        return self._top.ring
+        return self._header.ring
 
     def lines(self) -> list[RingKey]:
-        """All keys, the oldest tree first; also those that were deleted."""
+        """All entries, the oldest tree first, including those whose key was deleted."""
         with self._lock:
             self._refresh()
             return sorted(self._lines.values(), key=lambda key: key.tree)
 
-    def of_tree(self, tree: SessionId) -> TreeKey:
-        """The key of a tree, made and stored if it has none yet. NotFoundError when it was deleted."""
+    def ensure_key(self, tree: SessionId) -> TreeKey:
+        """The key of a tree, created if it has none. NotFoundError if it was deleted."""
         with self._lock:
-            if (found := self.found(tree)) is not None:
+            if (found := self.find_key(tree)) is not None:
                 return found
-            with self._changing() as file:
+            with self._locked_file() as file:
                 if tree not in self._lines:
                     self._add(tree, TreeKey.new(), file)
-                return self._opened(self._lines[tree])
+                return self._unwrap(self._lines[tree])
 
-    def found(self, tree: SessionId) -> TreeKey | None:
-        """The key of a tree, or None when it has none. NotFoundError when it was deleted."""
+    def find_key(self, tree: SessionId) -> TreeKey | None:
+        """The key of a tree, or None. NotFoundError if it was deleted."""
         with self._lock:
             self._refresh()
             line = self._lines.get(tree)
-            return None if line is None else self._opened(line)
+            return None if line is None else self._unwrap(line)
 
-    def of_envelope(self, envelope: bytes) -> TreeKey | None:
-        """The key that opens an envelope; None when this ring never had it. NotFoundError when it was deleted."""
+    def find_by_envelope(self, envelope: bytes) -> TreeKey | None:
+        """The key of an envelope; None if this ring never had it. NotFoundError if it was deleted."""
         with self._lock:
             self._refresh()
             tree = self._by_id.get(key_id_of(envelope))
-            return None if tree is None else self._opened(self._lines[tree])
+            return None if tree is None else self._unwrap(self._lines[tree])
 
     def delete(self, tree: SessionId, at: int) -> RingKey:
-        """Takes the key of a tree away for good."""
-        with self._lock, self._changing():
-            self._refuse_if_closed()
+        """Deletes the key of a tree for ever."""
+        with self._lock, self._locked_file():
+            self._unlock()
             line = self._lines.get(tree)
             if line is None:
                 raise NotFoundError(f"there is no key for {tree} in {self.path}", kind="secret-not-found")
             if not line.deleted:
                 line = self._lines[tree] = RingKey(tree, line.id, deleted=at)
-                self._write(self._top)
+                self._write(self._header)
             return line
 
     def rotate(self, master: MasterKey) -> int:
-        """Wraps every key with another master key; how many there were. The old one opens nothing afterwards."""
-        with self._lock, self._changing():
-            self._refuse_if_closed()
+        """Wraps every key with another master key; returns how many. The old one is useless afterwards."""
+        with self._lock, self._locked_file():
+            self._unlock()
             kept = [line for line in self._lines.values() if not line.deleted]
             for line in kept:
-                wrapped = master.wrap(self._opened(line)._secret, self._bound(line))
+                wrapped = master.wrap(self._unwrap(line)._secret, self._binding(line))
                 self._lines[line.tree] = RingKey(line.tree, line.id, wrapped)
             check = master.wrap(b"", f"ring {self.id}")
             self.master = master
-            self._write(_Top(VERSION, self.id, master.id, check))
+            self._write(_RingHeader(VERSION, self.id, master.id, check))
             return len(kept)
 
     # The file
 
-    def _bound(self, line: RingKey) -> str:
-        return f"{self._top.ring} {line.tree} {line.id}"
+    def _binding(self, line: RingKey) -> str:
+        return f"{self._header.ring} {line.tree} {line.id}"
 
-    def _opened(self, line: RingKey) -> TreeKey:
+    def _unwrap(self, line: RingKey) -> TreeKey:
         if line.deleted:
             raise NotFoundError(
                 f"the key of {line.tree} was deleted: its content is erased, and nothing can be added to it",
@@ -234,20 +230,20 @@ class KeyRing:
             )
         key = self._keys.get(line.tree)
         if key is None:
-            self._refuse_if_closed()
-            secret = self.master.unwrap(line.wrapped, self._bound(line))
+            self._unlock()
+            secret = self.master.unwrap(line.wrapped, self._binding(line))
             if secret is None:
                 raise CorruptLogError(f"the key of {line.tree} in {self.path} was altered", kind="bad-key-ring")
             key = self._keys[line.tree] = TreeKey(bytes.fromhex(line.id[2:]), secret)
         return key
 
     def _add(self, tree: SessionId, key: TreeKey, file: int) -> None:
-        self._refuse_if_closed()
+        self._unlock()
         bare = RingKey(tree, key.name)
-        line = RingKey(tree, key.name, self.master.wrap(key._secret, self._bound(bare)))
+        line = RingKey(tree, key.name, self.master.wrap(key._secret, self._binding(bare)))
         os.ftruncate(file, self._size)  # a line that a crash cut off
         os.lseek(file, 0, os.SEEK_END)
-        with _told(self.path):
+        with _file_errors(self.path):
             data = _encode(line) + b"\n"
             if os.write(file, data) != len(data):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -257,78 +253,78 @@ class KeyRing:
         self._lines[tree], self._by_id[key.name] = line, tree
         self._keys[tree] = key
 
-    def _write(self, top: _Top) -> None:
-        with _told(self.path):
+    def _write(self, header: _RingHeader) -> None:
+        with _file_errors(self.path):
             with atomic_file(self.path) as out:
-                out.write(b"".join(_encode(each) + b"\n" for each in (top, *self._lines.values())))
+                out.write(b"".join(_encode(line) + b"\n" for line in (header, *self._lines.values())))
             _sync_folder(self.path)
         self._load()
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[int]:
-        """The file, locked, with this object as new as it: what another process did meanwhile is known here."""
-        with _told(self.path):
+    def _locked_file(self) -> Iterator[int]:
+        """Locks the file, and reads what other processes changed in it."""
+        with _file_errors(self.path):
             file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
             while True:
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if os.fstat(file).st_ino == os.stat(self.path).st_ino:
                     break
-                os.close(file)  # written anew while we waited
+                os.close(file)  # it was replaced while we waited
                 file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
         try:
             self._refresh()
             yield file
         except BaseException:
-            self._stamp = None  # what was half done here is not in the file
+            self._stamp = None  # read the file again: it does not have the unfinished change
             raise
         finally:
             os.close(file)
 
     def _refresh(self) -> None:
-        with _told(self.path):
+        with _file_errors(self.path):
             found = os.stat(self.path)
         if _stamp(found) != self._stamp:
             self._load()
 
     def _load(self) -> None:
-        with _told(self.path), self.path.open("rb") as file:
+        with _file_errors(self.path), self.path.open("rb") as file:
             self._stamp = _stamp(os.fstat(file.fileno()))
             data = file.read()
         self._size = data.rfind(b"\n") + 1
         try:
             first, *rest = data[: self._size].splitlines() or [b""]
-            top = msgspec.json.decode(first, type=described(_Top))
+            header = msgspec.json.decode(first, type=described(_RingHeader))
             lines = [msgspec.json.decode(line, type=described(RingKey)) for line in rest]
         except (msgspec.DecodeError, UnicodeDecodeError) as exc:
             raise CorruptLogError(
                 f"{self.path} is not a key ring: {exc}", kind="bad-key-ring", hint="restore it from its backup"
             ) from exc
-        self._top = top
-        self._is_open = self._opens(self.master)
+        self._header = header
+        self._is_unlocked = self._fits(self.master)
         self._lines = {line.tree: line for line in lines}
         self._by_id = {line.id: line.tree for line in lines}
         kept = {line.tree for line in lines if not line.deleted}
         self._keys = {tree: key for tree, key in self._keys.items() if tree in kept}
 
-    def _opens(self, master: MasterKey) -> bool:
-        return master.unwrap(self._top.check, f"ring {self._top.ring}") is not None
+    def _fits(self, master: MasterKey) -> bool:
+        return master.unwrap(self._header.check, f"ring {self._header.ring}") is not None
 
-    def _refuse_if_closed(self) -> None:
-        """Before a key is opened or added: the master key must be the present one. If it was changed, the new one is
-        looked for where the old one was, at every call: it may be put there after the ring was changed."""
-        if self._is_open:
+    def _unlock(self) -> None:
+        """Makes sure that the master key fits the ring, before a key is unwrapped or added. If it was changed, the new
+        one is read from the source of the old one. Each call tries again, because it may be put there later."""
+        if self._is_unlocked:
             return
         with contextlib.suppress(WakelogError):
-            if self.master.source and self._opens(found := MasterKey.read(self.master.source)):
-                self.master, self._is_open = found, True
+            if self.master.source and self._fits(found := MasterKey.read(self.master.source)):
+                self.master, self._is_unlocked = found, True
                 return
         raise self._wrong_key()
 
     def _wrong_key(self) -> InvalidInputError:
         return InvalidInputError(
-            f"this is not the key of {self.path}: it needs {self._top.by}, and {self.master.id} was given",
+            f"this is not the key of {self.path}: it needs {self._header.by}, and {self.master.id} was given",
             kind="wrong-encryption-key",
-            hint="name the key that the ring was made with, or was last rotated to",
+            hint="name the key that the ring was created with or last rotated to",
         )
 
 
@@ -337,14 +333,14 @@ def _stamp(found: os.stat_result) -> tuple[int, int, int]:
 
 
 @contextlib.contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _file_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as exc:
         raise NotFoundError(
-            f"the key ring {path} is not there",
+            f"the key ring {path} does not exist",
             kind="key-ring-not-found",
-            hint="restore it, or name the folder that has it: WAKELOG_KEY_RINGS",
+            hint="restore it, or set WAKELOG_KEY_RINGS to its folder",
         ) from exc
     except OSError as exc:
         raise NotAllowedError(

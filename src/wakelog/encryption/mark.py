@@ -1,4 +1,4 @@
-"""The mark by which a store says that it is encrypted, and which key ring has its keys."""
+"""The mark of an encrypted store: it names the key ring that has the keys."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _StoreMark(msgspec.Struct, frozen=True):
 
 
 def ring_of(engine: Engine) -> str | None:
-    """The id of the key ring of an encrypted store; None when it is not encrypted."""
+    """The id of the key ring of an encrypted store; None if it is not encrypted."""
     marks = engine.abilities.marks
     value = marks.mark(NAME) if marks is not None else None
     if not value:
@@ -27,10 +27,10 @@ def ring_of(engine: Engine) -> str | None:
     try:
         mark = msgspec.json.decode(value, type=described(_StoreMark))
     except msgspec.DecodeError as exc:
-        raise CorruptLogError("what the store says about its encryption cannot be read", kind="bad-mark") from exc
+        raise CorruptLogError("the store's encryption mark cannot be read", kind="bad-mark") from exc
     if mark.v > _VERSION:
         raise UnsupportedError(
-            "this store is encrypted in a way that this wakelog does not know",
+            "this store is encrypted in a newer format, which this version of wakelog does not support",
             kind="newer-format",
             hint="upgrade wakelog",
         )
@@ -38,12 +38,12 @@ def ring_of(engine: Engine) -> str | None:
 
 
 def mark_encrypted(engine: Engine, ring: str) -> None:
-    """Makes a store without sessions one whose content is encrypted with the keys of a ring."""
+    """Marks a store as encrypted with the keys of a ring. It must not have sessions yet."""
     if engine.sessions(limit=1):
         raise NotAllowedError(
             "this store has sessions that are not encrypted", kind="not-encrypted", hint=f"copy them: {HINT}"
         )
     marks = engine.abilities.marks
     if marks is None:
-        raise UnsupportedError("this store keeps no marks, so it cannot be encrypted", kind="no-marks")
+        raise UnsupportedError("this store cannot keep marks, so it cannot be encrypted", kind="no-marks")
     marks.set_mark(NAME, msgspec.json.encode(_StoreMark(_VERSION, ring)).decode())

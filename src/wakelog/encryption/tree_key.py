@@ -1,16 +1,16 @@
-"""The key of one fork tree, and what is done with it.
+"""The key of one fork tree, and its uses.
 
-AES-256-GCM encrypts, with a nonce of 96 random bits for each value. Four more uses of the same secret must not touch
-each other, so HKDF-SHA-256 makes a key of its own for each:
+Values are encrypted with AES-256-GCM, each with a random nonce of 96 bits. Different uses of the secret must not
+interfere, so HKDF-SHA-256 derives a separate key for each:
 
     content   AES-256-GCM     bodies with their salts, payloads, snapshots, paths
-    name      HMAC-SHA-256    what a payload is stored under: its plain SHA-256 would confirm a guess
-    print     AES-SIV         fingerprints: equal ones stay equal, so that an engine tells a repeated append
+    name      HMAC-SHA-256    the names of payloads: their plain SHA-256 would confirm a guess
+    print     AES-SIV         fingerprints: equal ones stay equal, so that an engine recognises a repeated append
 
-The associated data names what a value is, its session, its place and its key. A value that is moved, swapped or put
-under another key does not open.
+The associated data has the kind of value, its session, its place and its key. A value that is moved, swapped or put
+under another key cannot be decrypted.
 
-A random nonce is safe for 2^32 values of one key (NIST SP 800-38D); a tree has a key of its own and stays far below.
+A random nonce is safe for 2^32 values of one key (NIST SP 800-38D); each tree has its own key, and stays far below.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from wakelog.codec.envelope import HEAD_SIZE, ID_SIZE, MAGIC, NONCE_SIZE, key_id
 from wakelog.errors import CorruptLogError, UnsupportedError
 from wakelog.model.ids import SessionId
 
-SIZE = 32
+KEY_SIZE = 32
 _PLAIN, _ZSTD = b"\x00", b"\x01"
-_WORTH = 128
-"""Shorter values are not compressed. What is encrypted cannot be compressed later."""
-_LARGEST = 1 << 31
+_COMPRESS_MIN = 128
+"""Shorter values are not compressed. Values are compressed here because encrypted bytes cannot be."""
+_VALUE_MAX = 1 << 31
 _LEVEL = -1
 _START = HEAD_SIZE + NONCE_SIZE
 _local = threading.local()
@@ -42,105 +42,109 @@ class TreeKey:
     """Encrypts and decrypts what belongs to one fork tree."""
 
     def __init__(self, id: bytes, secret: bytes) -> None:
-        assert (len(id), len(secret)) == (ID_SIZE, SIZE)
+        assert (len(id), len(secret)) == (ID_SIZE, KEY_SIZE)
         self.id = id
         self._secret = secret
         self._head = MAGIC + id
 
     @classmethod
     def new(cls) -> TreeKey:
-        return cls(os.urandom(ID_SIZE), os.urandom(SIZE))
+        return cls(os.urandom(ID_SIZE), os.urandom(KEY_SIZE))
 
     @property
     def name(self) -> str:
-        """How records and messages call it."""
+        """The key's id in records and messages."""
         return key_id_of(self._head)
 
     def __repr__(self) -> str:
         return f"<key {self.name}>"
 
     def encrypt(self, value: bytes, what: str, session: SessionId, place: bytes) -> bytes:
-        """The envelope of a value. `what` and `place` say where it belongs: it opens nowhere else."""
-        return self.sealer(what, session)(value, place)
+        """The envelope of a value. It can be decrypted only with the same `what` and `place`."""
+        return self.encryptor(what, session)(value, place)
 
     def decrypt(self, envelope: bytes, what: str, session: SessionId, place: bytes) -> bytes:
-        """The value in an envelope; CorruptLogError when it was altered, or belongs elsewhere."""
-        return self.opener(what, session)(envelope, place)
+        """The value in an envelope. CorruptLogError if it was altered or belongs elsewhere."""
+        return self.decryptor(what, session)(envelope, place)
 
-    def sealer(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
-        """`encrypt` for many values of a session: what they share is made once."""
+    def encryptor(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
+        """`encrypt` for many values of a session: the common part is computed once."""
         head, bound = self._head, self._bound(what, session)
-        seal, compress, random = self._cipher.encrypt, _zstd()[0], os.urandom
+        aes, compress, random = self._cipher.encrypt, _zstd()[0], os.urandom
 
-        def sealed(value: bytes, place: bytes) -> bytes:
-            packed = _ZSTD + compress(value) if len(value) > _WORTH else b""
+        def encrypt(value: bytes, place: bytes) -> bytes:
+            packed = _ZSTD + compress(value) if len(value) > _COMPRESS_MIN else b""
             if not packed or len(packed) > len(value):
                 packed = _PLAIN + value
             nonce = random(NONCE_SIZE)
-            return head + nonce + bytes(seal(nonce, packed, bound + place))
+            return head + nonce + bytes(aes(nonce, packed, bound + place))
 
-        return sealed
+        return encrypt
 
-    def opener(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
-        """`decrypt` for many values of a session: what they share is made once."""
+    def decryptor(self, what: str, session: SessionId) -> Callable[[bytes, bytes], bytes]:
+        """`decrypt` for many values of a session: the common part is computed once."""
         from cryptography.exceptions import InvalidTag
 
-        bound, decrypt, decompress = self._bound(what, session), self._cipher.decrypt, _zstd()[1]
+        bound, aes, decompress = self._bound(what, session), self._cipher.decrypt, _zstd()[1]
 
-        def opened(envelope: bytes, place: bytes) -> bytes:
+        def decrypt(envelope: bytes, place: bytes) -> bytes:
             try:
-                packed = decrypt(envelope[HEAD_SIZE:_START], envelope[_START:], bound + place)
+                packed = aes(envelope[HEAD_SIZE:_START], envelope[_START:], bound + place)
                 if packed[:1] == _ZSTD:
-                    return bytes(decompress(packed[1:], max_output_size=_LARGEST))
+                    return bytes(decompress(packed[1:], max_output_size=_VALUE_MAX))
                 return bytes(packed[1:])
             except (InvalidTag, ValueError, zstandard.ZstdError) as exc:
                 raise CorruptLogError(
-                    f"the encrypted {what} of {session} was altered, or was put here from elsewhere",
+                    f"the encrypted {what} of {session} was altered or moved here from elsewhere",
                     kind="ciphertext-altered",
                     hint=f"wakelog verify {session}",
                     session=session,
                 ) from exc
 
-        return opened
+        return decrypt
 
     def payload_name(self, digest: bytes) -> bytes:
-        """What the payload with this SHA-256 is stored under."""
-        return hmac.digest(self._derived(b"name", SIZE), digest, "sha256")
+        """The name under which the payload with this SHA-256 is stored."""
+        return hmac.digest(self._derive(b"name", KEY_SIZE), digest, "sha256")
 
-    def hide_print(self, fingerprint: bytes) -> bytes:
+    def encrypt_fingerprint(self, fingerprint: bytes) -> bytes:
         return bytes(self._siv.encrypt(fingerprint, None)) if fingerprint else b""
 
-    def show_print(self, hidden: bytes) -> bytes:
+    def decrypt_fingerprint(self, encrypted: bytes) -> bytes:
         from cryptography.exceptions import InvalidTag
 
         try:
-            return bytes(self._siv.decrypt(hidden, None)) if hidden else b""
+            return bytes(self._siv.decrypt(encrypted, None)) if encrypted else b""
         except (InvalidTag, ValueError) as exc:
             raise CorruptLogError("an encrypted fingerprint was altered", kind="ciphertext-altered") from exc
 
     def _bound(self, what: str, session: SessionId) -> bytes:
-        """The associated data, up to the place. Session ids have no zero byte and the rest has a fixed form, so no two
-        places give the same bytes."""
+        """The associated data without the place. Session ids have no zero byte and the rest has a fixed form, so the
+        bytes are unambiguous."""
         return b"%b\0%b\0%b\0" % (self._head, what.encode(), session.encode())
 
-    def _derived(self, use: bytes, size: int) -> bytes:
-        hkdf = _aead()[2]
-        from cryptography.hazmat.primitives.hashes import SHA256
-
-        return bytes(hkdf(SHA256(), size, b"wakelog tree key 1 " + use).derive(self._secret))
+    def _derive(self, use: bytes, size: int) -> bytes:
+        return derive(self._secret, b"wakelog tree key 1 " + use, size)
 
     @cached_property
     def _cipher(self) -> Any:
-        return _aead()[0](self._derived(b"content", SIZE))
+        return aead_classes()[0](self._derive(b"content", KEY_SIZE))
 
     @cached_property
     def _siv(self) -> Any:
-        return _aead()[1](self._derived(b"print", 2 * SIZE))
+        return aead_classes()[1](self._derive(b"print", 2 * KEY_SIZE))
+
+
+def derive(secret: bytes, label: bytes, size: int) -> bytes:
+    """A key for one use of a secret (HKDF-SHA-256)."""
+    from cryptography.hazmat.primitives.hashes import SHA256
+
+    return bytes(aead_classes()[2](SHA256(), size, label).derive(secret))
 
 
 def _zstd() -> tuple[Any, Any]:
-    """To compress and to decompress. Contexts of zstd are not for several threads, and cost more to make than to
-    use."""
+    """The functions to compress and to decompress, one pair for each thread: zstd contexts cannot be shared, and cost
+    more to create than to use."""
     found: tuple[Any, Any] | None = getattr(_local, "zstd", None)
     if found is None:
         found = zstandard.ZstdCompressor(level=_LEVEL).compress, zstandard.ZstdDecompressor().decompress
@@ -148,8 +152,8 @@ def _zstd() -> tuple[Any, Any]:
     return found
 
 
-def _aead() -> tuple[Any, Any, Any]:
-    """AES-GCM, AES-SIV and HKDF of the library that has them. Imported when first needed: it takes 40 ms."""
+def aead_classes() -> tuple[Any, Any, Any]:
+    """AES-GCM, AES-SIV and HKDF. Imported when they are first needed, because that takes 40 ms."""
     try:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
         from cryptography.hazmat.primitives.kdf.hkdf import HKDFExpand

@@ -1,11 +1,11 @@
 """An append-only log of heads, in a folder or an S3-compatible store: one object for each round of anchoring.
 
-    00000001.heads   the leaves of the round, one a line; an empty line; the signed receipt after it
+    00000001.heads   the leaves of the round, one per line; an empty line; the signed receipt
     00000002.heads   …
 
-An object is put only where there is none, so of two that anchor at once one comes second, reads, and tries again; and
-whoever may add objects but not replace them cannot change what was there. Every receipt covers all leaves before it.
-A log that was cut off looks whole by itself: hold a receipt against it that was kept elsewhere.
+An object is never replaced. So if two processes anchor at the same time, the second one reads again and retries; and
+somebody who may add objects but not replace them cannot change earlier ones. Every receipt covers all leaves before it.
+A log whose end was cut off looks complete: check it against a receipt that was kept elsewhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TRIES = 20
 
 
 class AnchorRound(msgspec.Struct, frozen=True):
-    """What was anchored at once: heads that were new, and the receipt over everything up to there."""
+    """One round of anchoring: the new heads, and the receipt that covers everything up to them."""
 
     number: int
     at: int
@@ -57,8 +57,8 @@ class _Place(Protocol):
 
 
 class AnchorLog:
-    """The rounds of a log, each checked when it is read: signature, leaves, root. From the first that is not as it was
-    signed on, nothing counts; `fault` says why."""
+    """The rounds of a log. Each is checked when it is read: signature, leaves, root. After the first bad one nothing is
+    read; `fault` says why."""
 
     def __init__(self, place: str, keys: Sequence[PublicKey], *, create: bool = False) -> None:
         self.place = place
@@ -72,15 +72,15 @@ class AnchorLog:
 
     @property
     def anchors(self) -> dict[SessionId, list[tuple[AnchorRound, Anchor]]]:
-        """What was anchored of each session, oldest first."""
+        """The anchors of each session, oldest first."""
         found: dict[SessionId, list[tuple[AnchorRound, Anchor]]] = {}
-        for each in self.rounds:
-            for anchor in each.heads:
-                found.setdefault(anchor.session, []).append((each, anchor))
+        for round in self.rounds:
+            for anchor in round.heads:
+                found.setdefault(anchor.session, []).append((round, anchor))
         return found
 
     def refresh(self) -> None:
-        """Reads the rounds that are new."""
+        """Reads the new rounds."""
         numbers = sorted(int(match[1]) for key in self._place.names() if (match := _KEY.fullmatch(key)))
         for number in numbers:
             if self.fault or number <= len(self.rounds):
@@ -88,19 +88,19 @@ class AnchorLog:
             try:
                 if number != len(self.rounds) + 1:
                     raise CorruptLogError(f"round {len(self.rounds) + 1} is missing", kind="bad-anchor-log")
-                self._take(self._read(number))
+                self._add_round(self._read(number))
             except (CorruptLogError, NotFoundError) as exc:
                 self.fault = f"round {number} of {self.place} does not hold: {exc.message}"
 
     def add(self, heads: Iterable[Anchor], key: PrivateKey, at: int) -> AnchorRound | None:
-        """Appends the heads that are not the newest of their session in the log yet; None when there are none."""
+        """Appends the heads that differ from the newest ones in the log; None if there are none."""
         heads = list(heads)
         for _ in range(TRIES):
             if self.fault:
                 raise CorruptLogError(
-                    f"nothing is added to a log of anchors that does not hold: {self.fault}",
+                    f"this log of anchors is damaged, so nothing is added: {self.fault}",
                     kind="bad-anchor-log",
-                    hint="keep it as evidence, and begin a new one in another place",
+                    hint="keep it as evidence, and start a new one in another place",
                 )
             newest = {s: anchors[-1][1] for s, anchors in self.anchors.items()}
             new = tuple(h for h in heads if newest.get(h.session) != h)
@@ -108,39 +108,36 @@ class AnchorLog:
                 return None
             number = len(self.rounds) + 1
             tree = self._tree.extended(map(hash_of, new))
-            # A clock that went back does not make the log go back.
+            # The log's time never goes back, even if the clock does.
             note = sign_receipt(key, tree.size, tree.root, max(at, self.rounds[-1].at if self.rounds else 0))
             text = "\n".join(map(leaf_text, new)) + "\n\n" + note
             if self._place.put(_name(number), text.encode()):
-                self._take(self._parse(number, text))
+                self._add_round(self._parse(number, text))
                 return self.rounds[-1]
             self.refresh()
-        raise ConflictError(f"others kept adding to {self.place}; nothing was added", kind="conflict", hint="try again")
+        raise ConflictError(
+            f"other processes kept adding to {self.place}; nothing was added", kind="conflict", hint="try again"
+        )
 
     def proof(self, session: SessionId) -> str:
-        """The newest head of a session as a file of its own: leaf, way to the root, receipt."""
-        index = 0
-        found: tuple[int, Anchor] | None = None
-        for each in self.rounds:
-            for anchor in each.heads:
-                if anchor.session == session:
-                    found = index, anchor
-                index += 1
-        if found is None:
+        """A proof of a session's newest head: leaf, path to the root, receipt."""
+        heads = [anchor for round in self.rounds for anchor in round.heads]
+        index = max((i for i, anchor in enumerate(heads) if anchor.session == session), default=None)
+        if index is None:
             raise NotFoundError(f"{self.place} has no anchor of {session}", kind="anchor-not-found")
-        return write_proof(found[1], found[0], inclusion_proof(self._leaves, found[0]), self.rounds[-1].note)
+        return write_proof(heads[index], index, inclusion_proof(self._leaves, index), self.rounds[-1].note)
 
     def proof_since(self, size: int) -> list[bytes]:
-        """What shows that the first `size` leaves are still the first: a consistency proof up to the newest round."""
+        """The consistency proof that the log still starts with its first `size` leaves."""
         return consistency_proof(self._leaves, size)
 
     def check_kept(self, note: str) -> AnchorReceipt:
-        """Holds a receipt that was kept elsewhere against the log. CorruptLogError when the log does not begin with
-        what was signed then."""
+        """Checks the log against a receipt that was kept elsewhere. CorruptLogError if the log does not start with what
+        was signed then."""
         kept = open_receipt(note, self.keys)
         if not self.rounds or kept.size > self._tree.size:
             raise CorruptLogError(
-                f"the log has {self._tree.size} heads, and had {kept.size} when the receipt was signed: "
+                f"the log has {self._tree.size} heads, but had {kept.size} when the receipt was signed: "
                 "its end was cut off",
                 kind="anchor-log-cut-off",
             )
@@ -152,9 +149,9 @@ class AnchorLog:
             )
         return kept
 
-    def _take(self, each: AnchorRound) -> None:
-        self.rounds.append(each)
-        for anchor in each.heads:
+    def _add_round(self, round: AnchorRound) -> None:
+        self.rounds.append(round)
+        for anchor in round.heads:
             self._leaves.append(hash_of(anchor))
             self._tree.add(self._leaves[-1])
 
@@ -164,7 +161,7 @@ class AnchorLog:
         except UnicodeDecodeError as exc:
             raise CorruptLogError("it is not text", kind="bad-anchor-log") from exc
         except FileNotFoundError as exc:
-            raise NotFoundError("it went away", kind="bad-anchor-log") from exc
+            raise NotFoundError("it was removed", kind="bad-anchor-log") from exc
         return self._parse(number, text)
 
     def _parse(self, number: int, text: str) -> AnchorRound:
@@ -175,7 +172,7 @@ class AnchorLog:
         if (receipt.size, receipt.root) != (tree.size, tree.root):
             raise CorruptLogError("its heads are not those that were signed", kind="bad-anchor-log")
         if self.rounds and receipt.at < self.rounds[-1].at:
-            raise CorruptLogError("it was signed before the round in front of it", kind="bad-anchor-log")
+            raise CorruptLogError("it was signed earlier than the round before it", kind="bad-anchor-log")
         return AnchorRound(number, receipt.at, tree.size, receipt.signer, heads, note)
 
 
@@ -187,16 +184,16 @@ class _ObjectPlace(Objects):
     """A log in an object store."""
 
     def names(self) -> Iterable[str]:
-        return [each.key.rpartition("/")[2] for each in self.list()]
+        return [found.key.rpartition("/")[2] for found in self.list()]
 
 
 class _Folder:
-    """A log in a folder, without the extra that object stores need."""
+    """A log in a folder. It needs no extra package."""
 
     def __init__(self, folder: Path, *, create: bool) -> None:
         self._folder = folder
         if create and not folder.exists():
-            with _told(folder):
+            with _folder_errors(folder):
                 folder.mkdir(parents=True, exist_ok=True)
         if folder.exists() and not folder.is_dir():
             raise NotAllowedError(f"{folder} is not a folder", kind="not-a-folder", hint="name a folder for the log")
@@ -207,23 +204,23 @@ class _Folder:
 
     def put(self, key: str, content: bytes) -> bool:
         try:
-            with _told(self._folder), atomic_file(self._folder / key, replace=False, mode=0o644) as out:
+            with _folder_errors(self._folder), atomic_file(self._folder / key, replace=False, mode=0o644) as out:
                 out.write(content)
         except FileExistsError:
             return False
         return True
 
     def get(self, key: str) -> bytes:
-        with _told(self._folder):
+        with _folder_errors(self._folder):
             return (self._folder / key).read_bytes()
 
     def names(self) -> Iterable[str]:
-        with _told(self._folder):
-            return [each.name for each in self._folder.iterdir()]
+        with _folder_errors(self._folder):
+            return [path.name for path in self._folder.iterdir()]
 
 
 @contextlib.contextmanager
-def _told(folder: Path) -> Iterator[None]:
+def _folder_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except (FileExistsError, FileNotFoundError, WakelogError):

@@ -1,4 +1,4 @@
-"""What is signed about heads, as text that any language can read.
+"""The signed texts about heads, readable from any language.
 
 A **leaf** is one head: `wakelog-head/1 SESSION SEQ HASH AT`. A **receipt** is a signed note over all leaves up to a
 point, in the form of C2SP's tlog-checkpoint: who keeps the log, how many leaves, the Merkle root, the signer's time.
@@ -10,8 +10,8 @@ point, in the form of C2SP's tlog-checkpoint: who keeps the log, how many leaves
 
     — ci.example mQeV…
 
-A **proof** is a file about one head: its leaf, where it is, the way to the root, and the receipt. A head that is
-signed by itself is a log of its own with one leaf, under the name `NAME/head`.
+A **proof** is a file about one head: its leaf, its index, the path to the root, and the receipt. A head that is signed
+alone is a log with one leaf, under the name `NAME/head`.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from wakelog.model.ids import SessionId
 from wakelog.model.records import Anchor
 
 PROOF = "wakelog-anchor/1"
-ALONE = "/head"
+ALONE_SUFFIX = "/head"
 _LEAF = re.compile(r"wakelog-head/1 (\S+) (0|[1-9][0-9]*) ([0-9a-f]{64}) (0|[1-9][0-9]*)")
 _HASH = re.compile(r"[A-Za-z0-9+/]{43}=")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class AnchorReceipt(msgspec.Struct, frozen=True):
-    """A signed claim: at this time, the log had so many leaves, and this root. `at` is in microseconds."""
+    """A signed claim about the size and the root of the log at a time. `at` is in microseconds."""
 
     origin: str
     size: int
@@ -72,19 +72,19 @@ def hash_of(anchor: Anchor) -> bytes:
 
 
 def sign_receipt(key: PrivateKey, size: int, root: bytes, at: int, *, alone: bool = False) -> str:
-    """A signed note. `at` is in microseconds; the note has it in seconds."""
-    origin = key.public.name + (ALONE if alone else "")
+    """Signs a note. `at` is in microseconds; the note has seconds."""
+    origin = key.public.name + (ALONE_SUFFIX if alone else "")
     time = (_EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%SZ")
     return key.sign(f"{origin}\n{size}\n{encode_hash(root)}\ntime {time}\n")
 
 
 def open_receipt(note: str, keys: Sequence[PublicKey]) -> AnchorReceipt:
-    """What a receipt claims. CorruptLogError when none of the keys signed it."""
+    """The claim of a receipt. CorruptLogError if none of the keys signed it."""
     text, signer = open_note(note, keys)
     lines = text.splitlines()
     if len(lines) < 4 or not re.fullmatch(r"[1-9][0-9]{0,15}", lines[1]) or not lines[3].startswith("time "):
         raise CorruptLogError("the signed text is not a receipt of heads", kind="bad-note")
-    if lines[0].removesuffix(ALONE) != signer.name:
+    if lines[0].removesuffix(ALONE_SUFFIX) != signer.name:
         raise CorruptLogError(f"{signer.name} signed in the name of {lines[0]!r}", kind="bad-note")
     try:
         at = datetime.strptime(lines[3], "time %Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
@@ -95,7 +95,7 @@ def open_receipt(note: str, keys: Sequence[PublicKey]) -> AnchorReceipt:
 
 
 def sign_head(key: PrivateKey, anchor: Anchor, at: int) -> str:
-    """A proof about one head that needs no log."""
+    """Signs one head. The proof needs no log."""
     tree = GrowingTree([hash_of(anchor)])
     return write_proof(anchor, 0, [], sign_receipt(key, 1, tree.root, at, alone=True))
 
@@ -106,15 +106,15 @@ def write_proof(anchor: Anchor, index: int, proof: Sequence[bytes], note: str) -
 
 
 def open_proof(text: str, keys: Sequence[PublicKey]) -> SignedHead:
-    """The head that a proof is about, checked: signature, root, and the way there."""
+    """The head of a proof, after checking its signature, root and path."""
     if not keys:
         raise InvalidInputError(
-            "this anchor is signed: say whose signature counts",
+            "this anchor is signed, but no signer was given to check it against",
             kind="no-signer",
-            hint="--signer NAME+ID+KEY, which the signer told you",
+            hint="pass --signer NAME+ID+KEY, which you got from the signer",
         )
-    about, _, note = text.partition("\n\n")
-    lines = about.split("\n")
+    content, _, note = text.partition("\n\n")
+    lines = content.split("\n")
     if len(lines) < 3 or lines[0] != PROOF or not re.fullmatch(r"index (0|[1-9][0-9]{0,15})", lines[2]):
         raise CorruptLogError("it is not a signed anchor, or it was cut off", kind="bad-anchor")
     anchor = parse_leaf(lines[1])
@@ -122,7 +122,7 @@ def open_proof(text: str, keys: Sequence[PublicKey]) -> SignedHead:
     receipt = open_receipt(note, keys)
     index = int(lines[2].split(" ")[1])
     if not is_included(hash_of(anchor), index, receipt.size, proof, receipt.root):
-        raise CorruptLogError("the head is not under what was signed: one of them was altered", kind="bad-proof")
+        raise CorruptLogError("the head does not belong to the signed root: one of them was altered", kind="bad-proof")
     return SignedHead(anchor, receipt.signer, receipt.at)
 
 

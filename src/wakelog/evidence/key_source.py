@@ -12,13 +12,13 @@ from wakelog.key_source import HINT, SIZE_MAX, shown, write_secret
 
 
 def read_key(source: str) -> PrivateKey:
-    """The private key of `PATH`, `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or `command:CMD`. A command is run
-    without a shell; what it prints is the key."""
+    """Reads a private key from `PATH`, `file:PATH`, `env:NAME`, `keyring:SERVICE/NAME` or `command:CMD`. A command runs
+    without a shell and prints the key."""
     if PRIVATE in source:
         raise InvalidInputError(
             "a private key was given as an argument, where other users and logs can see it",
             kind="bad-anchor-key",
-            hint=f"treat it as known: make a new one. Then {HINT}",
+            hint=f"it is no longer secret: make a new one. Then {HINT}",
         )
     text = read_secret(source)
     try:
@@ -28,7 +28,7 @@ def read_key(source: str) -> PrivateKey:
 
 
 def read_secret(source: str) -> str:
-    """What the source gives; errors have the kinds that anchors always had."""
+    """Reads a secret. Errors have the kinds of anchor keys."""
     try:
         return key_source.read_secret(source)
     except NotFoundError as exc:
@@ -44,12 +44,12 @@ def read_secret(source: str) -> str:
 
 
 def write_key(key: PrivateKey, path: Path) -> None:
-    """Keeps a new key in a file that only its owner reads. An existing file is never replaced."""
+    """Writes a new key to a file that only its owner can read. Never replaces a file."""
     write_secret(key.to_text(), path)
 
 
 def read_public_key(given: str) -> PublicKey:
-    """A public key as it is written, or from a file that holds one."""
+    """A public key from its text, or from a file."""
     if "+" in given and not os.path.exists(given):
         return PublicKey.parse(given)
     try:

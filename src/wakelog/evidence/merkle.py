@@ -1,9 +1,9 @@
 """Merkle trees as in RFC 6962: a root over a growing list, and short proofs about it.
 
 A leaf's hash is SHA-256(0x00 ‖ content), a node's is SHA-256(0x01 ‖ left ‖ right), and the left side of a node is the
-largest full tree that leaves something for the right. An *inclusion* proof shows that a leaf is in a tree of a known
-root. A *consistency* proof shows that a smaller tree is the beginning of a larger one: nothing in it was changed,
-removed or moved. Checks never raise on a bad proof; they say no.
+largest full tree that leaves something for the right. An *inclusion* proof shows that a leaf is in a tree with a known
+root. A *consistency* proof shows that a larger tree starts with a smaller one: nothing in that was changed, removed or
+moved. A check of a bad proof returns False and never raises.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class GrowingTree:
-    """A tree that leaves are added to. It keeps only the full trees at its right edge, so adding is cheap."""
+    """A tree that grows. It keeps only the roots of its full subtrees, so adding a leaf is cheap."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         self.size = 0
@@ -39,7 +39,7 @@ class GrowingTree:
         self.size += 1
 
     def extended(self, leaves: Iterable[bytes]) -> GrowingTree:
-        """A tree of its own, with more leaves."""
+        """A copy with more leaves."""
         tree = GrowingTree()
         tree.size, tree._full = self.size, self._full.copy()
         for leaf in leaves:
@@ -48,7 +48,7 @@ class GrowingTree:
 
     @property
     def root(self) -> bytes:
-        """The root; of an empty tree the hash of nothing."""
+        """The root; for an empty tree, the hash of nothing."""
         if not self._full:
             return hashlib.sha256(b"").digest()
         *rest, root = self._full
@@ -58,7 +58,7 @@ class GrowingTree:
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """What shows that the leaf at `index` is in the tree of all these leaf hashes."""
+    """The proof that the leaf at `index` is in the tree of these leaf hashes."""
     if not 0 <= index < len(leaves):
         raise IndexError(index)
     if len(leaves) == 1:
@@ -70,14 +70,14 @@ def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def consistency_proof(leaves: Sequence[bytes], size: int) -> list[bytes]:
-    """What shows that the tree of the first `size` leaves is the beginning of the tree of all of them."""
+    """The proof that the tree of all leaves starts with the tree of the first `size`."""
     if not 0 < size <= len(leaves):
         raise IndexError(size)
     return _consistency(leaves, size, True)
 
 
 def _consistency(leaves: Sequence[bytes], size: int, is_known: bool) -> list[bytes]:
-    """`is_known`: the smaller tree's root is what the reader has, and need not be told."""
+    """`is_known`: the reader has the smaller tree's root, so the proof leaves it out."""
     if size == len(leaves):
         return [] if is_known else [GrowingTree(leaves).root]
     split = _split(len(leaves))
@@ -92,25 +92,25 @@ def _split(size: int) -> int:
 
 
 def is_included(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
-    """Whether a proof shows that a leaf (its hash) is at `index` in the tree of that size and root."""
+    """True if a proof shows that a leaf (its hash) is at `index` in the tree with this size and root."""
     if not 0 <= index < size or len(leaf) != hashlib.sha256().digest_size:
         return False
     at, last, found = index, size - 1, leaf
-    for each in proof:
+    for sibling in proof:
         if not last:
             return False
         if at & 1 or at == last:
-            found = node_hash(each, found)
+            found = node_hash(sibling, found)
             at, last = _to_right_child(at, last)
         else:
-            found = node_hash(found, each)
+            found = node_hash(found, sibling)
         at, last = at >> 1, last >> 1
     return last == 0 and found == root
 
 
 def is_consistent(size1: int, root1: bytes, size2: int, root2: bytes, proof: Sequence[bytes]) -> bool:
-    """Whether a proof shows that the first tree is the beginning of the second. An empty tree is the beginning of
-    every tree, and shows nothing: a size of 0 is refused."""
+    """True if a proof shows that the second tree starts with the first. False for an empty first tree, because every
+    tree starts with it."""
     if not 0 < size1 <= size2:
         return False
     if size1 == size2:
@@ -122,20 +122,20 @@ def is_consistent(size1: int, root1: bytes, size2: int, root2: bytes, proof: Seq
     while at & 1:
         at, last = at >> 1, last >> 1
     first = second = path[0]
-    for each in path[1:]:
+    for sibling in path[1:]:
         if not last:
             return False
         if at & 1 or at == last:
-            first, second = node_hash(each, first), node_hash(each, second)
+            first, second = node_hash(sibling, first), node_hash(sibling, second)
             at, last = _to_right_child(at, last)
         else:
-            second = node_hash(second, each)
+            second = node_hash(second, sibling)
         at, last = at >> 1, last >> 1
     return last == 0 and first == root1 and second == root2
 
 
 def _to_right_child(at: int, last: int) -> tuple[int, int]:
-    """Goes up while the node has no sibling at its right."""
+    """Goes up while the node has no sibling on its right."""
     while at and not at & 1:
         at, last = at >> 1, last >> 1
     return at, last

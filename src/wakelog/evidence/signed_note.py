@@ -1,5 +1,5 @@
-"""Signed notes: a short text with Ed25519 signatures below it, as C2SP's signed-note has it, so that other tools read
-ours.
+"""Signed notes: a short text with Ed25519 signatures below it, in the format of C2SP's signed-note, which other tools
+read.
 
     <text, of one or more lines>
     <an empty line>
@@ -31,7 +31,7 @@ _LINE = re.compile(r"— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})")
 
 
 class PublicKey(msgspec.Struct, frozen=True):
-    """Who may have signed: a name, and the key that shows it."""
+    """A signer: a name and its public key."""
 
     name: str
     public: bytes
@@ -45,10 +45,10 @@ class PublicKey(msgspec.Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> PublicKey:
-        """A public key as `wakelog anchor-key` prints it."""
+        """Reads a public key in the form that `wakelog anchor-key` prints."""
         if text.strip().startswith(PRIVATE):
             raise InvalidInputError(
-                "this is a private key, where a public one is wanted",
+                "this is a private key, but a public one is needed",
                 kind="bad-anchor-key",
                 hint="wakelog anchor-key --of SOURCE prints the public one",
             )
@@ -67,7 +67,7 @@ class PublicKey(msgspec.Struct, frozen=True):
 
 
 class PrivateKey:
-    """What signs. Only its name and its public half are ever shown."""
+    """A key that signs. Only its name and its public half are ever shown."""
 
     def __init__(self, name: str, seed: bytes) -> None:
         _check_name(name)
@@ -88,7 +88,7 @@ class PrivateKey:
 
     @classmethod
     def parse(cls, text: str) -> PrivateKey:
-        """A private key as `to_text` writes it. The error does not repeat what was given."""
+        """Reads a private key in the form of `to_text`. Errors do not contain it."""
         if not text.startswith(PRIVATE):
             raise InvalidInputError(
                 "what was read is not a private key", kind="bad-anchor-key", hint="wakelog anchor-key NAME makes one"
@@ -100,21 +100,23 @@ class PrivateKey:
         return key
 
     def to_text(self) -> str:
-        """The secret itself, for the place where it is kept."""
+        """The key itself, to be stored in a safe place."""
         seed = self._key.private_bytes_raw()
         return f"{PRIVATE}{self.public.name}+{self.public.id.hex()}+{_base64(_ED25519 + seed)}"
 
     def sign(self, text: str) -> str:
-        """A note: the text with a signature below it."""
+        """Makes a note: the text with a signature below it."""
         if not text.endswith("\n") or text.endswith("\n\n") or text == "\n":
-            raise InvalidInputError("the text of a note is whole lines, the last not empty", kind="bad-note")
+            raise InvalidInputError(
+                "the text of a note must be complete lines, and the last one not empty", kind="bad-note"
+            )
         signature = self._key.sign(text.encode())
         return f"{text}\n— {self.public.name} {_base64(self.public.id + signature)}\n"
 
 
 def open_note(note: str, keys: Sequence[PublicKey]) -> tuple[str, PublicKey]:
-    """The text of a note, and which of the keys signed it. CorruptLogError when none did, or a signature under one of
-    these names is not theirs. Signatures of others are passed over."""
+    """The text of a note, and which of the keys signed it. CorruptLogError if none did, or if a signature of one of
+    these keys is wrong. Signatures of other keys are ignored."""
     text, signatures = _split(note)
     signer = None
     for name, id, signature in signatures:
@@ -122,21 +124,18 @@ def open_note(note: str, keys: Sequence[PublicKey]) -> tuple[str, PublicKey]:
         if key is None:
             continue
         if not key.has_signed(text, signature):
-            raise CorruptLogError(f"the signature of {name} is not of this text: it was altered", kind="bad-signature")
+            raise CorruptLogError(
+                f"the signature of {name} does not match the text: it was altered", kind="bad-signature"
+            )
         signer = signer or key
     if signer is None:
         named = ", ".join(dict.fromkeys(name for name, _, _ in signatures))
         raise CorruptLogError(
-            f"it is signed by {named}, and by none of the keys that were given",
+            f"it is signed by {named}, but by none of the given keys",
             kind="bad-signature",
             hint="pass the signer's public key, which you got from them and not from the store",
         )
     return text, signer
-
-
-def text_of(note: str) -> str:
-    """The text of a note, whoever signed it."""
-    return _split(note)[0]
 
 
 def _split(note: str) -> tuple[str, list[tuple[str, bytes, bytes]]]:

@@ -1,8 +1,7 @@
-"""Events as the content blocks of Claude Code: what a model said and asked for, what a call answered, what it changed.
+"""Rebuilds Claude Code's content blocks from events: the model's texts and calls, and the results of calls.
 
-The inputs of calls stand in the events of those calls, and not in the answer that asked for them; file contents stand
-in the changes. Here they come together again. Results of tools are given in the shape that the program itself writes,
-as far as the log holds what is in it.
+The log stores a call's input with the call, not in the answer that requested it, and file contents with the changes.
+Here they are put together again. Tool results have the shape that Claude Code writes, as far as the log has the data.
 """
 
 from __future__ import annotations
@@ -26,18 +25,18 @@ Block = dict[str, Any]
 
 
 class CallBlocks:
-    """The calls and file changes of a session, by action, and the blocks that are made of them."""
+    """The calls and file changes of a session by action, and the blocks made from them."""
 
     def __init__(self, session: Session[Any], entries: Iterable[Entry]) -> None:
         self._log = session.log
-        self._asked: dict[str, Entry] = {}
+        self._requests: dict[str, Entry] = {}
         self._changes: dict[str, list[Entry]] = {}
         self._images: dict[str, Entry] = {}
         self.model_actions: set[str] = set()
         for entry in entries:
             action = str(entry.body.get("action", ""))
             if entry.kind in ASKS:
-                self._asked[action] = entry
+                self._requests[action] = entry
                 if entry.body.get("effect") == "model":
                     self.model_actions.add(action)
             elif entry.kind == "file.changed" and action:
@@ -46,45 +45,47 @@ class CallBlocks:
                 self._images[str(entry.body.get("name", ""))] = entry
 
     def input_of(self, action: str) -> Any:
-        entry = self._asked.get(action)
+        entry = self._requests.get(action)
         return content_of(self._log, entry, "input") if entry is not None else None
 
     def is_model(self, entry: Entry) -> bool:
         return str(entry.body.get("action", "")) in self.model_actions
 
-    def said(self, entry: Entry) -> list[Block]:
-        """What a model's answer holds, with the inputs of the calls it asks for."""
+    def reply_blocks(self, entry: Entry) -> list[Block]:
+        """The blocks of a model's answer, with the inputs of its calls."""
         answer = content_of(self._log, entry, "output")
-        held = answer.get("content") if isinstance(answer, dict) and is_answer(answer) else None
-        if isinstance(held, list):
-            return [self._whole(dict(block)) for block in held if isinstance(block, dict)]
+        stored = answer.get("content") if isinstance(answer, dict) and is_answer(answer) else None
+        if isinstance(stored, list):
+            return [self._with_input(dict(block)) for block in stored if isinstance(block, dict)]
         blocks: list[Block] = []
         for part in parts_of(answer):
             if isinstance(part, Thinking):
                 blocks.append(part.block)
             elif isinstance(part, Asked):
-                blocks.append(self._whole({"type": "tool_use", "id": part.id, "name": part.name, "input": part.input}))
+                blocks.append(
+                    self._with_input({"type": "tool_use", "id": part.id, "name": part.name, "input": part.input})
+                )
             elif isinstance(part, Text):
                 blocks.append({"type": "text", "text": part.text})
         return blocks
 
-    def _whole(self, block: Block) -> Block:
+    def _with_input(self, block: Block) -> Block:
         if block.get("type") != "tool_use" or block.get("input") is not None:
             return block
         given = self.input_of(str(block.get("id", "")))
         return {**block, "input": given if isinstance(given, dict) else {} if given is None else {"input": given}}
 
     def content(self, entry: Entry, field: str) -> Any:
-        """What a person or a program said: a text, or blocks with their pictures."""
+        """The content of a message: a text, or blocks with their images."""
         value = content_of(self._log, entry, field)
         if isinstance(value, str):
             return value
         if isinstance(value, list) and all(isinstance(b, dict) and "type" in b for b in value):
-            return [self._with_picture(b) for b in value]
+            return [self._with_image(b) for b in value]
         return "\n".join(p.text if isinstance(p, Text) else "(an image)" for p in parts_of(value) if _shows(p))
 
-    def _with_picture(self, block: Block) -> Block:
-        """A picture was kept once, by its hash, and comes back to where it was mentioned."""
+    def _with_image(self, block: Block) -> Block:
+        """Puts an image back into its block. The log stores each image once, by its hash."""
         source = block.get("source")
         if block.get("type") != "image" or not isinstance(source, dict) or source.get("type") != "sha256":
             return block
@@ -96,7 +97,7 @@ class CallBlocks:
         return {"type": "image", "source": {"type": "base64", "media_type": source["media_type"], "data": packed}}
 
     def result(self, entry: Entry) -> Block | None:
-        """What a call answered; None where nothing did."""
+        """The result of a call; None if there is none."""
         body = entry.body
         failed = entry.kind in ("action.failed", "action.timed_out") or body.get("outcome", "succeeded") != "succeeded"
         output = content_of(self._log, entry, "output") if body.get("output") is not None else None
@@ -106,18 +107,17 @@ class CallBlocks:
             if not output:
                 return None
         if isinstance(output, list) and all(isinstance(b, dict) and "type" in b for b in output):
-            content: Any = [self._with_picture(b) for b in output]
+            content: Any = [self._with_image(b) for b in output]
         else:
             content = "" if output is None else text_of(output)
         block = {"tool_use_id": str(body.get("action", "")), "type": "tool_result", "content": content}
         return block | {"is_error": True} if failed else block
 
     def details(self, block: Block, kept: Any, action: str = "") -> Any:
-        """The structured result beside a result block: `kept` is what the import kept of it, or None. `action` is the
-        call, where the block names it in another way."""
+        """The structured result that belongs to a result block. `kept` is what the import kept of it, or None. `action`
+        is the call, if the block has another id for it."""
         action, text = action or block["tool_use_id"], as_text(block["content"])
-        given = self.input_of(action)
-        given = as_dict(given)
+        given = as_dict(self.input_of(action))
         changes = self._changes.get(action, [])
         if not isinstance(kept, dict):
             if block.get("is_error"):
@@ -132,7 +132,7 @@ class CallBlocks:
         return kept | {"stdout": text, "stderr": ""} if "interrupted" in kept else kept
 
     def _changed(self, entry: Entry, given: dict[str, Any]) -> dict[str, Any]:
-        """The contents that an edit found and left, told as the edit was told, where that gives the same."""
+        """The file before and after an edit, as old and new string if that gives the same result."""
         sides = {side: entry.body.get(side) is not None for side in ("before", "after")}
         before = content_of(self._log, entry, "before") if sides["before"] else None
         after = content_of(self._log, entry, "after") if sides["after"] else None

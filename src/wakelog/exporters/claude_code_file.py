@@ -1,9 +1,9 @@
-"""A transcript that Claude Code can resume: one JSON object a line, each naming the one before it.
+"""Writes a transcript that Claude Code can resume: one JSON object per line, each naming the one before it.
 
-What was imported from Claude Code comes back record by record, with its own ids: the import kept what events do not
-hold, and the events hold the rest. Everything else is written anew: a record for each prompt, each block of an answer
-and each result. The session's id is a new one, made from the session and its head, so the program takes the file for
-another conversation, and the same session gives the same file.
+What was imported from Claude Code is restored record by record, with the original ids: the import kept the fields that
+events do not have. Everything else gets new records: one for each prompt, each block of an answer and each result. The
+conversation's id is new, made from the session and its head. So Claude Code treats the file as another conversation,
+and the same session always gives the same file.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from wakelog.timeline.messages import content_of
 FORMAT = "claude-code"
 VERSION = "2.0.0"
 SYNTHETIC = "<synthetic>"
-"""What the program calls the model of answers that no model gave."""
+"""Claude Code's model name for answers that no model gave."""
 NO_USAGE = {"input_tokens": 0, "output_tokens": 0}
 _STICKY = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 _HOME = uuid.UUID("6f1d2f5e-6d0c-4b51-9d5f-3f0e6a0b7a11")
 
 
 def session_id(session: Session[Any], at: Seq | None = None) -> str:
-    """The id of the conversation in the file; Claude Code looks for it in the file's name."""
+    """The id of the conversation in the file. Claude Code expects it as the file's name."""
     return str(uuid.uuid5(_HOME, f"{session.id}@{at or session.head.seq}"))
 
 
 def claude_code_file(session: Session[Any], at: Seq | None = None) -> Iterator[dict[str, Any]]:
-    """The records of the file, one a line."""
+    """The records of the file, one per line."""
     return _Transcript(session, at).records()
 
 
@@ -62,7 +62,7 @@ class _Transcript:
         self._last: str | None = None
         self._time = 0
         self._waiting: list[dict[str, Any]] = []
-        """Imported records of one answer, whose content stands in an event that follows."""
+        """Imported records of one answer, whose content is in a later event."""
 
     def records(self) -> Iterator[dict[str, Any]]:
         log = self._session.log
@@ -76,14 +76,14 @@ class _Transcript:
                 commit = []
             if entry.kind == "records.imported" and entry.body.get("format") == FORMAT:
                 events = [e for e in commit if e.kind not in LOG_OWN]
-                # What the person went back from in the program stays beside the rest; what was rewound since does not.
+                # Branches that the user left in Claude Code stay; what was rewound in wakelog since is left out.
                 yield from self._imported(events, entry, None if is_whole else view)
                 commit = []
             else:
                 commit.append(entry)
         yield from self._new(cut)
 
-    # What was imported
+    # Imported records
 
     def _imported(
         self, events: list[Entry], mark: Entry, view: list[tuple[Seq, Seq]] | None
@@ -94,32 +94,31 @@ class _Transcript:
             own, place = events[place : place + count], place + count
             self._time = max([self._time, *(e.happened_at for e in own)])
             if not isinstance(rest, dict) or (view is not None and own and not _is_in(view, own[-1].seq)):
-                continue  # a line that was broken, or was rewound
+                continue  # a broken line, or a rewound one
             if COMMON not in rest:
                 yield self._kept(rest)
                 continue
             rest = {**rest.pop(COMMON), **rest}
-            for key in _STICKY:
-                if key in rest:
-                    self._fields[key] = rest[key]
+            self._update_fields(rest)
             record = {
                 **self._front(id, rest["type"]),
                 **{k: v for k, v in rest.items() if k not in ("message", "type")},
             }
             self._last = id
-            yield from self._filled(self._alone(record), rest, own)
+            yield from self._restore(self._in_conversation(record), rest, own)
 
     def _kept(self, rest: dict[str, Any]) -> dict[str, Any]:
-        """A record of which the import kept everything."""
-        for key in _STICKY:
-            if key in rest:
-                self._fields[key] = rest[key]
+        """A record that the import kept completely."""
+        self._update_fields(rest)
         if isinstance(rest.get("uuid"), str):
             self._last = rest["uuid"]
-        return self._alone(rest)
+        return self._in_conversation(rest)
 
-    def _alone(self, record: dict[str, Any]) -> dict[str, Any]:
-        """A record as one of this conversation, also where it was one of a sub-agent."""
+    def _update_fields(self, rest: dict[str, Any]) -> None:
+        self._fields |= {key: rest[key] for key in _STICKY if key in rest}
+
+    def _in_conversation(self, record: dict[str, Any]) -> dict[str, Any]:
+        """A record as part of this conversation, also if it was one of a sub-agent."""
         out = {k: v for k, v in record.items() if k != "agentId"}
         if "sessionId" in out:
             out["sessionId"] = self._id
@@ -127,9 +126,8 @@ class _Transcript:
             out["isSidechain"] = False
         return out
 
-    def _filled(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
-        about = rest.get("message")
-        kept: dict[str, Any] = as_dict(about)
+    def _restore(self, record: dict[str, Any], rest: dict[str, Any], own: list[Entry]) -> Iterator[dict[str, Any]]:
+        kept = as_dict(rest.get("message"))
         if record["type"] == "user":
             yield self._user(record, kept, own)
             return
@@ -141,8 +139,8 @@ class _Transcript:
             yield from self._answer(replies, errors)
 
     def _answer(self, replies: list[Entry], errors: list[Entry]) -> Iterator[dict[str, Any]]:
-        """The records of one answer: a block each, and the last one has what is left."""
-        blocks = [block for reply in replies for block in self._blocks.said(reply)]
+        """The records of one answer, one block each; the last record has the remaining blocks."""
+        blocks = [block for reply in replies for block in self._blocks.reply_blocks(reply)]
         for error in errors:
             content = self._blocks.content(error, "content")
             blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -176,11 +174,10 @@ class _Transcript:
         content = kept.get("content", results or (words if words is not None else ""))
         return record | {"message": {"role": "user", **kept, "content": content}}
 
-    # What was not
+    # New records
 
     def _new(self, cut: Seq) -> Iterator[dict[str, Any]]:
-        """Records for what came after the last import, or for all: the conversation in the shape that Anthropic takes,
-        a block a record."""
+        """Records for everything after the last import: the conversation in Anthropic's shape, one block per record."""
         items = [plain_item(i) for i in read_window(self._session.log, self._at, evicted=()).items if i.seq > cut]
         if not items:
             return
@@ -192,7 +189,7 @@ class _Transcript:
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
             for block in blocks:
                 if block["type"] == "tool_use":
-                    actions[block["id"]] = _take(calls, block)
+                    actions[block["id"]] = _take_action(calls, block)
                 number += 1
                 id = str(uuid.uuid5(_HOME, f"{self._session.id}/{self._at}/{number}"))
                 more = self._record(message["role"], block, is_last=block is blocks[-1], answer=id, actions=actions)
@@ -225,8 +222,8 @@ class _Transcript:
         }
 
 
-def _take(calls: list[Item], block: Block) -> str:
-    """The action of the first call that a block may ask for; it is taken from the list."""
+def _take_action(calls: list[Item], block: Block) -> str:
+    """The action of the first call that matches a block. The call is removed from the list."""
     for item in calls:
         given = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
         if valid_name(item.name) == block["name"] and given == block["input"]:

@@ -1,23 +1,20 @@
-"""A session as one page for a browser: no script, nothing from the network, everything that was recorded escaped.
+"""Writes a session as one HTML page, without scripts and without network access; all recorded text is escaped.
 
-It reads from the top: who asked what, what the agent said and did, and what changed on disk, as diffs. A call and its
-outcome are one row. What is long, and what the model thought, is folded. What was derived by rules is marked with ~,
-and what is not trusted with its source. The turns are listed beside it; the list is written last, because the events
-are read once.
-The page says in its head that a browser may load nothing.
+The page shows the turns in order: what the user asked, what the agent said and did, and file changes as diffs. A call
+and its outcome are one row. Long texts and the model's thoughts are folded. Derived information is marked with ~, and
+untrusted text with its source. The list of turns is written last, because the events are read only once.
 """
 
 from __future__ import annotations
 
 import datetime
-import html
-import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from wakelog.errors import CorruptLogError, NotFoundError
 from wakelog.exporters.claude_blocks import ENDS
-from wakelog.exporters.page_style import STYLE
+from wakelog.exporters.page_frame import page_head
+from wakelog.exporters.page_frame import safe as _safe
 from wakelog.exporters.prose import prose
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, numbered_lines, unwrapped
@@ -30,13 +27,12 @@ from wakelog.model.readable import arguments_text
 from wakelog.session import Session
 from wakelog.timeline.messages import content_of, is_input_said
 
-SHORT = 600
-"""A text up to so many characters is shown open."""
-GIST = 100
-"""So much of a folded text stands beside its name."""
-LONG = 200_000
-"""Of a longer one, so much is on the page."""
-_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+SHORT_MAX = 600
+"""Texts up to this many characters are shown unfolded."""
+GIST_MAX = 100
+"""How many characters of a folded text are shown in its title."""
+TEXT_MAX = 200_000
+"""How many characters of a text are on the page at most."""
 _KINDS = {"approach_change": "change", "dead_end": "dead end", "failure_report": "failure report"}
 _NOTES = {
     "decision.made": ("decision", "choice", "because"),
@@ -51,17 +47,14 @@ _NOTES = {
     "subagent.spawned": ("sub-agent", "task", ""),
 }
 
-
 Mask = Callable[[str], str]
 
 
 def html_page(session: Session[Any], entries: Iterable[Entry], mask: Mask = str) -> Iterator[str]:
-    """The page, in pieces. `mask` is put over every recorded text, before it is cut."""
+    """The page, in parts. `mask` is applied to every recorded text before it is cut."""
     name = mask(str(session))
-    yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{_safe(name)}</title>\n'
-    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-    yield f"<style>{STYLE}</style>\n</head>\n<body>\n<main>\n<header>\n<h1>{_safe(name)}</h1>\n"
+    yield from page_head(name)
+    yield f"<header>\n<h1>{_safe(name)}</h1>\n"
     yield from _about(session, mask)
     yield "</header>\n"
     page = _Page(session, mask)
@@ -75,7 +68,7 @@ def _about(session: Session[Any], mask: Mask) -> Iterator[str]:
     head = session.head
     try:
         document = session.log.state()
-    except CorruptLogError:  # of a damaged session the state may not be known
+    except CorruptLogError:  # a damaged session may have no state
         document = {"labels": {}, "goal": None}
     if document["goal"] is not None:
         yield f'<p class="goal">{_safe(mask(text_of(document["goal"])))}</p>\n'
@@ -94,12 +87,12 @@ class _Page:
         self._mask = mask
         self._log = session.log
         self._tools: dict[str, str] = {}
-        self._asked: dict[str, Entry] = {}
-        """Requests whose outcome was not met yet."""
+        self._requests: dict[str, Entry] = {}
+        """Requests without an outcome so far."""
         self._turns: list[tuple[str, str, str]] = []
 
     def turns(self) -> Iterator[str]:
-        """The list of the turns that are on the page."""
+        """The list of turns."""
         if len(self._turns) > 1:
             rows = "".join(
                 f'<li><a href="#{id}"><b>{point}</b> {_safe(title)}</a></li>' for id, point, title in self._turns
@@ -118,9 +111,9 @@ class _Page:
         yield from self._unanswered()
 
     def _unanswered(self) -> Iterator[str]:
-        for entry in self._asked.values():
+        for entry in self._requests.values():
             yield self._call(entry, "no outcome")
-        self._asked.clear()
+        self._requests.clear()
 
     def _read(self, entry: Entry, field: str) -> Any:
         return _masked(content_of(self._log, entry, field), self._mask)
@@ -128,12 +121,12 @@ class _Page:
     def _turn(self, entry: Entry) -> Iterator[str]:
         number, attempt = entry.header.turn, entry.header.attempt
         again = f", attempt {attempt}" if attempt > 1 else ""
-        asked = " ".join(_words(self._read(entry, "input")).split()) if entry.body.get("input") is not None else ""
+        title = " ".join(_words(self._read(entry, "input")).split()) if entry.body.get("input") is not None else ""
         point = f"@{number}.{attempt}" if attempt > 1 else f"@{number}"
-        self._turns.append((f"t{number}-{attempt}", point, asked[:80] or _time(entry)))
+        self._turns.append((f"t{number}-{attempt}", point, title[:80] or _time(entry)))
         yield f'<h2 id="t{number}-{attempt}">Turn {number}{again}<small>{_time(entry)}</small></h2>\n'
         if entry.body.get("input") is not None and not is_input_said(self._log, entry):
-            yield self._said(entry, "user", "You", _words(self._read(entry, "input")))
+            yield self._speech(entry, "user", "You", _words(self._read(entry, "input")))
         yield from self._derived(number)
 
     def _derived(self, turn: int) -> Iterator[str]:
@@ -162,9 +155,9 @@ class _Page:
         elif kind in ENDS and self._tool(entry) == "model":
             yield from self._answer(entry)
         elif kind == "action.requested" and body.get("effect") != "model":
-            self._asked[text_of(body.get("action", ""))] = entry
+            self._requests[text_of(body.get("action", ""))] = entry
         elif kind in ENDS:
-            yield self._call(entry, request=self._asked.pop(text_of(body.get("action", "")), None))
+            yield self._call(entry, request=self._requests.pop(text_of(body.get("action", "")), None))
         elif kind == "history.compacted":
             yield self._fold(entry, "summary", _words(self._read(entry, "summary")))
         elif kind in _NOTES:
@@ -191,7 +184,7 @@ class _Page:
         who = {"user": "You", "assistant": "Agent"}.get(role, role)
         if name := self._mask(text_of(body.get("name", ""))):
             role, who = ("other" if role == "user" else role), name
-        return self._said(entry, role, who, text)
+        return self._speech(entry, role, who, text)
 
     def _answer(self, entry: Entry) -> Iterator[str]:
         answer = self._read(entry, "output") if entry.body.get("output") is not None else None
@@ -205,29 +198,29 @@ class _Page:
         else:
             text = _words(answer)
         if thought:
-            # What is quoted from an answer links to it, also when it only thought.
+            # Quotes link to the answer, so it needs an id even if it has only thoughts.
             yield self._fold(entry, "thinking", thought, named=not text.strip())
         if text.strip():
-            yield self._said(entry, "assistant", "Agent", text)
+            yield self._speech(entry, "assistant", "Agent", text)
 
     def _call(self, entry: Entry, result: str = "", request: Entry | None = None) -> str:
         body = entry.body
         bad = entry.kind in ("action.failed", "action.timed_out") or body.get("outcome", "succeeded") != "succeeded"
         parts = []
-        asked = request or entry
-        given = self._read(asked, "input") if asked.body.get("input") is not None else None
-        if given is not None:
-            parts.append(f"<h4>input</h4>{_pre(arguments_text(given))}")
-        said = ""
+        asking = request or entry
+        input = self._read(asking, "input") if asking.body.get("input") is not None else None
+        if input is not None:
+            parts.append(f"<h4>input</h4>{_pre(arguments_text(input))}")
+        output = ""
         if body.get("output") is not None:
-            said = unwrapped(_words(self._read(entry, "output")))
-            parts.append(f"<h4>output</h4>{_pre(said)}")
+            output = unwrapped(_words(self._read(entry, "output")))
+            parts.append(f"<h4>output</h4>{_pre(output)}")
         elif isinstance(error := body.get("error"), dict):
-            said = self._mask(f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}")
-            parts.append(f"<h4>error</h4>{_pre(said)}")
-        lines = numbered_lines(said) or said.count("\n") + bool(said)
-        result = result or ("failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if said else "")
-        tool, about = self._mask(self._tool(entry)) or "call", call_gist(given)
+            output = self._mask(f"{text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}")
+            parts.append(f"<h4>error</h4>{_pre(output)}")
+        lines = numbered_lines(output) or output.count("\n") + bool(output)
+        result = result or ("failed" if bad else f"{lines} line{'s' if lines != 1 else ''}" if output else "")
+        tool, about = self._mask(self._tool(entry)) or "call", call_gist(input)
         head = f"<b>{_safe(tool)}</b> <code>{_safe(about)}</code> <small>{result}</small>"
         head += self._trust(entry) + _number(entry)
         state = ' class="bad"' if bad else ""
@@ -245,23 +238,23 @@ class _Page:
         if not rows:
             why = diff.note if diff is not None else "its content was not captured"
             return self._row(entry, "file", f"{path} {counts}  ({why})")
-        opened = " open" if len(text) <= 4 * SHORT else ""
+        opened = " open" if len(text) <= 4 * SHORT_MAX else ""
         small = f"<small>{counts}</small>{_number(entry)}"
         return (
             f'<details id="e{entry.seq}" class="file"{opened}><summary>{head} {small}</summary>'
             f'<pre class="diff">{rows}</pre></details>\n'
         )
 
-    def _said(self, entry: Entry, role: str, who: str, text: str) -> str:
+    def _speech(self, entry: Entry, role: str, who: str, text: str) -> str:
         style = role if role in ("user", "assistant") else "other"
         front = f"<b>{_safe(who)}</b>{self._trust(entry)}{_place(entry)}"
         text = text.strip("\n")
-        shown = prose(text, _safe) if len(text) <= 10 * SHORT else _folded(text)
+        shown = prose(text, _safe) if len(text) <= 10 * SHORT_MAX else _folded(text)
         return f'<section class="{style}" id="e{entry.seq}"><header>{front}</header>{shown}</section>\n'
 
     def _fold(self, entry: Entry, word: str, text: str, *, named: bool = True) -> str:
-        told = " ".join(text.replace("**", "").split())
-        gist = told if len(told) <= GIST else f"{told[:GIST]} …"
+        line = " ".join(text.replace("**", "").split())
+        gist = line if len(line) <= GIST_MAX else f"{line[:GIST_MAX]} …"
         head = f"<b>{_safe(word)}</b> {_safe(gist)}{self._trust(entry)}{_number(entry)}"
         id = f' id="e{entry.seq}"' if named else ""
         return f'<details class="aside"{id}><summary>{head}</summary>{_pre(text)}</details>\n'
@@ -275,7 +268,9 @@ class _Page:
 
     def _row(self, entry: Entry, word: str, text: str, *, bad: bool = False) -> str:
         style = "row bad" if bad else "row"
-        return f'<p class="{style}" id="e{entry.seq}"><b>{_safe(word)}</b> {_safe(text[:LONG])}{_place(entry)}</p>\n'
+        return (
+            f'<p class="{style}" id="e{entry.seq}"><b>{_safe(word)}</b> {_safe(text[:TEXT_MAX])}{_place(entry)}</p>\n'
+        )
 
 
 def _masked(value: Any, mask: Mask) -> Any:
@@ -286,18 +281,14 @@ def _masked(value: Any, mask: Mask) -> Any:
     return [_masked(item, mask) for item in value] if isinstance(value, list) else value
 
 
-def _safe(text: str) -> str:
-    return html.escape(_HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text))
-
-
 def _pre(text: str) -> str:
-    if len(text) > LONG:
-        text = f"{text[:LONG]}\n… {len(text) - LONG:,} more characters"
+    if len(text) > TEXT_MAX:
+        text = f"{text[:TEXT_MAX]}\n… {len(text) - TEXT_MAX:,} more characters"
     return f"<pre>{_safe(text)}</pre>"
 
 
 def _folded(text: str) -> str:
-    beginning = prose(text[: 2 * SHORT] + " …", _safe)
+    beginning = prose(text[: 2 * SHORT_MAX] + " …", _safe)
     return f"{beginning}<details><summary>all {len(text):,} characters</summary>{_pre(text)}</details>"
 
 
@@ -314,14 +305,14 @@ def _thoughts(answer: Any) -> str:
 def _diff_rows(text: str) -> str:
     marks = {"+": "ins", "-": "del"}
     rows = []
-    for line in text[:LONG].splitlines():
+    for line in text[:TEXT_MAX].splitlines():
         mark = marks.get(line[:1])
         rows.append(f"<{mark}>{_safe(line)}</{mark}>" if mark else f"<span>{_safe(line)}</span>")
     return "\n".join(rows)
 
 
 def _number(entry: Entry) -> str:
-    """Its place where a link cannot stand: what folds is pressed as a whole."""
+    """The event's number without a link, for a title that folds when it is clicked."""
     return f' <span class="place">e{entry.seq}</span>'
 
 

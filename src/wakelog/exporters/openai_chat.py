@@ -1,7 +1,7 @@
-"""The conversation as OpenAI chat messages: one JSON array, a message a line.
+"""The conversation as OpenAI chat messages: one JSON array, one message per line.
 
-It is what was said, not a window: what left the window is there, and what is not trusted stands without a fence. A
-range that was compacted stands as its summary, as it did for the model.
+It is the whole conversation, not the model's window: evicted messages are included, and untrusted text has no fence. A
+compacted range is its summary, as it was for the model.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from wakelog.session import Session
 
 
 def openai_chat(session: Session[Any], at: Seq | None = None) -> list[dict[str, Any]]:
-    """The messages."""
     return shape_items([plain_item(i) for i in read_window(session.log, at, evicted=()).items], "", "openai").messages
 
 
 def plain_item(item: Item) -> Item:
-    """An item as it was said. Only what is not trusted was fenced, so nothing else is looked at."""
+    """An item without fences. Only untrusted items have them."""
     if item.trust == "trusted":
         return item
     parts = tuple(Text(unfenced(p.text)) if isinstance(p, Text) else p for p in item.parts)

@@ -1,9 +1,17 @@
-"""How a page looks: light and dark as the reader's system has it, with the turns beside it where there is room, and
-readable in print. The colours are those of the web page (ui/src/theme.css)."""
+"""What exported pages share: their head, their style, and how recorded text becomes harmless.
+
+The style is light or dark like the reader's system, and readable in print. Its colours are those of the web page
+(ui/src/theme.css). A page loads nothing, and its head forbids the browser to.
+"""
 
 from __future__ import annotations
 
+import html
+import re
+from collections.abc import Iterator
 from typing import Final
+
+_HOSTILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 
 STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1b1f24;--dim:#57606a;--page:#fff;--box:#f6f7f9;--line:#dfe3e8;--user:#e8eefc;
@@ -58,3 +66,21 @@ overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 nav a:hover{background:var(--line)}nav b{color:var(--dim);font-weight:600;margin-right:.4rem}}
 @media print{nav{display:none}body{display:block}details{break-inside:avoid}}
 """
+
+
+def page_head(title: str, style: str = "") -> Iterator[str]:
+    """The page up to the start of its body."""
+    yield f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{safe(title)}</title>\n'
+    yield "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    yield f"<style>{STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
+
+
+def safe(text: str) -> str:
+    """Recorded text as HTML."""
+    return html.escape(inert(text))
+
+
+def inert(text: str) -> str:
+    """Makes control and direction characters visible instead of effective."""
+    return _HOSTILE.sub(lambda m: f"⟦U+{ord(m[0]):04X}⟧", text)

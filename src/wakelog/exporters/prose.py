@@ -1,6 +1,6 @@
-"""The little of Markdown that makes an agent's words readable, as HTML: headings, lists, quotes, code, emphasis.
+"""Renders a little Markdown as HTML: headings, lists, quotes, code, emphasis.
 
-Every piece of text goes through `safe` on its own, so nothing that was recorded can become markup. The web page does
+Every part of the text goes through `safe`, so recorded text cannot become markup. The web page does
 the same in ui/src/prose.ts.
 """
 
@@ -18,7 +18,6 @@ _STYLES = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
 
 
 def prose(text: str, safe: Safe) -> str:
-    """A text set as it was meant."""
     return f'<div class="prose">{"".join(_lines(text, safe))}</div>'
 
 
@@ -53,9 +52,9 @@ def _lines(text: str, safe: Safe) -> Iterator[str]:
 
 
 def _spans(text: str, safe: Safe) -> str:
-    made, at = [], 0
+    parts, at = [], 0
     for found in _STYLES.finditer(text):
-        made.append(safe(text[at : found.start()]))
-        made.append(f"<code>{safe(found[1])}</code>" if found[1] is not None else f"<b>{safe(found[2])}</b>")
+        parts.append(safe(text[at : found.start()]))
+        parts.append(f"<code>{safe(found[1])}</code>" if found[1] is not None else f"<b>{safe(found[2])}</b>")
         at = found.end()
-    return "".join([*made, safe(text[at:])])
+    return "".join([*parts, safe(text[at:])])

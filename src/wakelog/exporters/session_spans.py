@@ -1,15 +1,15 @@
-"""A session as spans of OpenTelemetry, by the names of its conventions for generative AI.
+"""Exports a session as OpenTelemetry spans, following the conventions for generative AI.
 
-One session is one trace: `session NAME` is its root, each attempt at a turn an `invoke_agent` below it, each answer of
-a model a `chat`, and each call of a tool an `execute_tool`. A call that a tool made hangs below that call. Ids of
-traces and spans are hashes of the session and the event, so the same event is the same span in every export. What a
-fork inherited is its parent's: the fork's root links there.
+One session is one trace: `session NAME` is the root, each attempt at a turn an `invoke_agent` below it, each model call
+a `chat`, and each tool call an `execute_tool`. A call that a tool made is below that tool's span. Trace and span ids
+are hashes of session and event, so the same event is the same span in every export. Inherited events belong to the
+parent of a fork: the fork's root links to it.
 
-Every span names the events it was made from (`wakelog.selector`, `wakelog.event.hash`). What was said and done is left
-out unless it is asked for; see span_content.py.
+Every span names the events it was made from (`wakelog.selector`, `wakelog.event.hash`). Content is left out by default;
+see span_content.py.
 
-A session is read twice, so that it need not be held: first what the spans are, a few numbers each, and then, for each
-span that is given out, the content of its events. A long session is several documents of one trace.
+A session is read twice, so that it need not fit into memory: first a few numbers for each span, and then, for each
+span, the content of its events. A long session is several documents of one trace.
 """
 
 from __future__ import annotations
@@ -34,42 +34,42 @@ from wakelog.timeline.slices import tool_of
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"
 INTERNAL, CLIENT = 1, 3
 _FAILED = 2
-_MOMENTS = frozenset(
+_SPAN_EVENT_KINDS = frozenset(
     {
         *("flag.raised", "action.approved", "action.denied", "input.requested", "input.answered", "budget.reached"),
         *("history.rewound", "history.compacted", "history.adopted", "payload.erased", "range.pruned", "gap.noted"),
     }
 )
-"""Kinds that are told as events of the span they happened in."""
+"""Kinds that become events of the span they happened in."""
 _PROVIDERS = {
     "claude": "anthropic",
     "gemini": "gcp.gemini",
     "mistral": "mistral_ai",
     "deepseek": "deepseek",
 } | dict.fromkeys(("gpt", "chatgpt", "o1", "o3", "o4"), "openai")
-"""Whose model it is, by how its name begins, where nothing else tells."""
+"""The provider by the start of a model's name, if nothing else says it."""
 _COUNTS = ("tokens_in", "tokens_out", "usd_micros", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
 _PRICED = {"google": "gcp.gemini"}
 SPANS_MAX, SIZE_MAX = 500, 4 << 20
-"""What one document of several holds at most, and how many characters; a single span may have more."""
+"""The limits of one document: spans, and characters. A single span may have more characters."""
 
 
 def session_document(session: Session[Any], where: str = "", *, content: bool = False) -> dict[str, Any]:
-    """A session, or a range of it, as one document of OTLP. A range has no root span, but the same trace."""
+    """A session or a range of it as one OTLP document. A range has the same trace, but no root span."""
     return _document(session, list(session_spans(session, where, content=content)))
 
 
 def session_documents(session: Session[Any], where: str = "", *, content: bool = False) -> Iterator[dict[str, Any]]:
-    """The same in documents of a size that collectors take, one at a time."""
+    """The same in several documents, each of a size that collectors accept."""
     spans: list[dict[str, Any]] = []
     size = 0
     for span in session_spans(session, where, content=content):
-        more = sum(len(about["value"].get("stringValue", "")) for about in span["attributes"])
-        if spans and (len(spans) >= SPANS_MAX or size + more > SIZE_MAX):
+        added = sum(len(about["value"].get("stringValue", "")) for about in span["attributes"])
+        if spans and (len(spans) >= SPANS_MAX or size + added > SIZE_MAX):
             yield _document(session, spans)
             spans, size = [], 0
         spans.append(span)
-        size += more
+        size += added
     yield _document(session, spans)
 
 
@@ -92,15 +92,14 @@ def _document(session: Session[Any], spans: list[dict[str, Any]]) -> dict[str, A
 
 
 def session_spans(session: Session[Any], where: str = "", *, content: bool = False) -> Iterator[dict[str, Any]]:
-    """The spans of a session, each after the one above it."""
+    """The spans of a session, parents first."""
     log = session.log
     span = resolve_range(log, where) if where else None
     entries = log.entries(after=span.first - 1, upto=span.last) if span else log.entries()
     tree = _Tree(session, content)
     for entry in entries:
-        # What a fork inherited is told by the session that it is of.
-        if entry.session == session.id:
-            tree.take(entry)
+        if entry.session == session.id:  # inherited events belong to the parent's trace
+            tree.add(entry)
     return tree.spans(has_root=span is None)
 
 
@@ -109,12 +108,12 @@ def trace_id(session: SessionId) -> str:
 
 
 def span_id(session: SessionId, seq: Seq) -> str:
-    """The span that an event begins; 0 is the session itself."""
+    """The id of the span that starts with an event; 0 is the session itself."""
     return hashlib.sha256(f"wakelog span {session} {seq}".encode()).hexdigest()[:16]
 
 
-class _Told(msgspec.Struct, frozen=True, gc=False):
-    """An event that a span is made from: where it is and when it happened. Its content is read again when needed."""
+class _EventMark(msgspec.Struct, frozen=True, gc=False):
+    """Where an event is and when it happened. Its content is read again when it is needed."""
 
     seq: Seq
     hash: bytes
@@ -123,16 +122,16 @@ class _Told(msgspec.Struct, frozen=True, gc=False):
     attempt: int
 
     @classmethod
-    def by(cls, entry: Entry) -> _Told:
+    def of(cls, entry: Entry) -> _EventMark:
         header = entry.header
         return cls(entry.seq, entry.hash, entry.happened_at, header.turn, header.attempt)
 
 
 class _SpanCall(Call):
-    """A call with what its span needs."""
+    """A call, and what its span needs."""
 
-    asked_by: _Told | None = None
-    ended_by: _Told | None = None
+    requested_by: _EventMark | None = None
+    ended_by: _EventMark | None = None
     began_at: int = 0
     duration_us: int = 0
     params: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -141,19 +140,19 @@ class _SpanCall(Call):
     stop_reason: str = ""
     error: dict[str, Any] = msgspec.field(default_factory=dict)
     inside: str = ""
-    moments: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    span_events: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
 class _Turn:
     """One attempt at a turn."""
 
-    def __init__(self, started: _Told) -> None:
+    def __init__(self, started: _EventMark) -> None:
         self.started = started
         self.last = started
-        self.ended: _Told | None = None
+        self.ended: _EventMark | None = None
         self.outcome = ""
         self.error: dict[str, Any] = {}
-        self.moments: list[dict[str, Any]] = []
+        self.span_events: list[dict[str, Any]] = []
 
 
 class _Tree:
@@ -166,46 +165,48 @@ class _Tree:
         self._calls: Calls[_SpanCall] = Calls(_SpanCall)
         self._turns: dict[tuple[int, int], _Turn] = {}
         self._tools: dict[str, str] = {}
-        self._first: _Told | None = None
-        self._last: _Told | None = None
-        self._moments: list[dict[str, Any]] = []
+        self._first: _EventMark | None = None
+        self._last: _EventMark | None = None
+        self._span_events: list[dict[str, Any]] = []
         self._children: list[SessionId] = []
         self._forked_from: SessionId | None = None
 
-    def take(self, entry: Entry) -> None:
-        told = _Told.by(entry)
-        self._first = self._first or told
-        self._last = told
+    def add(self, entry: Entry) -> None:
+        mark = _EventMark.of(entry)
+        self._first = self._first or mark
+        self._last = mark
         header, body = entry.header, entry.body
         turn = self._turns.get((header.turn, header.attempt))
         if entry.kind == "turn.started":
-            turn = self._turns[header.turn, header.attempt] = _Turn(told)
+            turn = self._turns[header.turn, header.attempt] = _Turn(mark)
         elif entry.kind == "turn.ended" and turn is not None:
-            turn.ended = told
+            turn.ended = mark
             turn.outcome, turn.error = text_in(body, "outcome") or "completed", as_dict(body.get("error"))
         if turn is not None:
-            turn.last = told
+            turn.last = mark
         call = self._calls.take(entry.seq, entry.kind, header, body)
         if call is not None:
-            self._note(call, entry, told)
-        if entry.kind in _MOMENTS:
-            moments = call.moments if call is not None else turn.moments if turn is not None else self._moments
-            moments.append(_moment(entry))
+            self._update_call(call, entry, mark)
+        if entry.kind in _SPAN_EVENT_KINDS:
+            span_events = (
+                call.span_events if call is not None else turn.span_events if turn is not None else self._span_events
+            )
+            span_events.append(_span_event(entry))
         if entry.kind == "subagent.spawned" and text_in(body, "session"):
             self._children.append(SessionId(text_in(body, "session")))
         if entry.kind == "session.forked":
             self._forked_from = SessionId(text_in(body, "parent")) if text_in(body, "parent") else None
 
-    def _note(self, call: _SpanCall, entry: Entry, told: _Told) -> None:
+    def _update_call(self, call: _SpanCall, entry: Entry, mark: _EventMark) -> None:
         body = entry.body
         if call.request == entry.seq:
-            call.asked_by, call.began_at = told, told.at
+            call.requested_by, call.began_at = mark, mark.at
             call.tool = call.tool or tool_of(self._log, entry, self._tools)
             call.params, call.inside = as_dict(body.get("params")), text_in(body, "inside")
         if entry.kind == "action.started":
-            call.began_at = told.at
+            call.began_at = mark.at
         if call.settled == entry.seq or entry.kind == "action.uncertain":
-            call.ended_by = told
+            call.ended_by = mark
         cost = as_dict(body.get("cost"))
         for name in _COUNTS:
             call.costs[name] = call.costs.get(name, 0) + count_in(cost, name)
@@ -226,7 +227,7 @@ class _Tree:
         for call in self._calls.by_request.values():
             yield self._call(call)
 
-    def _root(self, first: _Told, last: _Told) -> dict[str, Any]:
+    def _root(self, first: _EventMark, last: _EventMark) -> dict[str, Any]:
         head = self._session.head
         about = {"wakelog.session.status": self._session.status, "wakelog.event.count": head.seq}
         linked = [*self._children, *([self._forked_from] if self._forked_from else [])]
@@ -235,7 +236,7 @@ class _Tree:
             f"session {self._name}",
             (first.at, last.at),
             about | self._evidence(first, last) | {"wakelog.selector": self._name},
-            moments=self._moments,
+            span_events=self._span_events,
             links=[{"traceId": trace_id(id), "spanId": span_id(id, 0)} for id in linked],
         )
 
@@ -254,41 +255,43 @@ class _Tree:
         failed = turn.outcome in ("failed", "interrupted")
         error = turn.error or ({"type": turn.outcome} if failed else {})
         name = f"invoke_agent {self._agent}".rstrip()
-        return self._span(started.seq, name, (started.at, end.at), about, parent=0, error=error, moments=turn.moments)
+        return self._span(
+            started.seq, name, (started.at, end.at), about, parent=0, error=error, span_events=turn.span_events
+        )
 
     def _call(self, call: _SpanCall) -> dict[str, Any]:
-        asked = call.asked_by
-        assert asked is not None, "a call begins with the event that asked for it"
-        end = call.ended_by or asked
+        request = call.requested_by
+        assert request is not None, "a call starts with its request"
+        end = call.ended_by or request
         turn = self._turns.get((call.turn, call.attempt))
         began, ended = call.began_at, end.at
-        if end is asked and call.status == "done":
-            # A call that was recorded when it was over: it began as long before as it took.
+        if end is request and call.status == "done":
+            # The call was recorded when it was over, so its start is computed from its duration.
             began = max(ended - call.duration_us, turn.started.at if turn else 0)
-        inside = self._calls.by_action.get(call.inside) if call.inside else None
-        above = inside if inside is not None and inside is not call else None
+        outer = self._calls.by_action.get(call.inside) if call.inside else None
+        outer = None if outer is call else outer
         about = {
             **(self._model(call) if call.is_model else self._tool(call)),
             "wakelog.effect": call.effect,
             "wakelog.outcome": call.outcome if call.status == "done" else call.status,
             "wakelog.tries": call.tries,
             "wakelog.cost.usd_micros": call.costs.get("usd_micros") or None,
-            **self._evidence(asked, end),
+            **self._evidence(request, end),
         }
         if self._content:
-            done = self._log.entry(call.ended_by.seq) if call.ended_by is not None else None
-            about |= call_content(self._log, call, self._log.entry(asked.seq), done)
+            ending = self._log.entry(call.ended_by.seq) if call.ended_by is not None else None
+            about |= call_content(self._log, call, self._log.entry(request.seq), ending)
         error = call.error or {"type": call.outcome}
         model = str(about.get("gen_ai.request.model") or "")
         return self._span(
-            asked.seq,
+            request.seq,
             (f"chat {model}" if call.is_model else f"execute_tool {call.tool}").rstrip(),
             (began, ended),
             about,
-            parent=above.request if above else turn.started.seq if turn else 0,
+            parent=outer.request if outer else turn.started.seq if turn else 0,
             kind=CLIENT if call.is_model else INTERNAL,
             error=error if call.outcome in (*FAILURES, "denied", "interrupted", "cancelled") else {},
-            moments=call.moments,
+            span_events=call.span_events,
         )
 
     def _model(self, call: _SpanCall) -> dict[str, Any]:
@@ -317,8 +320,8 @@ class _Tree:
             "gen_ai.tool.call.id": call.action,
         }
 
-    def _evidence(self, first: _Told, last: _Told, place: str = "") -> dict[str, Any]:
-        """The events that a span was made from: where they are, and the hash that proves the last."""
+    def _evidence(self, first: _EventMark, last: _EventMark, place: str = "") -> dict[str, Any]:
+        """The events that a span was made from: their positions, and the hash of the last one."""
         events = f"@e{first.seq}" if first.seq == last.seq else f"@e{first.seq}..e{last.seq}"
         return {
             "wakelog.selector": f"{self._name}{place or events}",
@@ -337,7 +340,7 @@ class _Tree:
         parent: Seq | None = None,
         kind: int = INTERNAL,
         error: dict[str, Any] | None = None,
-        moments: list[dict[str, Any]] | None = None,
+        span_events: list[dict[str, Any]] | None = None,
         links: list[dict[str, str]] | None = None,
     ) -> dict[str, Any]:
         id = self._session.id
@@ -353,14 +356,14 @@ class _Tree:
             "startTimeUnixNano": str(times[0] * 1000),
             "endTimeUnixNano": str(max(times) * 1000),
             "attributes": otlp.attributes(about),
-            "events": moments or [],
+            "events": span_events or [],
             "links": links or [],
             "status": {},
         }
         if error:
-            # The words of an error are content: they quote what was asked.
-            told = text_in(error, "message") if self._content else ""
-            out["status"] = {"code": _FAILED, "message": told or about["error.type"]}
+            # An error message is content: it may quote the request.
+            message = text_in(error, "message") if self._content else ""
+            out["status"] = {"code": _FAILED, "message": message or about["error.type"]}
         return out
 
 
@@ -368,7 +371,7 @@ def _number(given: Any) -> float | None:
     return float(given) if isinstance(given, int | float) and not isinstance(given, bool) else None
 
 
-def _moment(entry: Entry) -> dict[str, Any]:
+def _span_event(entry: Entry) -> dict[str, Any]:
     body = entry.body
     about = {"wakelog.event.first": entry.seq} | {
         f"wakelog.{name}": text_in(body, name) for name in ("rule", "severity", "by", "limit", "reason")

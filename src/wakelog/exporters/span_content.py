@@ -1,7 +1,7 @@
-"""What was said and done, as attributes of spans: messages of parts, and the input and output of calls.
+"""The content of turns and calls as attributes of spans: messages with parts, and inputs and outputs of calls.
 
-The conventions give these as structured values; most backends take texts of JSON, so that is what they are here.
-Secrets were masked when the events were written. What was erased or pruned is left out.
+The conventions define structured values, but most backends expect JSON texts, so these are JSON texts. Secrets were
+masked when the events were written. Erased or pruned content is left out.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from wakelog.model.parts import Answered, Asked, Part, Text, parts_of, text_of
 from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
-_PLACES = ("messages", "input", "contents", "prompt")
-"""Where the clients of providers put the conversation."""
-_RULES = ("system", "instructions")
+_CONVERSATION_KEYS = ("messages", "input", "contents", "prompt")
+"""Where the clients of providers put the conversation in a request."""
+_INSTRUCTION_KEYS = ("system", "instructions")
 
 
 def turn_content(log: Log, started: Entry) -> dict[str, Any]:
-    given = _content(log, started, "input")
-    return {} if given is None else {"gen_ai.input.messages": _json([_message("user", given)])}
+    input = _content(log, started, "input")
+    return {} if input is None else {"gen_ai.input.messages": _json([_message("user", input)])}
 
 
-def call_content(log: Log, call: Call, asked: Entry, ended: Entry | None) -> dict[str, Any]:
-    given = _content(log, asked, "input")
-    got = _content(log, ended, "output") if ended is not None else None
+def call_content(log: Log, call: Call, request: Entry, ended: Entry | None) -> dict[str, Any]:
+    input = _content(log, request, "input")
+    output = _content(log, ended, "output") if ended is not None else None
     if not call.is_model:
         return {
-            "gen_ai.tool.call.arguments": None if given is None else _json(given),
-            "gen_ai.tool.call.result": None if got is None else _json(got),
+            "gen_ai.tool.call.arguments": None if input is None else _json(input),
+            "gen_ai.tool.call.result": None if output is None else _json(output),
         }
-    about = as_dict(got)
-    said = [] if got is None else [_message("assistant", got)]
-    rules = next((as_dict(given).get(name) for name in _RULES if as_dict(given).get(name)), None)
-    heard = _conversation(given)
+    answer = as_dict(output)
+    replies = [] if output is None else [_message("assistant", output)]
+    instructions = next((as_dict(input).get(name) for name in _INSTRUCTION_KEYS if as_dict(input).get(name)), None)
+    messages = _conversation(input)
     return {
-        "gen_ai.system_instructions": _json(_parts(rules)) if rules is not None else None,
-        "gen_ai.input.messages": _json(heard) if heard else None,
-        "gen_ai.output.messages": _json(said) if said else None,
-        "gen_ai.response.id": text_in(about, "id"),
-        "gen_ai.response.model": text_in(about, "model"),
+        "gen_ai.system_instructions": _json(_parts(instructions)) if instructions is not None else None,
+        "gen_ai.input.messages": _json(messages) if messages else None,
+        "gen_ai.output.messages": _json(replies) if replies else None,
+        "gen_ai.response.id": text_in(answer, "id"),
+        "gen_ai.response.model": text_in(answer, "model"),
     }
 
 
@@ -55,12 +55,13 @@ def _content(log: Log, entry: Entry, field: str) -> Value:
     return content_of(log, entry, field)
 
 
-def _conversation(given: Value) -> list[dict[str, Any]]:
-    about = as_dict(given)
-    told = next((about[name] for name in _PLACES if about.get(name)), given if isinstance(given, str | list) else None)
-    if isinstance(told, str):
-        return [_message("user", told)]
-    return [_message(text_in(m, "role") or "user", m.get("content", m)) for m in dicts_in(told)]
+def _conversation(input: Value) -> list[dict[str, Any]]:
+    request = as_dict(input)
+    whole = input if isinstance(input, str | list) else None
+    messages = next((request[name] for name in _CONVERSATION_KEYS if request.get(name)), whole)
+    if isinstance(messages, str):
+        return [_message("user", messages)]
+    return [_message(text_in(m, "role") or "user", m.get("content", m)) for m in dicts_in(messages)]
 
 
 def _message(role: str, content: Value) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Sends documents of spans to a collector over OTLP/HTTP, in batches.
 
-A collector that is busy says so (429, 502, 503, 504) and is asked again a few times, after as long as it says. Spans
-keep their ids from one export to the next, so sending again is safe. Headers may hold a key: they are in no message.
+If the collector is busy (429, 502, 503, 504), the sender retries a few times, after the delay that the collector asks
+for. Spans have the same ids in every export, so sending them again is safe. Headers may contain a key, so no message
+shows them.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ _PROTOCOLS = {"http/json": otlp.JSON, "http/protobuf": otlp.PROTOBUF}
 
 
 class SentSpans(msgspec.Struct, frozen=True):
-    """What became of spans that were sent."""
+    """The result of sending spans."""
 
     spans: int
     rejected: int
     message: str
-    """Why the collector rejected some, in its own words."""
+    """Why the collector rejected some, as it says."""
 
 
 class SpanSender:
-    """One collector. The address is that of the collector, or of its path for traces."""
+    """Sends to one collector. The address is the collector's, or that of its path for traces."""
 
     def __init__(
         self,
@@ -51,28 +52,26 @@ class SpanSender:
     ) -> None:
         address = parse_address(url)
         self._path = "" if (address.path or "/") != "/" else PATH
-        given = {**_environment_headers(), **(headers or {})}
         protocol = protocol or os.environ.get("OTEL_EXPORTER_OTLP_PROTOCOL") or "http/json"
         if protocol not in _PROTOCOLS:
             raise InvalidInputError(
-                f"{protocol!r} is not a protocol that spans can be sent with", hint="http/json or http/protobuf"
+                f"{protocol!r} is not a supported protocol for spans", hint="use http/json or http/protobuf"
             )
         self._media = _PROTOCOLS[protocol]
         if self._media == otlp.PROTOBUF:
             otlp.require_protobuf()
         self._url, self._sleep = url, sleep
-        self._connections = Connections(url, given)
+        self._connections = Connections(url, {**_environment_headers(), **(headers or {})})
 
     def send(self, document: dict[str, Any]) -> SentSpans:
-        """Sends all spans of a document. UnavailableError when the collector cannot be reached or stays busy."""
+        """Sends all spans of a document. UnavailableError if the collector cannot be reached or stays busy."""
         count = rejected = 0
         message = ""
         for batch in _batches(document):
-            size = sum(1 for _ in otlp.spans_in(batch))
-            told = self._post(batch)
-            count += size
-            rejected += told.rejected
-            message = message or told.message
+            result = self._post(batch)
+            count += sum(1 for _ in otlp.spans_in(batch))
+            rejected += result.rejected
+            message = message or result.message
         return SentSpans(count, rejected, message)
 
     def close(self) -> None:
@@ -92,14 +91,14 @@ class SpanSender:
                 return self._accepted(reply)
             if reply is not None and reply.status not in _BUSY:
                 raise InvalidInputError(
-                    f"the collector at {self._url} refused the spans: {reply.status} {_said(reply)}".rstrip(),
+                    f"the collector at {self._url} refused the spans: {reply.status} {_error_message(reply)}".rstrip(),
                     kind="otlp-refused",
                     hint="check the address, and OTEL_EXPORTER_OTLP_HEADERS for a key",
                 )
             if attempt + 1 < TRIES:
                 self._sleep(_wait_s(reply, attempt))
             why = f"it is busy ({reply.status})" if reply is not None else why
-        raise UnavailableError(f"the collector at {self._url} did not take the spans: {why}", kind="otlp-unreachable")
+        raise UnavailableError(f"the collector at {self._url} did not accept the spans: {why}", kind="otlp-unreachable")
 
     def _accepted(self, reply: Reply) -> SentSpans:
         partial = {}
@@ -124,12 +123,12 @@ def _batches(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _wait_s(reply: Reply | None, attempt: int) -> float:
-    told = reply.headers.get("retry-after", "") if reply is not None else ""
-    return min(WAIT_MAX_S, float(told) if told.isdigit() else 0.5 * 2**attempt)
+    retry_after = reply.headers.get("retry-after", "") if reply is not None else ""
+    return min(WAIT_MAX_S, float(retry_after) if retry_after.isdigit() else 0.5 * 2**attempt)
 
 
-def _said(reply: Reply) -> str:
-    """What the collector says is wrong, in a line."""
+def _error_message(reply: Reply) -> str:
+    """The collector's error message."""
     try:
         return as_text(as_dict(msgspec.json.decode(reply.content)).get("message"))[:300]
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -137,7 +136,7 @@ def _said(reply: Reply) -> str:
 
 
 def _environment_headers() -> dict[str, str]:
-    """`OTEL_EXPORTER_OTLP_HEADERS`, as OpenTelemetry reads it: key=value, with commas between."""
+    """The headers in `OTEL_EXPORTER_OTLP_HEADERS`: key=value, separated by commas."""
     found = {}
     for pair in os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "").split(","):
         name, equals, value = pair.partition("=")

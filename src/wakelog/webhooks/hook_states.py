@@ -1,7 +1,7 @@
-"""What is told of the webhooks of a store, on every surface: each hook, how it is doing, and what it does not take.
+"""What the surfaces show about the webhooks of a store: each hook, its status, and the messages it refused.
 
-Of an address the host is told, and of a secret where it comes from. The files of a store's hooks are in a folder of the
-user who runs the sender, so a server tells of hooks that run beside it, under the same user.
+Of an address only the host is shown, and of a secret only its source. A store's hooks are in a folder of the user who
+runs the sender, so a server shows the hooks that run on its machine under the same user.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class HookState(msgspec.Struct, frozen=True):
     failing_since: int | None
     problem: str | None
     refused: tuple[RefusedMessage, ...]
-    """Messages that the receiver does not take. Each holds up its session."""
+    """Messages that the receiver refuses. Each blocks its session."""
     skipped: int
-    """Messages that a person gave up."""
+    """How many messages a person has skipped."""
 
 
 def hooks_folder(store: Store, otherwise: str = "") -> Path:
-    """Where the hooks of a store are kept; `otherwise` identifies a store that cannot do it itself."""
+    """The folder with the hooks of a store. `otherwise` identifies a store that has no path and no id."""
     able = store.engine.abilities
     return store_folder("webhooks", str(able.path.resolve()) if able.path is not None else able.identity or otherwise)
 
@@ -56,7 +56,7 @@ def hook_states(folder: Path, file: Path | None = None) -> list[HookState]:
 
 
 def skip_message(store: Store, folder: Path, name: str, session: str, file: Path | None = None) -> RefusedMessage:
-    """Gives up the message that holds up a session: the receiver never gets it, and what follows is sent next."""
+    """Skips the message that blocks a session: the receiver never gets it, and the next one is sent."""
     find_hook(read_hooks(file or folder / "webhooks.toml"), name)
     with closing(open_positions(folder)) as positions:
         return positions.skip(name, store.find(session), store.clock())

@@ -1,14 +1,14 @@
-"""Which hooks there are: a TOML file, by hand or by `wakelog webhooks add`.
+"""The configured hooks: a TOML file, written by hand or by `wakelog webhooks add`.
 
     [[hook]]
     name = "ops"
     url = "https://ops.example/wakelog"
     secret = "env:OPS_SECRET"            # where the secret is, never the secret
     on = ["flag", "approval", "failure", "budget"]
-    severity = "warning"                 # of flags, the least that is told
-    content = false                      # what was said, too
+    severity = "warning"                 # the lowest severity of flags to send
+    content = false                      # true to include texts
 
-An address may hold a token itself, so messages and lists show its host alone.
+An address may contain a token, so messages and lists show only its host.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SEVERITIES: Final[tuple[str, ...]] = get_args(Severity)
 
 
 class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One receiver, and what it wants to hear of."""
+    """One receiver, and what is sent to it."""
 
     name: str
     url: str
@@ -44,8 +44,8 @@ class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
     @property
     def host(self) -> str:
-        """The address as it may be shown."""
-        parts = _parsed(self.url)
+        """The part of the address that may be shown."""
+        parts = _parse_address(self.url)
         return f"{parts.scheme}://{parts.host}" + (f":{parts.port}" if parts.port else "")
 
     @property
@@ -54,30 +54,30 @@ class Webhook(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
 
 
 def read_hooks(file: Path) -> tuple[Webhook, ...]:
-    """The hooks of a file; none where there is no file. InvalidInputError names what is wrong in it."""
+    """The hooks in a file; none if there is no file. InvalidInputError names what is wrong in it."""
     try:
-        given = tomllib.loads(file.read_text(encoding="utf-8"))
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return ()
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
         raise InvalidInputError(f"{file} cannot be read: {exc}", kind="bad-webhook") from exc
-    unknown = given.keys() - {"hook"}
+    unknown = document.keys() - {"hook"}
     if unknown:
-        raise _bad(file, f"{sorted(unknown)[0]!r} is not known; each hook is a table [[hook]]")
+        raise _bad(file, f"{sorted(unknown)[0]!r} is unknown; each hook is a table [[hook]]")
     try:
-        hooks = msgspec.convert(given.get("hook", []), described(tuple[Webhook, ...]))
+        hooks = msgspec.convert(document.get("hook", []), described(tuple[Webhook, ...]))
     except msgspec.ValidationError as exc:
         raise _bad(file, str(exc)) from exc
     for hook in hooks:
         _check(file, hook)
     names = [hook.name for hook in hooks]
     if len(set(names)) != len(names) or len(hooks) > HOOKS_MAX:
-        raise _bad(file, f"each hook has a name of its own, and there are {HOOKS_MAX} at most")
+        raise _bad(file, f"each hook needs a different name, and there can be {HOOKS_MAX} hooks at most")
     return hooks
 
 
 def add_hook(file: Path, hook: Webhook) -> None:
-    """Adds a hook, or changes the one of that name."""
+    """Adds a hook, or replaces the one with its name."""
     _check(file, hook)
     _write(file, [*(h for h in read_hooks(file) if h.name != hook.name), hook])
 
@@ -94,7 +94,7 @@ def find_hook(hooks: tuple[Webhook, ...], name: str) -> Webhook:
         if hook.name == name:
             return hook
     known = ", ".join(h.name for h in hooks) or "none"
-    raise NotFoundError(f"there is no webhook {name!r}; there is {known}", kind="webhook-not-found")
+    raise NotFoundError(f"there is no webhook {name!r}; known: {known}", kind="webhook-not-found")
 
 
 def _write(file: Path, hooks: list[Webhook]) -> None:
@@ -123,21 +123,21 @@ def _check(file: Path, hook: Webhook) -> None:
     what = f"webhook {hook.name!r}"
     if not hook.name or not hook.name.isprintable() or len(hook.name) > 64:
         raise _bad(file, "a webhook needs a name of up to 64 characters")
-    parts = _parsed(hook.url)
+    parts = _parse_address(hook.url)
     if parts.scheme not in ("http", "https") or not parts.host:
         raise _bad(file, f"{what} needs an address such as https://ops.example/wakelog")
     if parts.scheme == "http" and parts.host not in _LOCAL:
-        raise _bad(file, f"{what} must use https: on the way, anybody could read it")
+        raise _bad(file, f"{what} must use https: over http, anybody on the way could read it")
     if hook.severity not in _SEVERITIES:
-        raise _bad(file, f"{what}: {hook.severity!r} is no severity; there are {', '.join(_SEVERITIES)}")
+        raise _bad(file, f"{what}: {hook.severity!r} is not a severity; use one of {', '.join(_SEVERITIES)}")
     wrong = [topic for topic in hook.on if topic not in TOPICS]
     if wrong or not hook.on:
-        raise _bad(file, f"{what}: {(wrong or ['nothing'])[0]!r} cannot be told; there are {', '.join(TOPICS)}")
+        raise _bad(file, f"{what}: {(wrong or ['nothing'])[0]!r} is not a topic; use some of {', '.join(TOPICS)}")
     if not hook.secret:
         raise _bad(file, f"{what} needs a secret: a file, env:NAME, keyring:SERVICE/NAME or command:CMD")
 
 
-def _parsed(url: str) -> Url:
+def _parse_address(url: str) -> Url:
     try:
         return parse_url(url)
     except LocationParseError:

@@ -1,8 +1,8 @@
-"""Which events are told, and what is told of each.
+"""Which events are sent, and what a message contains.
 
-A message names the event, so that whoever gets it finds everything else with `wakelog show`. Words (what a flag says,
-what was asked, what an error says) go along only where the hook asks for content. The id of a message is made from the
-hook, the session and the event: however often it is sent, a receiver knows it again.
+A message names the event, so that its receiver can find the rest with `wakelog show`. Texts (of flags, questions and
+errors) are included only if the hook has `content`. The id of a message is made from the hook, the session and the
+event, so a receiver recognises a message that is sent again.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _TOPICS = {
 }
 _TYPES = {"action.requested": "approval.requested", "turn.ended": "turn.failed"}
 _FIELDS = ("flag", "rule", "severity", "action", "tool", "effect", "request", "by", "limit", "outcome")
-_WORDS = ("message", "prompt", "why")
+_TEXT_FIELDS = ("message", "prompt", "why")
 
 
 class WebhookMessage(msgspec.Struct, frozen=True):
-    """What is sent about one event."""
+    """The message about one event."""
 
     id: str
     type: str
@@ -45,9 +45,9 @@ class WebhookMessage(msgspec.Struct, frozen=True):
 
 
 def message_of(hook: Webhook, session: Session[Any], entry: Entry) -> WebhookMessage | None:
-    """The message about an event; None when this hook is not told of it."""
+    """The message about an event; None if this hook does not want it."""
     topic = _TOPICS.get(entry.kind)
-    if topic not in hook.on or not _is_worth(hook, entry):
+    if topic not in hook.on or not _is_wanted(hook, entry):
         return None
     body = entry.body
     error = as_dict(body.get("error"))
@@ -66,19 +66,19 @@ def message_of(hook: Webhook, session: Session[Any], entry: Entry) -> WebhookMes
     if error:
         data["error"] = text_in(error, "type")
     if hook.content:
-        data |= {field: text_in(body, field) for field in _WORDS if text_in(body, field)}
+        data |= {field: text_in(body, field) for field in _TEXT_FIELDS if text_in(body, field)}
         if text_in(error, "message"):
             data["message"] = text_in(error, "message")
-    return made(hook, f"{session.id} {entry.seq}", _TYPES.get(entry.kind, entry.kind), entry.happened_at, data)
+    return make_message(hook, f"{session.id} {entry.seq}", _TYPES.get(entry.kind, entry.kind), entry.happened_at, data)
 
 
-def made(hook: Webhook, key: str, type: str, at_us: int, data: dict[str, Any]) -> WebhookMessage:
+def make_message(hook: Webhook, key: str, type: str, at_us: int, data: dict[str, Any]) -> WebhookMessage:
     when = datetime.datetime.fromtimestamp(at_us / 1e6, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     id = "msg_" + hashlib.sha256(f"wakelog webhook {hook.name} {key}".encode()).hexdigest()[:32]
     return WebhookMessage(id, type, msgspec.json.encode({"type": type, "timestamp": when, "data": data}))
 
 
-def _is_worth(hook: Webhook, entry: Entry) -> bool:
+def _is_wanted(hook: Webhook, entry: Entry) -> bool:
     body = entry.body
     match entry.kind:
         case "flag.raised":

@@ -1,8 +1,8 @@
-"""How far each hook is in each session: an SQLite file, so that a sender that dies goes on where it was.
+"""How far each hook is in each session: an SQLite file, so that a sender continues after a crash.
 
-A position is written after the receiver has said yes. A sender that dies in between sends that message again, with the
-same id: at least once, and never out of order. A message that the receiver refuses is noted; only a person moves a
-position over one (`skip`), and that is noted too.
+A position is written after the receiver has accepted a message. If the sender dies in between, it sends that message
+again, with the same id: delivery is at least once, and in order. A refused message is recorded. Only a person can skip
+it, and that is recorded too.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ create table if not exists skipped(hook text not null, session text not null, se
 
 
 class HookStatus(msgspec.Struct, frozen=True):
-    """How a hook is doing. Times are in microseconds, 0 when there is none."""
+    """The status of a hook. Times are in microseconds, 0 if there is none."""
 
     sent: int = 0
     failing_since: int = 0
@@ -42,7 +42,7 @@ class HookStatus(msgspec.Struct, frozen=True):
 
 
 class RefusedMessage(msgspec.Struct, frozen=True):
-    """A message that a receiver does not take: it holds up its session, until the receiver does or it is skipped."""
+    """A message that a receiver refuses. It blocks its session until it is accepted or skipped."""
 
     session: SessionId
     event: Seq
@@ -57,10 +57,10 @@ class Positions:
 
     def __init__(self, file: Path, *, writes: bool = True) -> None:
         self._lock = threading.Lock()
-        self._holder = -1
+        self._lock_file = -1
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if writes:
-            self._hold(file)
+            self._take_lock(file)
         self._db = apsw.Connection(str(file))
         self._db.set_busy_timeout(10_000)
         for pragma in ("journal_mode=wal", "synchronous=full"):
@@ -68,12 +68,12 @@ class Positions:
         for statement in filter(str.strip, _SCHEMA.split(";")):
             self._db.execute(statement).fetchall()
 
-    def _hold(self, file: Path) -> None:
-        self._holder = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    def _take_lock(self, file: Path) -> None:
+        self._lock_file = os.open(file.with_suffix(".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(self._holder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as exc:
-            os.close(self._holder)
+            os.close(self._lock_file)
             raise NotAllowedError(
                 "another process sends the webhooks of this store", kind="sender-running", hint="stop it first"
             ) from exc
@@ -83,7 +83,7 @@ class Positions:
             return self._db.execute("select 1 from hook where name = ?", (hook,)).get is not None
 
     def begin(self, hook: str, heads: dict[SessionId, Seq]) -> None:
-        """A new hook is told of what happens from here on."""
+        """Starts a new hook at these heads: it gets only what happens after them."""
         with self._lock, self._db:
             self._db.execute("insert or ignore into hook(name) values (?)", (hook,))
             self._db.executemany(
@@ -95,8 +95,8 @@ class Positions:
             rows = self._db.execute("select session, seq from position where hook = ?", (hook,)).fetchall()
         return {SessionId(str(session)): int(str(seq)) for session, seq in rows}
 
-    def reached(self, hook: str, session: SessionId, seq: Seq, *, sent_at: int = 0) -> None:
-        """Everything up to `seq` is done; with `sent_at` the last of it was sent."""
+    def advance(self, hook: str, session: SessionId, seq: Seq, *, sent_at: int = 0) -> None:
+        """Moves the position to `seq`. `sent_at` is set if a message was sent about that event."""
         with self._lock, self._db:
             self._db.execute("insert or replace into position values (?, ?, ?)", (hook, session, seq))
             self._db.execute("delete from refused where hook = ? and session = ?", (hook, session))
@@ -106,7 +106,7 @@ class Positions:
                     (sent_at, hook),
                 )
 
-    def failed(self, hook: str, problem: str, at: int) -> None:
+    def note_failure(self, hook: str, problem: str, at: int) -> None:
         with self._lock:
             self._db.execute(
                 "update hook set problem = ?, failing_since = case failing_since when 0 then ? else failing_since end "
@@ -114,8 +114,8 @@ class Positions:
                 (problem, at, hook),
             ).fetchall()
 
-    def refuse(self, hook: str, refused: RefusedMessage) -> None:
-        """Notes a message that the receiver did not take; of several tries the first time, and the last answer."""
+    def note_refusal(self, hook: str, refused: RefusedMessage) -> None:
+        """Records a refused message. After several tries it has the time of the first and the answer of the last."""
         with self._lock:
             self._db.execute(
                 "insert into refused values (?, ?, ?, ?, ?, ?) on conflict(hook, session) do update set "
@@ -125,11 +125,11 @@ class Positions:
             ).fetchall()
 
     def refused(self, hook: str) -> tuple[RefusedMessage, ...]:
-        """What holds up sessions now."""
+        """The messages that block sessions now."""
         return self._messages("refused", "since", hook)
 
     def skipped(self, hook: str) -> tuple[RefusedMessage, ...]:
-        """What was never taken, and was given up by a person."""
+        """The messages that a person has skipped."""
         return self._messages("skipped", "at", hook)
 
     def _messages(self, table: str, time: str, hook: str) -> tuple[RefusedMessage, ...]:
@@ -144,16 +144,14 @@ class Positions:
         )
 
     def skip(self, hook: str, session: SessionId, at: int) -> RefusedMessage:
-        """Gives up the message that a session is held up by: what follows it is sent next. NotFoundError when none
-        is."""
-        found = next((each for each in self.refused(hook) if each.session == session), None)
+        """Skips the message that blocks a session. NotFoundError if there is none."""
+        found = next((message for message in self.refused(hook) if message.session == session), None)
         if found is None:
             raise NotFoundError(
                 f"no message of {session} is refused by webhook {hook!r}",
                 kind="nothing-refused",
-                hint="wakelog webhooks ls shows what was",
+                hint="wakelog webhooks ls shows the refused messages",
             )
-        given_up = msgspec.structs.replace(found, since=at)
         with self._lock, self._db:
             values = (hook, session, found.event)
             self._db.execute("insert or replace into position values (?, ?, ?)", values)
@@ -166,7 +164,7 @@ class Positions:
                 "(select 1 from refused where hook = name)",
                 (hook,),
             )
-        return given_up
+        return msgspec.structs.replace(found, since=at)
 
     def position(self, hook: str, session: SessionId) -> Seq | None:
         with self._lock:
@@ -177,9 +175,8 @@ class Positions:
 
     def forget(self, hook: str) -> None:
         with self._lock, self._db:
-            for table in ("refused", "skipped"):
+            for table in ("refused", "skipped", "position"):
                 self._db.execute(f"delete from {table} where hook = ?", (hook,))
-            self._db.execute("delete from position where hook = ?", (hook,))
             self._db.execute("delete from hook where name = ?", (hook,))
 
     def status(self, hook: str) -> HookStatus:
@@ -191,6 +188,6 @@ class Positions:
 
     def close(self) -> None:
         self._db.close()
-        if self._holder >= 0:
+        if self._lock_file >= 0:
             with contextlib.suppress(OSError):
-                os.close(self._holder)
+                os.close(self._lock_file)

@@ -1,9 +1,9 @@
-"""Sends what each hook wants to hear of: in order for each session, again after a while, at least once.
+"""Sends the messages of each hook: in order for each session, with retries, at least once.
 
-Each hook has a thread, so that a slow receiver holds up nobody else. A receiver that is away, slow or busy gets nothing
-for a while (1, 2, 4 … seconds, up to an hour) and then the same message again. A message that it refuses (any other
-4xx) holds up its session alone, until it is taken or a person skips it. A receiver that says 410 is not asked again
-until the next start.
+Each hook has its own thread, so that a slow receiver delays no other. If a receiver is unreachable, slow or busy, the
+sender retries the same message with exponential backoff (1, 2, 4 … seconds, up to an hour). A message that is refused
+(any other 4xx) blocks only its session, until it is accepted or a person skips it. After a 410, the receiver gets
+nothing more until the next start.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ WAIT_MAX_S = 3600.0
 PAGE = 1000
 NEWS_S = 0.5
 GONE = 410
-_LATER = (408, 425, 429)
+_RETRY_STATUSES = (408, 425, 429)
 
 
 class WebhookSent(msgspec.Struct, frozen=True):
-    """One try: what came of it."""
+    """The result of one attempt."""
 
     hook: str
     id: str
@@ -44,27 +44,27 @@ class WebhookSent(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-Told = Callable[[WebhookSent], None]
+Report = Callable[[WebhookSent], None]
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A message that was not taken."""
+    """Why a message was not accepted."""
 
     problem: str
     is_session: bool
-    """Whether it is about this message, and not about the receiver."""
+    """True if the problem is this message, not the receiver."""
     is_gone: bool = False
 
 
 class WebhookPost:
-    """One receiver, asked once at a time."""
+    """Posts to one receiver."""
 
     def __init__(self, hook: Webhook) -> None:
         self._hook, self._secret = hook, secret_of(hook.secret)
         self._pool = urllib3.PoolManager(retries=False, timeout=urllib3.Timeout(connect=5.0, read=TIMEOUT_S))
 
     def send(self, message: WebhookMessage, at_s: int) -> Refusal | None:
-        """One try. None when the receiver took it."""
+        """Makes one attempt. None if the receiver accepted the message."""
         headers = {
             "Content-Type": "application/json",
             "User-Agent": "wakelog",
@@ -77,16 +77,16 @@ class WebhookPost:
             status = response.status
             response.close()
         except (urllib3.exceptions.HTTPError, OSError) as exc:
-            # Not its words: they name the address, which may hold a token.
+            # Not the error's own text: it has the address, which may contain a token.
             return Refusal(f"{self._hook.host} gave no answer ({type(exc).__name__})", is_session=False)
         if 200 <= status < 300:
             return None
-        is_session = 400 <= status < 500 and status not in (*_LATER, GONE)
+        is_session = 400 <= status < 500 and status not in (*_RETRY_STATUSES, GONE)
         return Refusal(f"{self._hook.host} answered {status}", is_session, is_gone=status == GONE)
 
 
 class WebhookSender:
-    """One hook over one store."""
+    """Sends the messages of one hook."""
 
     def __init__(
         self,
@@ -94,10 +94,10 @@ class WebhookSender:
         hook: Webhook,
         positions: Positions,
         *,
-        told: Told = lambda _: None,
+        report: Report = lambda _: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._store, self._hook, self._positions, self._told, self._clock = store, hook, positions, told, clock
+        self._store, self._hook, self._positions, self._report, self._clock = store, hook, positions, report, clock
         self._post = WebhookPost(hook)
         self._cursor = ""
         self._marks: dict[SessionId, Seq] = {}
@@ -109,7 +109,7 @@ class WebhookSender:
         self._start()
 
     def _start(self) -> None:
-        # The end of the feed first: what comes in between is then seen twice, and not missed.
+        # Read the end of the feed first: then what happens in between is seen twice, but never missed.
         self._cursor = end_of(self._store.engine)
         heads = {head.session: head.seq for head in self._store.sessions()}
         if not self._positions.is_known(self._hook.name):
@@ -119,11 +119,11 @@ class WebhookSender:
 
     @property
     def waiting(self) -> int:
-        """Sessions with something that is not sent yet."""
+        """How many sessions have unsent messages."""
         return len(self._due)
 
     def step(self) -> None:
-        """Sends what is due."""
+        """Sends the messages that are due."""
         while changes := self._store.engine.changes(self._cursor, PAGE):
             self._cursor = changes[-1].cursor
             for change in changes:
@@ -136,7 +136,7 @@ class WebhookSender:
                 self._send_session(session)
 
     def wait_s(self) -> float:
-        """How long there is nothing to do, unless there is news."""
+        """How long to wait for news before the next step."""
         if not self._due:
             return NEWS_S
         first = max(self._wait_until, min(self._due.values()))
@@ -147,23 +147,23 @@ class WebhookSender:
             session = self._store.resume(id)
             fork = session.head.fork
             if id in self._tries and (skipped := self._positions.position(self._hook.name, id)) is not None:
-                self._marks[id] = max(self._marks.get(id, 0), skipped)  # a person may have given a message up
+                self._marks[id] = max(self._marks.get(id, 0), skipped)  # a person may have skipped a message
             after = self._marks.get(id, fork.at if fork else 0)
             seq = after
             for entry in session.log.entries(after=after):
                 message = message_of(self._hook, session, entry)
                 if message is not None:
                     if seq > self._marks.get(id, 0):
-                        self._reached(id, seq)
+                        self._advance(id, seq)
                     if not self._send(id, entry.seq, message):
                         return
                 seq = entry.seq
             if seq > self._marks.get(id, 0):
-                self._reached(id, seq)
+                self._advance(id, seq)
         except NotFoundError:
-            pass  # deleted meanwhile
+            pass  # the session was deleted
         except (UnavailableError, CorruptLogError) as exc:
-            self._positions.failed(self._hook.name, exc.message, self._now_us())
+            self._positions.note_failure(self._hook.name, exc.message, self._now_us())
             self._due[id] = self._clock() + self._backoff(id)
             return
         self._due.pop(id, None)
@@ -171,17 +171,17 @@ class WebhookSender:
     def _send(self, id: SessionId, seq: Seq, message: WebhookMessage) -> bool:
         refusal = self._post.send(message, int(self._clock()))
         problem = refusal.problem if refusal is not None else ""
-        self._told(WebhookSent(self._hook.name, message.id, message.type, id, seq, refusal is None, problem))
+        self._report(WebhookSent(self._hook.name, message.id, message.type, id, seq, refusal is None, problem))
         if refusal is None:
-            self._reached(id, seq, sent=True)
+            self._advance(id, seq, sent=True)
             self._tries.pop(id, None)
             self._receiver_tries = 0
             return True
-        self._positions.failed(self._hook.name, problem, self._now_us())
+        self._positions.note_failure(self._hook.name, problem, self._now_us())
         self.is_gone = refusal.is_gone
         if refusal.is_session:
             refused = RefusedMessage(id, seq, message.type, problem, self._now_us())
-            self._positions.refuse(self._hook.name, refused)
+            self._positions.note_refusal(self._hook.name, refused)
             self._due[id] = self._clock() + self._backoff(id)
         else:
             self._wait_until = self._clock() + min(WAIT_MAX_S, 2.0**self._receiver_tries)
@@ -192,8 +192,8 @@ class WebhookSender:
         tries = self._tries[id] = self._tries.get(id, 0) + 1
         return float(min(WAIT_MAX_S, 2.0 ** (tries - 1)))
 
-    def _reached(self, id: SessionId, seq: Seq, *, sent: bool = False) -> None:
-        self._positions.reached(self._hook.name, id, seq, sent_at=self._now_us() if sent else 0)
+    def _advance(self, id: SessionId, seq: Seq, *, sent: bool = False) -> None:
+        self._positions.advance(self._hook.name, id, seq, sent_at=self._now_us() if sent else 0)
         self._marks[id] = seq
 
     def _now_us(self) -> int:
@@ -201,7 +201,7 @@ class WebhookSender:
 
 
 class WebhookSenders:
-    """All hooks of a store, a thread each, until they are stopped."""
+    """Runs all hooks of a store, one thread each, until they are stopped."""
 
     def __init__(self, senders: list[WebhookSender], store: Store, trouble: Callable[[str], None]) -> None:
         self._senders, self._store, self._trouble = senders, store, trouble

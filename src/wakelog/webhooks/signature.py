@@ -1,6 +1,6 @@
-"""Secrets and signatures, as Standard Webhooks has them: HMAC-SHA256 over id, time and body.
+"""Secrets and signatures as in Standard Webhooks: HMAC-SHA256 over id, time and body.
 
-A receiver checks them with any library of that name, and drops what has an id that it knows or a time that is old.
+A receiver checks them with any Standard Webhooks library, and drops messages with a known id or an old time.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from wakelog.errors import InvalidInputError
 from wakelog.key_source import HINT, read_secret, shown
 
 PREFIX = "whsec_"
-LEAST, MOST = 24, 64
-"""Bytes that a secret may have."""
+SECRET_MIN, SECRET_MAX = 24, 64
+"""How many bytes a secret may have."""
 
 
 def make_secret() -> str:
@@ -24,23 +24,23 @@ def make_secret() -> str:
 
 
 def secret_of(source: str) -> bytes:
-    """The secret of a source (key_source.py). Errors name the source, and never what was read."""
+    """Reads the secret from a source (key_source.py). Errors name the source, never the secret."""
     if source.startswith(PREFIX):
         raise InvalidInputError(
-            "a secret was given as it is, where other users and logs can see it",
+            "the secret itself was given, where other users and logs can see it",
             kind="bad-webhook",
-            hint=f"treat it as known: make a new one, and {HINT}",
+            hint=f"it is no longer secret: make a new one, and {HINT}",
         )
     text = read_secret(source).strip()
     try:
         found = base64.b64decode(text.removeprefix(PREFIX), validate=True)
     except (ValueError, binascii.Error):
         found = b""
-    if not text.startswith(PREFIX) or not LEAST <= len(found) <= MOST:
+    if not text.startswith(PREFIX) or not SECRET_MIN <= len(found) <= SECRET_MAX:
         raise InvalidInputError(
             f"{shown(source)} does not hold a secret for webhooks",
             kind="bad-webhook",
-            hint=f"it is {PREFIX} and {LEAST} to {MOST} bytes in base64; wakelog webhooks secret makes one",
+            hint=f"it is {PREFIX} and {SECRET_MIN} to {SECRET_MAX} bytes in base64; wakelog webhooks secret makes one",
         )
     return found
 

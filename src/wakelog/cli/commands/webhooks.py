@@ -16,7 +16,7 @@ from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.key_source import write_secret
 from wakelog.webhooks.hook_states import HookState, hook_states, hooks_folder, open_positions, skip_message
 from wakelog.webhooks.hooks_file import TOPICS, Webhook, add_hook, find_hook, read_hooks, remove_hook
-from wakelog.webhooks.messages import made
+from wakelog.webhooks.messages import make_message
 from wakelog.webhooks.sender import WebhookPost, WebhookSender, WebhookSenders, WebhookSent
 from wakelog.webhooks.signature import make_secret, secret_of
 
@@ -173,7 +173,7 @@ def test(ctx: CommandContext, name: str, file: Path | None) -> None:
     """
     hook = find_hook(read_hooks(_file(ctx, file)), name)
     at = ctx.store.clock()
-    message = made(hook, f"test {at}", "test", at, {"store": "wakelog"})
+    message = make_message(hook, f"test {at}", "test", at, {"store": "wakelog"})
     refusal = WebhookPost(hook).send(message, at // 1_000_000)
     if refusal is not None:
         raise UnavailableError(f"the message was not accepted: {refusal.problem}", kind="webhook-refused")
@@ -202,7 +202,7 @@ def run(ctx: CommandContext, once: bool, file: Path | None) -> int:
     done: list[WebhookSent] = []
     with closing(open_positions(_folder(ctx), writes=True)) as positions:
         told = done.append if once else lambda sent: ctx.tell("webhook-sent", sent, _line(sent))
-        senders = [WebhookSender(ctx.store, hook, positions, told=told) for hook in hooks]
+        senders = [WebhookSender(ctx.store, hook, positions, report=told) for hook in hooks]
         if not once:
             if ctx.is_for_people:
                 ctx.say(f"Sending to {counted(len(hooks), 'webhook')}; stop with Ctrl-C")
