@@ -245,8 +245,8 @@ def _how(report: AuditReport) -> Iterator[str | _Table]:
         return
     yield (
         "Each session is in a bundle next to this report. An independent reader, which needs only Python's standard "
-        "library, is in tests/readers/reader.py of wakelog's sources: python reader.py FILE --anchor JSON, with the anchor "
-        "from anchors.json or, better, from one that you kept. docs/reference/format.md describes the format."
+        "library, is in tests/readers/reader.py of wakelog's sources: python reader.py FILE --anchor JSON, with the "
+        "anchor from anchors.json or, better, one that you kept. docs/reference/format.md describes the format."
     )
     rows = tuple((e.bundle.name, str(e.bundle.size), e.bundle.sha256) for e in bundled if e.bundle is not None)
     yield _Table(("file", "bytes", "SHA-256"), rows)
