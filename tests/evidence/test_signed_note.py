@@ -63,9 +63,9 @@ def test_a_note_that_somebody_touched_is_refused(note: str) -> None:
 
 def test_a_note_of_another_key_of_the_same_name_is_refused() -> None:
     forged = PrivateKey.new("PeterNeumann").sign(TEXT)
-    with pytest.raises(CorruptLogError, match="none of the keys"):
+    with pytest.raises(CorruptLogError, match="none of the given keys"):
         open_note(forged, [KEY])
-    with pytest.raises(CorruptLogError, match="none of the keys"):
+    with pytest.raises(CorruptLogError, match="none of the given keys"):
         open_note(NOTE, [])
 
 

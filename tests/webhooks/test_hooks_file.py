@@ -20,7 +20,7 @@ def test_hooks_come_back_as_they_were_added(tmp_path: Path) -> None:
     assert read_hooks(file)[0] == one
     assert (one.host, one.severities) == ("https://ops.example", ("error", "alarm"))
     remove_hook(file, "ops")
-    with pytest.raises(NotFoundError, match="there is other"):
+    with pytest.raises(NotFoundError, match="known: other"):
         remove_hook(file, "ops")
 
 
@@ -28,14 +28,14 @@ def test_hooks_come_back_as_they_were_added(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("nonsense", "cannot be read"),
-        ("hooks = 1", "'hooks' is not known"),
+        ("hooks = 1", "'hooks' is unknown"),
         ('[[hook]]\nname = "a"\nurl = "https://x"', "secret"),
         ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\ntypo = 1', "typo"),
         ('[[hook]]\nname = "a"\nurl = "http://x.example"\nsecret = "env:A"', "must use https"),
         ('[[hook]]\nname = "a"\nurl = "ftp://x"\nsecret = "env:A"', "needs an address"),
-        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\non = ["party"]', "'party' cannot be told"),
-        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\nseverity = "bad"', "no severity"),
-        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\n' * 2, "a name of its own"),
+        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\non = ["party"]', "'party' is not a topic"),
+        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\nseverity = "bad"', "is not a severity"),
+        ('[[hook]]\nname = "a"\nurl = "https://x"\nsecret = "env:A"\n' * 2, "needs a different name"),
     ],
 )
 def test_a_bad_file_is_told_what_is_wrong(tmp_path: Path, text: str, said: str) -> None:

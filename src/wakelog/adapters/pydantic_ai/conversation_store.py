@@ -53,10 +53,10 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         self._logs: OrderedDict[SessionId, MessageLog] = OrderedDict()
         self._lock = threading.RLock()
 
-    # The protocol
+    # The protocol. Private methods must not be named as in the framework's class, which has `_read_record`.
 
     async def read_record(self, conversation_id: str) -> Any:
-        return await in_thread(self._read_record, conversation_id)
+        return await in_thread(self._stored_record, conversation_id)
 
     async def read_records(self, *, scope: str | None = None, limit: int | None = None) -> Sequence[Any]:
         def read() -> list[Any]:
@@ -69,11 +69,11 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
     async def write_record(
         self, record: Any, *, new_entries: Sequence[Any] = (), expected_revision: str | None
     ) -> None:
-        await in_thread_to_the_end(self._write_record, record, list(new_entries), expected_revision)
+        await in_thread_to_the_end(self._store_record, record, list(new_entries), expected_revision)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         """Deletes the session. Entries shared with forks stay readable until the last fork is deleted."""
-        await in_thread_to_the_end(self._delete_record, conversation_id, expected_revision)
+        await in_thread_to_the_end(self._drop_record, conversation_id, expected_revision)
 
     async def read_entry(self, entry_id: str) -> Any:
         def read() -> Any:
@@ -85,7 +85,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         return await in_thread(read)
 
     async def read_history(self, head_id: str | None, *, limit: int | None = None) -> list[Any]:
-        return await in_thread(self._read_history, head_id, limit)
+        return await in_thread(self._stored_history, head_id, limit)
 
     # More than the protocol
 
@@ -104,7 +104,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         found = self.store.index.every_session(label=f"framework={AGENT}")
         return [self.store.resume(row.id) for row in found]
 
-    def _read_record(self, conversation_id: str) -> Any:
+    def _stored_record(self, conversation_id: str) -> Any:
         name = name_of_id(conversation_id)
         if not self.store.is_open(name):
             return None
@@ -134,7 +134,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
                 return log, found
         return None
 
-    def _read_history(self, head_id: str | None, limit: int | None) -> list[Any]:
+    def _stored_history(self, head_id: str | None, limit: int | None) -> list[Any]:
         if head_id is None or limit == 0:
             return []
         found = self._locate(head_id)
@@ -152,7 +152,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
 
     # Writing
 
-    def _write_record(self, record: Any, entries: list[Any], expected: str | None) -> None:
+    def _store_record(self, record: Any, entries: list[Any], expected: str | None) -> None:
         given = [
             (e.id, {"parent_id": e.parent_id, "message": dumped(e.message, f"entries[{place}].message")})
             for place, e in enumerate(entries)
@@ -165,7 +165,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
             log.write(lambda parts: self._plan(log, parts, record, stored, given, expected))
 
     def _revision(self, conversation_id: str) -> str | None:
-        found = self._read_record(conversation_id)
+        found = self._stored_record(conversation_id)
         return found.revision if found is not None else None
 
     def _session_for(self, record: Any, given: list[tuple[str, dict[str, Any]]]) -> Session[Any]:
@@ -214,7 +214,7 @@ class WakelogConversationStore(StoreUser, ConversationStore):  # type: ignore[mi
         why = "the conversation went on from an earlier message"
         return PlannedWrite(items, _rewind_target(log, after), why, after=[] if items else [patch])
 
-    def _delete_record(self, conversation_id: str, expected: str) -> None:
+    def _drop_record(self, conversation_id: str, expected: str) -> None:
         with self._lock:
             if self._revision(conversation_id) != expected:
                 raise ConversationConflict(conversation_id)
