@@ -85,8 +85,8 @@ def test_a_window_is_read_without_the_events_that_left_it(
     read: list[int] = []
     entries = session.log.entries
 
-    def counted(*, after: int = 0, upto: int | None = None) -> Any:
-        for entry in entries(after=after, upto=upto):
+    def counted(**range_read: Any) -> Any:
+        for entry in entries(**range_read):
             read.append(entry.seq)
             yield entry
 

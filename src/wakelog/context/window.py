@@ -107,7 +107,7 @@ def read_window(
     left = read_evicted(state["evicted_keys"]) if evicted is None else tuple(evicted)
     scope = read_shown(log, at, state, left)
     peek = peek and scope.is_long
-    entries = list(read_ranges(log, scope.ranges))
+    entries = list(read_ranges(log, scope.ranges, payloads=not peek))
     builder = Builder(log, pending=state["pending_actions"], cover=scope.cover, peek=peek)
     for entry in entries:
         builder.feed(entry)
@@ -161,10 +161,10 @@ def _newest_turn(state: dict[str, Value], items: Sequence[Item], entries: Sequen
     return begun[-1], ended[-1] if ended else 0
 
 
-def read_ranges(log: Log, ranges: Ranges) -> Iterable[Entry]:
-    """The events of some ranges."""
+def read_ranges(log: Log, ranges: Ranges, *, payloads: bool = False) -> Iterable[Entry]:
+    """The events of some ranges; with `payloads`, for who shows them."""
     for first, last in ranges:
-        yield from log.entries(after=first - 1, upto=last)
+        yield from log.entries(after=first - 1, upto=last, payloads=payloads)
 
 
 def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:

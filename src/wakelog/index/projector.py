@@ -175,7 +175,7 @@ class Projector:
         """The row of a session before its first event; None when there is nothing of it to project."""
         try:
             head = self.engine.head(session)
-            segments = lineage(self.engine, session)
+            segments = lineage(self.engine, session, own=head)
             row = _new_row(head, number)
             if head.status == "deleted" and not self._is_there(row):
                 self._keep_deleted(session)
