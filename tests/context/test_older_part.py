@@ -52,7 +52,7 @@ def test_the_window_of_a_long_history_is_that_of_weighing_every_item(
 
     with (
         patch.object(window, "MANY", 0),
-        patch.object(older_part, "FIRST", 4),
+        patch.object(older_part, "FIRST_BATCH", 4),
         patch.object(ledger, "older_part", noted),
     ):
         found = _window(log, budget)
@@ -88,7 +88,7 @@ def test_a_window_reads_the_turns_that_fill_it_and_makes_items_of_no_others(monk
     assert 1500 < context.tokens <= 2000
     assert log.head().seq > window.MANY
     assert len(read) < log.head().seq / 2
-    assert len(set(read)) < 2 * older_part.FIRST
+    assert len(set(read)) < 2 * older_part.FIRST_BATCH
     [range_, *_] = context.evicted
     exact = make_context(_worked(800), 2000, record=False, count=_exactly).evicted[0]
     assert (range_.key, range_.handle) == (exact.key, exact.handle)

@@ -90,7 +90,7 @@ def test_the_answer_is_that_of_the_whole_graph(turns: list[Any], rare: str, plac
     log = _played(turns, rare, place)
     graph = Graph(log)
     for seq in range(1, log.head().seq + 1):
-        near = asking._near(log, seq, None, 12, 60, {})
+        near = asking._answer_from_near_turns(log, seq, None, 12, 60, {})
         event(f"from its turns: {near is not None}")
         if near is not None:
             assert near == asking._answer(graph, find(graph, seq), 12, 60)
@@ -123,13 +123,13 @@ def test_text_that_first_stood_far_back_is_looked_for_once(monkeypatch: pytest.M
         log.append(ev.TurnStarted(), ev.MessageAdded(role="user", content="go on"), ev.TurnEnded())
     log.append(ev.TurnStarted(), ev.DecisionMade(choice=said), ev.TurnEnded())
     passes: list[int] = []
-    look = text_matches._likely
+    look = text_matches._contents_of_likely_commits
 
     def noted(*args: Any) -> Any:
         passes.append(1)
         return look(*args)
 
-    monkeypatch.setattr(text_matches, "_likely", noted)
+    monkeypatch.setattr(text_matches, "_contents_of_likely_commits", noted)
     decision = log.head().seq - 1
     found = why(log, decision)
     assert [(step.seq, step.edge) for step in found.steps[:2]] == [(decision, None), (3, "match")]

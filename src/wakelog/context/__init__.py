@@ -1,5 +1,5 @@
-"""What is in the model's window, what left it and how it comes back, and the handoff to the next run.
+"""What is in the model's window, what was evicted and how to restore it, and the handoff to the next run.
 
-Two tiers. Messages and raw outputs are transient: they can be evicted, or stand aside for a summary. Goal, facts,
-decisions, dead ends and pending calls are durable: they live in the state, and enter every window from there.
+There are two tiers. Messages and raw outputs are transient: they can be evicted, or replaced by a summary. The goal,
+facts, decisions, dead ends and pending calls are durable: they are part of the state and of every window.
 """

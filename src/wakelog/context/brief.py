@@ -1,8 +1,9 @@
 """The brief: the handoff that the next run, machine or agent reads.
 
-Goal, where it stands, what is pending and what to do about it, then what is known, by usefulness. It is read from the
-state and the end of the last turn, so it costs the same whatever the length of the session, and the same session at the
-same point gives the same text. What does not fit is counted, with the command that shows it.
+It has the goal, the current position, pending calls and what to do about them, then what is known, the most useful
+first. It is read from the state and the end of the last turn, so its cost does not depend on the length of the session,
+and the same session at the same point gives the same text. What does not fit is counted, with the command that shows
+it.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ from wakelog.model.values import Value
 from wakelog.timeline.messages import content_of
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-"""Code on one line among prose is read by nobody."""
+"""Code blocks, which are unreadable on one line among prose."""
 
 DEFAULT_BUDGET = 2000
 TURNS_READ = 3
-"""Of so many turns at the end the agent's words are read for what it did not record."""
+"""In how many of the last turns the agent's words are searched for decisions that it did not record."""
 _DERIVED = {"decision": "decision", "approach_change": "change", "dead_end": "dead end"}
 TAIL = 400
-"""How many events at the end are looked through for the last words."""
+"""How many events at the end are searched for the last words."""
 
 
 class Brief(msgspec.Struct, frozen=True):
@@ -70,8 +71,8 @@ def make_brief(
     count: Count = estimate,
     wanted: Sequence[tuple[str, str]] = (),
 ) -> Brief:
-    """The brief of a session at a point, or now, in at most `budget` tokens. `wanted` are preferences that hold for it,
-    each with its source."""
+    """The brief of a session at a point, or now, in at most `budget` tokens. `wanted` are its preferences, each with
+    its source."""
     head = log.head()
     at, state = log.now() if at is None else (at, log.state(at))
     teller = Teller(log, state)
@@ -79,7 +80,7 @@ def make_brief(
     parts = [
         teller.pending(),
         _state_part(teller, at, opening),
-        *([teller.last_error()] if state["last_error"] and not _is_over(teller, at) else ()),
+        *([teller.last_error()] if state["last_error"] and not _is_error_over(teller, at) else ()),
         teller.flags(),
         _preferences(wanted),
         teller.decisions(),
@@ -124,7 +125,7 @@ def _preferences(wanted: Sequence[tuple[str, str]]) -> Part:
 
 
 def _head(teller: Teller, at: Seq, budget: int) -> str:
-    """What every brief says, however short: which session, where it stands, and the goal."""
+    """What every brief says, however short: which session, its position, and the goal."""
     state, head = teller.state, teller.log.head()
     turn = state["turn"]
     place = [str(teller.log.id), state["status"], f"e{at}"]
@@ -140,7 +141,7 @@ def _head(teller: Teller, at: Seq, budget: int) -> str:
 
 
 def _asked_for(teller: Teller, at: Seq) -> str:
-    """Where no goal was recorded, what the user asked for in the last turn, as far as it can be derived."""
+    """If no goal was recorded: what the user asked for in the last turn, if that can be derived."""
     turn = teller.state["turn"]["number"]
     if not turn or teller.state["goal"] is not None:
         return ""
@@ -155,11 +156,10 @@ def _goal_lines(teller: Teller) -> list[SectionLine]:
     return [teller.goal_line()] if teller.state["goal"] is not None else []
 
 
-def _is_over(teller: Teller, at: Seq) -> bool:
-    """Whether the last error is behind the session: the same was tried again and went well, or the agent has done
-    other things in a later turn. Looking at something that is not there, or a step that failed on the way of a turn
-    that ended well, is over once anything went well; a failed check is not. Only the end of the log is looked through;
-    what is older than that is over."""
+def _is_error_over(teller: Teller, at: Seq) -> bool:
+    """Whether the last error no longer matters: the same call was repeated with success, or the agent did other things
+    in a later turn. A failed look, or a failed step in a turn that completed, is over after any success; a failed check
+    is not. Only the end of the log is searched; an older error is over."""
     error, turn = teller.state["last_error"], teller.state["turn"]
     try:
         failed = teller.log.entry(error["seq"])
@@ -175,13 +175,13 @@ def _is_over(teller: Teller, at: Seq) -> bool:
             continue
         if is_minor or entry.header.turn != failed.header.turn:
             return True
-        if _tried(teller.log, entry) == _tried(teller.log, failed):
+        if _attempted(teller.log, entry) == _attempted(teller.log, failed):
             return True
     return True
 
 
 def _act(log: Log, entry: Entry) -> str:
-    """What kind of thing a call tried: to look, to check, to change or to run something."""
+    """What a call did: look, check, change or run something."""
     if entry.kind != "action.recorded" and entry.header.cause:
         entry = log.entry(entry.header.cause)
     tool, effect = as_text(entry.body.get("tool")), as_text(entry.body.get("effect"))
@@ -192,8 +192,8 @@ def _went_well(entry: Entry) -> bool:
     return entry.kind == "action.succeeded" or entry.body.get("outcome", "succeeded") == "succeeded"
 
 
-def _tried(log: Log, entry: Entry) -> tuple[str, str]:
-    """What a call tried: its tool, and of a command its program and what that was to do, of an edit its file."""
+def _attempted(log: Log, entry: Entry) -> tuple[str, str]:
+    """What a call tried: its tool, with the first words of a command or the file of an edit."""
     if entry.kind != "action.recorded" and entry.header.cause:
         entry = log.entry(entry.header.cause)
     given = content_of(log, entry, "input")
@@ -208,14 +208,14 @@ def _tried(log: Log, entry: Entry) -> tuple[str, str]:
 
 
 def _state_part(teller: Teller, at: Seq, opening: str) -> Part:
-    # What the opening says already, as the goal, is not said again.
+    # Lines that the opening has already, as the goal, are not repeated.
     lines = [line for line in _last_words(teller, at) if line.text.removeprefix("- ") not in opening]
     rest = f"`wakelog log {teller.handle}`"
     return Part("standing", "Where it stands", len(lines), iter(lines), rest, weight=2)
 
 
 def _derived(teller: Teller, at: Seq) -> Part:
-    """What can be derived from the agent's words in the last turns, where it recorded nothing itself."""
+    """What can be derived from the agent's words in the last turns, if it recorded nothing itself."""
     last = teller.state["turn"]["number"]
     turns = range(max(1, last - TURNS_READ + 1), last + 1)
     found = make_insight(teller.log, turns, goals=False, at=at) if last else None
@@ -233,7 +233,7 @@ def _derived_line(teller: Teller, item: InsightItem) -> SectionLine:
 
 
 def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
-    """What the user asked for last, and what the agent said last, as far as the end of the log tells."""
+    """The user's last request and the agent's last words, if the end of the log has them."""
     found: dict[str, Entry] = {}
     is_over = False
     for entry in _tail(teller, at):
@@ -260,7 +260,7 @@ def _speaker(teller: Teller, entry: Entry) -> str:
         return "user" if body.get("input") is not None else ""
     if entry.kind == "message.added":
         if is_aside(body):
-            return ""  # nobody asked for anything there
+            return ""  # not a request
         role = str(body.get("role", ""))
         return "user" if role == "user" else "assistant" if role in ("assistant", "model") else ""
     if entry.kind == "action.recorded" and body.get("effect") == "model" and body.get("output") is not None:
@@ -272,7 +272,7 @@ def _speaker(teller: Teller, entry: Entry) -> str:
 
 
 def _words(log: Log, entry: Entry) -> str:
-    """What was said there; nothing for an answer that only asks for calls."""
+    """The text of an event; empty for an answer that only requests calls."""
     field = {"message.added": "content", "turn.started": "input"}.get(entry.kind, "output")
     return flat(part for part in parts_of(content_of(log, entry, field)) if not isinstance(part, Asked)).strip()
 

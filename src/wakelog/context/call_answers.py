@@ -1,4 +1,4 @@
-"""What a call is answered with, whatever became of it: its output, or a typed error that says why there is none.
+"""The answer of a call, whatever its outcome: its output, or a typed error that says why there is none.
 
 A model that reads `{"error": {"type": "uncertain", …}}` can act on it; a call without an answer makes a provider refuse
 the whole request.
@@ -17,7 +17,7 @@ from wakelog.model.parts import flat, parts_of, text_of
 from wakelog.model.values import Value
 
 Read = Callable[[Entry, str], Value]
-"""Reads a field of an event, fetched when it is stored beside it."""
+"""Reads a field of an event, and fetches it if it is a payload."""
 
 _OPEN = {
     "waiting": "it waits for approval and has not begun",
@@ -40,8 +40,8 @@ class CallAnswer(msgspec.Struct, frozen=True):
 
 
 def answer_of(read: Read, outcome: Entry | None, message: Entry | None, status: str) -> CallAnswer:
-    """The answer of a call. `message` is one that holds its result; `status` is what the state says of it while it is
-    pending, and empty when it is not."""
+    """The answer of a call. `message` has its result, if there is such a message; `status` is the status of a pending
+    call in the state, else empty."""
     found = _settled(read, outcome) if outcome is not None else _unsettled(status)
     if message is None:
         return found
@@ -86,7 +86,7 @@ def _settled(read: Read, outcome: Entry) -> CallAnswer:
 
 
 def _named_outcome(read: Read, outcome: Entry, how: str) -> CallAnswer:
-    """A call whose outcome is named in the event itself."""
+    """The answer to a call whose event names the outcome."""
     if how == "succeeded":
         return _output(read, outcome, how)
     if how == "failed":
@@ -109,8 +109,7 @@ def _output(read: Read, outcome: Entry, status: str) -> CallAnswer:
 
 
 def _failure(read: Read, outcome: Entry, status: str) -> CallAnswer:
-    failure = outcome.body.get("error")
-    failure = as_dict(failure)
+    failure = as_dict(outcome.body.get("error"))
     output = read(outcome, "output")
     return error(
         status,

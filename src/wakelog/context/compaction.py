@@ -1,7 +1,7 @@
-"""Compaction: a summary that the caller supplies stands for a part of the conversation, in view only.
+"""Compaction: the caller's summary replaces a part of the conversation in view.
 
-The log keeps everything: a compaction can be inspected, and reversed. What it depends on is stamped here, by us: the
-range, and the least trust of anything in it, so that a summary of an untrusted page is not trusted more than the page.
+The log keeps everything, so a compaction can be inspected and reversed. The summary is stamped with the range it was
+made from and the least trust of anything in it: a summary of an untrusted page is trusted no more than the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wakelog.timeline.messages import content_of
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """A compaction in effect: its event, the range it stands for, and what it says."""
+    """A compaction in effect: its event, the range it replaces, and the summary."""
 
     seq: Seq
     first: Seq
@@ -37,8 +37,8 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def compact(log: Log, first: Seq, last: Seq, summary: Value, *, why: str = "") -> Seq:
-    """Replaces what was said and done from `first` to `last` by a summary, in view. Facts, decisions and all that is
-    durable are not touched. Returns the compaction's seq, which `expand` takes back."""
+    """Replaces the messages and calls from `first` to `last` by a summary, in view. Facts, decisions and other durable
+    state are not changed. Returns the seq of the compaction, which `expand` reverses."""
     if summary is None or (isinstance(summary, str) and not summary.strip()):
         raise InvalidInputError(
             "a compaction needs a summary", kind="empty-summary", hint="say what the range was about"
@@ -58,7 +58,7 @@ def compact(log: Log, first: Seq, last: Seq, summary: Value, *, why: str = "") -
 
 
 def _covered(log: Log, window: Window, first: Seq, last: Seq) -> list[tuple[Seq, Seq]]:
-    """The part of the range that is in view, if it can be compacted at all."""
+    """The part of the range that is in view; raises if it cannot be compacted."""
     view = log.view(window.at)
     if not first <= last or not all(any(a <= end <= b for a, b in view) for end in (first, last)):
         raise InvalidInputError(
@@ -154,7 +154,7 @@ def inspect(log: Log, seq: Seq, *, count: Count = estimate) -> tuple[Item, ...]:
 
 
 def expand(log: Log, seq: Seq, *, why: str = "") -> Seq:
-    """Takes a compaction back: what it replaced is in view again."""
+    """Reverses a compaction: what it replaced is in view again."""
     _in_effect(log, seq)
     return log.record(EventDraft(ev.HistoryExpanded(compacted=seq, why=why)))
 

@@ -1,12 +1,11 @@
-"""From items to a conversation that any provider takes: who says what, and which calls were asked for together.
+"""From items to a conversation that any provider accepts: who says what, and which calls were requested together.
 
-Every call has exactly one answer, right after it. Calls come from actions; where a model's recorded answer also holds
-the call it asked for, that is the same call, found by its id, or by tool and input among those that the answer led to.
-One that no answer is in view for is answered with that. A result without its call becomes text.
+Every call has exactly one answer, right after it. Calls come from actions. If a model's recorded answer also contains
+the call it requested, that is the same call: it is found by its id, or by tool and input among the calls that the
+answer led to. A call without an answer in view gets an error as its answer. A result without its call becomes text.
 
-Ids are made from the place of a call, its turn and its number in it, and not from what it was called when it was
-recorded: they are valid for every provider, unique, and the same in an attempt that continues another one, so that the
-model is shown the same again.
+Ids are made from the turn of a call and its number in the turn, not from the recorded id. So they are valid for every
+provider, unique, and the same in an attempt that continues another one: the model is shown the same again.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class ShownCalls(msgspec.Struct):
     calls: list[ShownCall]
     group: Seq
     until: Seq
-    """Before this event not all of them were answered."""
+    """The event at which the last of them was answered."""
 
 
 Exchange = Said | ShownCalls
@@ -105,7 +104,7 @@ class _Linker:
                 self._out.append(Said("user", (Text(text),)))
 
     def _unmatched(self, item: Item) -> list[Asked]:
-        """The calls that a message names and no action stands for."""
+        """The calls in a message that have no action."""
         left = [p for p in item.parts if isinstance(p, Asked) and p.id not in self._actions]
         led_to = self._led_to[item.group] if item.group else []
         for is_same in (
@@ -125,7 +124,7 @@ class _Linker:
                 self._used.add(id(part))
                 return part.text, part.is_error
         what = _what(asked.name, asked.input)
-        if what in self._same:  # asked for again, and answered from the record
+        if what in self._same:  # requested again, and answered from the record
             return self._same[what].answer, self._same[what].is_error
         missing = error("unanswered", "no answer to it is in view")
         return missing.text, True
@@ -144,7 +143,7 @@ class _Linker:
         )
 
     def _ask(self, call: ShownCall, group: Seq, seq: Seq, until: Seq) -> None:
-        """Adds a call: to those before it when one answer asked for them, or when they were under way together."""
+        """Adds a call: to the calls before it if one answer requested them, or if they ran at the same time."""
         last = self._out[-1] if self._out else None
         if isinstance(last, ShownCalls) and ((group and group == last.group) or seq < last.until):
             last.calls.append(call)
@@ -158,7 +157,7 @@ def _what(name: str, input: Value) -> bytes:
 
 
 def valid_name(name: str) -> str:
-    """A tool's name as every provider takes it; one that had to be changed carries a hash of what it was."""
+    """A tool's name as every provider accepts it; a changed one ends with a hash of the original."""
     if _NAME.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode(errors="replace")).hexdigest()[:8]

@@ -1,7 +1,7 @@
-"""How what has left is listed: neighbours as one range, so that the list stays short however much leaves.
+"""Lists evicted neighbours as one range, so that the list stays short however much is evicted.
 
-A range also lets a reader of the window pass over the events in it without reading them. It is only made where nothing
-that is still shown lies in between.
+A reader of the window also skips the events of a range without reading them. A range is only made if nothing inside it
+is still shown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wakelog.model.records import EventDraft
 
 
 class _Extent(msgspec.Struct):
-    """Where something stood that has left; several, once they are joined."""
+    """The events of one evicted item, or of several neighbours that were joined."""
 
     first: Seq
     last: Seq
@@ -27,7 +27,7 @@ class _Extent(msgspec.Struct):
     one: Evicted | None
 
     def holds(self, seq: Seq) -> bool:
-        """Whether what stood at a place is in it. What belongs to one item may reach over its neighbours."""
+        """Whether it contains the item at `seq`. The events of one item may surround those of its neighbours."""
         if self.one is not None and self.one.what == "item":
             return self.one.handle == seq
         return self.first <= seq <= self.last
@@ -37,8 +37,8 @@ class _Extent(msgspec.Struct):
 
 
 def merged(window: Window, leaving: Mapping[str, int]) -> tuple[Evicted, ...]:
-    """What is out of the window once some keys have left it as well, with neighbours joined. `leaving` tells the tokens
-    by key, of items and of answers."""
+    """The list of evictions after some more keys were evicted, with neighbours joined. `leaving` has the tokens of
+    items and answers by key."""
     answers = {output_key(i.seq): i for i in window.items if i.kind == "call"}
     whole = {i.key: i for i in window.items if i.key in leaving}
     outputs = [e for e in window.evicted if e.what == "output"]
@@ -56,14 +56,13 @@ def merged(window: Window, leaving: Mapping[str, int]) -> tuple[Evicted, ...]:
         if holder is None:
             rest.append(each)
         else:
-            holder.tokens += each.tokens  # part of what left with its call
+            holder.tokens += each.tokens  # evicted together with its call
     kept = [e for e in window.evicted if e.what in ("compaction", "any") and e.key not in leaving]
     return by_place([*kept, *rest, *(x.listed() for x in joined)])
 
 
 def _extent(window: Window, one: Evicted) -> _Extent:
-    """From where something stood to the last event that belongs to it. A summary stands where its range began, whatever
-    event holds it."""
+    """From the place of an item to its last event. A summary is where its range began, whichever event has it."""
     stood = next((c for c in window.compactions if c.seq == one.handle), None)
     if one.what == "item" and stood is not None:
         return _Extent(stood.first, stood.last, one.tokens, one)
@@ -85,7 +84,7 @@ def _joined(extents: list[_Extent], shown: Sequence[Seq]) -> list[_Extent]:
 
 
 def changes(before: Sequence[Evicted], after: Sequence[Evicted]) -> list[EventDraft]:
-    """The events that bring the list in the state from one to the other."""
+    """The events that change the list in the state from `before` to `after`."""
     listed, now = {e.key: e for e in before}, {e.key for e in after}
     events: list[ev.Event] = [
         ev.ContextEvicted(key=e.key, handle=e.handle, tokens=e.tokens) for e in after if listed.get(e.key) != e

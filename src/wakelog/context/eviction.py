@@ -1,7 +1,7 @@
-"""Out of the window and back, by name: evict, restore, pin.
+"""Evict, restore and pin by name.
 
-What is restored is pinned until the turn is over, so that a policy does not send it straight out again. What cannot
-come back, because it was pruned or erased meanwhile, answers `gone`, with the reason.
+Restored items are pinned until the turn is over, so that a policy does not evict them again at once. Items that cannot
+come back, because they were pruned or erased meanwhile, are reported as `gone`, with the reason.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Gone(msgspec.Struct, frozen=True):
 
 
 class RestoredContent(msgspec.Struct, frozen=True):
-    """What a handle brought back, and what of it is gone."""
+    """What was restored, and what could not be."""
 
     key: str
     items: tuple[Item, ...]
@@ -41,13 +41,13 @@ class RestoredContent(msgspec.Struct, frozen=True):
 
 
 def evict(log: Log, key: str | Seq, *, count: Count = estimate) -> Evicted:
-    """Takes something out of the window: an item (its key, or any event in it), a call's answer, or a range. What has
-    left already stays out."""
+    """Evicts an item (by its key, or any event in it), a call's answer, or a range. Something that was evicted before
+    stays evicted."""
     key = item_key(key) if isinstance(key, int) else key
     window = read_window(log, count=count)
     if (already := _covering(window, window.evicted, key)) is not None:
         return already
-    leaving = _named(window, key)
+    leaving = _items_named(window, key)
     for item in (window.find(named[0]) for name in leaving if (named := parse_item(name)) is not None):
         if item is not None and (item.role == "system" or item.is_pending):
             what = "the system's words stay" if item.role == "system" else f"the call is {item.status}"
@@ -59,8 +59,8 @@ def evict(log: Log, key: str | Seq, *, count: Count = estimate) -> Evicted:
     return found
 
 
-def _named(window: Window, key: str) -> dict[str, int]:
-    """The keys of what is meant, with their tokens."""
+def _items_named(window: Window, key: str) -> dict[str, int]:
+    """The keys of the items that `key` means, with their tokens."""
     if span := parse_range(key):
         inside = {i.key: i.tokens for i in window.items if span[0] <= i.seq <= span[1]}
         if inside:
@@ -81,7 +81,7 @@ def _named(window: Window, key: str) -> dict[str, int]:
 
 
 def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted | None:
-    """What is listed under a key, or holds what it names."""
+    """The eviction that a key names or is part of."""
     first, last = _place_of(window, key)
     for each in evicted:
         if (each.key == key and (each.what != "any" or not first)) or (
@@ -94,7 +94,7 @@ def _covering(window: Window, evicted: Sequence[Evicted], key: str) -> Evicted |
 
 
 def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
-    """Where the thing stands that a key names; a summary stands where its range began. Zeros for other keys."""
+    """The first and last event of the item that a key names; a summary is where its range began. Zeros if unknown."""
     named = parse_item(key)
     if named is None:
         return parse_range(key) or (0, 0)
@@ -103,7 +103,7 @@ def _place_of(window: Window, key: str) -> tuple[Seq, Seq]:
 
 
 def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredContent:
-    """Brings something back into the window, and pins it for this turn. A compaction is expanded."""
+    """Restores something into the window, and pins it for this turn. A compaction is expanded."""
     key = item_key(key) if isinstance(key, int) else key
     window = read_window(log, count=count)
     holder = _covering(window, window.evicted, key)
@@ -112,8 +112,8 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredCon
     if holder.what == "compaction":
         expand(log, holder.handle)
         return RestoredContent(key, tuple(_inside(read_window(log, count=count), holder.first, holder.last)))
-    after = _still_out(log, window, holder, key, count)
-    back = _brought(window, read_window(log, window.at, count=count, evicted=after))
+    after = _still_evicted(log, window, holder, key, count)
+    back = _restored_items(window, read_window(log, window.at, count=count, evicted=after))
     gone = tuple(_cannot_return(log, holder, back))
     if not back:
         return RestoredContent(key, (), gone or (Gone(holder.handle, "not in view"),))
@@ -122,27 +122,27 @@ def restore(log: Log, key: str | Seq, *, count: Count = estimate) -> RestoredCon
     return RestoredContent(key, tuple(back), gone)
 
 
-def _still_out(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
-    """What is still out when `key` is back. One item of a range leaves the others as two ranges."""
+def _still_evicted(log: Log, window: Window, holder: Evicted, key: str, count: Count) -> tuple[Evicted, ...]:
+    """What stays evicted after `key` was restored. Restoring one item of a range splits the range in two."""
     rest = [e for e in window.evicted if e.key != holder.key]
     if holder.what in ("item", "any"):
         rest = [e for e in rest if not (e.what == "output" and e.handle == holder.handle)]
     if holder.key == key or holder.what != "range":
         return by_place(rest)
     first, last = _place_of(window, key)
-    inside = _brought(window, read_window(log, window.at, count=count, evicted=rest))
+    inside = _restored_items(window, read_window(log, window.at, count=count, evicted=rest))
     wanted = {i.key for i in inside if first <= i.seq <= last or any(first <= s <= last for s in i.events)}
     run: list[Item] = []
     for item in [*inside, None]:
         if item is not None and item.key not in wanted:
             run.append(item)
         elif run:
-            rest.append(_listed(run))
+            rest.append(_as_evicted(run))
             run = []
     return by_place(rest)
 
 
-def _listed(run: Sequence[Item]) -> Evicted:
+def _as_evicted(run: Sequence[Item]) -> Evicted:
     tokens = sum(i.tokens for i in run)
     if len(run) == 1:
         return evicted_as(run[0].key, int(run[0].key[1:]), tokens)
@@ -150,8 +150,8 @@ def _listed(run: Sequence[Item]) -> Evicted:
     return evicted_as(range_key(first, last), first, tokens)
 
 
-def _brought(before: Window, after: Window) -> list[Item]:
-    """What is shown now and was not, or not wholly."""
+def _restored_items(before: Window, after: Window) -> list[Item]:
+    """Items that are shown after, and were not, or not completely, shown before."""
     shown = {i.key: i.status for i in before.items}
     return [i for i in after.items if i.key not in shown or (shown[i.key] == "evicted") != (i.status == "evicted")]
 
@@ -161,7 +161,7 @@ def _inside(window: Window, first: Seq, last: Seq) -> list[Item]:
 
 
 def _cannot_return(log: Log, holder: Evicted, back: list[Item]) -> list[Gone]:
-    """What of it cannot come back. An item whose content is gone is not brought back for that."""
+    """What cannot be restored. Items whose content is gone are removed from `back`."""
     found = []
     for item in list(back):
         erased = [s for s in item.events if "$erased" in log.entry(s).body]

@@ -1,12 +1,12 @@
-"""What things in the window are called, and which of them have left it.
+"""The names of things in the window, and which of them were evicted.
 
     e12           an item: the message that event 12 added, or the call that it asked for, with its answer
     e12:output    only that call's answer; the call stays, with a note where the answer was
     e5..e40       everything from event 5 to event 40
-    e41:e5..e40   what the summary in event 41 stands for: a compaction
+    e41:e5..e40   the range that the summary in event 41 replaces: a compaction
 
-Keys that others have recorded can be anything; then the handle, an event's seq, says what is meant: of a call its
-answer, of anything else the whole.
+Other programs may record any other key. Then the handle, an event's seq, says what is meant: the answer of a call, or
+the whole of anything else.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ What = Literal["item", "output", "range", "compaction", "any"]
 
 
 class Evicted(msgspec.Struct, frozen=True):
-    """Something that left the window, and the handle that brings it back."""
+    """Something that was evicted, and the handle that restores it."""
 
     key: str
     handle: Seq
     tokens: int = 0
-    """How much it took; about, where a long range left at once; 0 where nobody counted."""
+    """Its tokens; an estimate for a long range that was evicted at once, 0 if they were not counted."""
     what: What = "item"
     first: Seq = 0
     last: Seq = 0
@@ -60,7 +60,7 @@ def parse_item(key: str) -> tuple[Seq, bool] | None:
 
 
 def read_evicted(listed: Mapping[str, Value]) -> tuple[Evicted, ...]:
-    """What a state's `evicted_keys` lists, by where it stood."""
+    """What a state's `evicted_keys` lists, ordered by place."""
     return by_place(evicted_as(key, left["handle"], left["tokens"]) for key, left in listed.items())
 
 
@@ -80,7 +80,7 @@ def by_place(evicted: Iterable[Evicted]) -> tuple[Evicted, ...]:
 
 
 class Coverage:
-    """Asked of each item: has it left the window, or its answer?"""
+    """Says of an item whether it, or only its answer, was evicted."""
 
     def __init__(self, evicted: Sequence[Evicted] = ()) -> None:
         self.ranges = [(e.first, e.last) for e in evicted if e.what == "range"]
@@ -89,11 +89,11 @@ class Coverage:
         self._outputs = {e.handle: e for e in evicted if e.what in ("output", "any")}
 
     def hides(self, place: Seq, events: Iterable[Seq], *, is_call: bool) -> bool:
-        """Whether the whole item has left; `place` is where it stands."""
+        """Whether the whole item at `place` was evicted."""
         if any(first <= place <= last for first, last in self.ranges):
             return True
         return any(seq in self._items or (seq in self._any and not is_call) for seq in events)
 
     def output(self, events: Iterable[Seq]) -> Evicted | None:
-        """What took a call's answer out, if anything did."""
+        """The eviction of a call's answer, if there is one."""
         return next((self._outputs[seq] for seq in events if seq in self._outputs), None)

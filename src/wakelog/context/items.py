@@ -1,8 +1,8 @@
 """Items: what a window is made of. A message, a call with its answer, a summary, or a note that something is gone.
 
-Events become items in one pass. A call and its outcome are one item, so that no policy, compaction or rewind can part
-them: a call whose outcome is not in view is answered with why. What is not trusted and would speak with a user's or the
-system's voice, or is a call's answer, is fenced here, once, for every shape.
+Events become items in one pass. A call and its outcome are one item, so that no policy, compaction or rewind can
+separate them: a call whose outcome is not in view gets the reason as its answer. Text that is not trusted, and that is
+a user or system message or a call's answer, is fenced here, once for every shape.
 """
 
 from __future__ import annotations
@@ -49,22 +49,22 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     seq: Seq
-    """Where it stands: the event that added or asked for it."""
+    """Its place: the event that added or requested it."""
     turn: int
     kind: Kind
     role: Role
     name: str = ""
-    """Who spoke, where that was recorded; of a call, the tool."""
+    """Who spoke, if that was recorded; for a call, the tool."""
     parts: tuple[Part, ...] = ()
     action: str = ""
     input: Value = None
     answer: str = ""
     status: str = ""
-    """Of a call: succeeded, failed, timed_out, denied, abandoned, uncertain, waiting, requested, running, never_ran,
-    out_of_view, erased or evicted (only its answer has left)."""
+    """For a call: succeeded, failed, timed_out, denied, abandoned, uncertain, waiting, requested, running, never_ran,
+    out_of_view, erased or evicted (only its answer)."""
     is_error: bool = False
     group: Seq = 0
-    """The model's answer that a call or a message depends on, where that is known."""
+    """The model's answer that a call or a message depends on; 0 if not known."""
     trust: Trust = "trusted"
     source: str = ""
     events: tuple[Seq, ...] = ()
@@ -72,10 +72,10 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     last: Seq = 0
     """The last event that belongs to it, shown or not."""
     is_new: bool = False
-    """It belongs to the newest turn."""
+    """True if it belongs to the newest turn."""
     tokens: int = 0
     output_tokens: int = 0
-    """Of these, how many are a call's answer."""
+    """How many of them are a call's answer."""
 
     @property
     def is_pending(self) -> bool:
@@ -90,13 +90,13 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def asked_and_said(self) -> tuple[str, str]:
-        """What a call was given, and its answer, for those who mark in another way what is not trusted."""
+        """The input and the answer of a call without fences, for readers who mark untrusted text in another way."""
         asked, _, said = self.text.partition("\n")
         return asked.removeprefix(self.name).strip(), unfenced(said)
 
 
 class _Slot:
-    """An item in the making."""
+    """An item under construction: its events so far."""
 
     __slots__ = ("carried", "entry", "kind", "message", "outcome", "place")
 
@@ -107,7 +107,7 @@ class _Slot:
         self.outcome: Entry | None = None
         self.message: Entry | None = None
         self.carried = False
-        """A message says what this model call answered."""
+        """True if a message has the answer of this model call."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -115,7 +115,7 @@ class _Slot:
 
 
 class Builder:
-    """Makes items of the events it is fed, oldest first."""
+    """Builds items from events, fed oldest first."""
 
     def __init__(
         self,
@@ -125,32 +125,32 @@ class Builder:
         cover: Coverage | None = None,
         peek: bool = False,
     ) -> None:
-        """With `peek`, what is stored beside its event is not fetched: only its size is noted, in `unread`."""
+        """With `peek`, payloads are not fetched: only their sizes are kept, in `unread`."""
         self._log = log
         self._peek = peek
-        self._noted = 0
+        self._unread_bytes = 0
         self.unread: dict[str, tuple[int, int]] = {}
-        """By key, how many bytes of an item were not fetched, and how many of these are a call's answer."""
+        """By key, how many bytes of an item were not fetched, and how many of them belong to a call's answer."""
         self._pending = pending or {}
         self._cover = cover or Coverage()
         self._slots: list[_Slot] = []
         self._calls = Calls(Call)
         self._by_request: dict[Seq, _Slot] = {}
         self._by_outcome: dict[Seq, _Slot] = {}
-        self._other: set[Seq] = set()
+        self._other_events: set[Seq] = set()
         self._input: Entry | None = None
         self._endorsed: set[Seq] = set()
         self.hidden: dict[Seq, tuple[Seq, Seq]] = {}
-        """By event, where an item stands that has left, and the last event that belongs to it."""
+        """By event of an evicted item: where the item begins, and its last event."""
 
     # Feeding
 
     def feed(self, entry: Entry) -> None:
         kind = entry.kind
         if not entry.record.body:
-            return  # pruned: said once for the whole range
+            return  # pruned: one item stands for the whole range (pruned_item)
         if kind not in ASKS:
-            self._other.add(entry.seq)
+            self._other_events.add(entry.seq)
         if kind == "turn.started":
             self._flush_input()
             self._input = entry if entry.body.get("input") is not None else None
@@ -168,12 +168,12 @@ class Builder:
             self._endorsed.update(entry.body.get("targets") or ())
 
     def summary(self, entry: Entry, place: Seq) -> None:
-        """A compaction's summary, to stand where its range began."""
+        """Adds a compaction's summary at the place where its range began."""
         if entry.record.body:
             self._slots.append(_Slot("summary", entry, place))
 
     def _flush_input(self) -> None:
-        """A turn's input that no message repeats was said all the same."""
+        """Adds a turn's input, unless a message repeats it."""
         began, self._input = self._input, None
         if began is None:
             return
@@ -195,7 +195,7 @@ class Builder:
         self._slots.append(_Slot("message", entry, entry.seq))
 
     def _answered(self, entry: Entry, role: str) -> _Slot | None:
-        """The call that a message holds the answer of."""
+        """The call whose answer a message has."""
         call = self._slot_of(entry.body)
         if call is None and role == "tool" and len(entry.header.derived_from) == 1:
             first, last = entry.header.derived_from[0]
@@ -220,12 +220,16 @@ class Builder:
     def _outcome(self, entry: Entry) -> None:
         asked = self._calls.by_action.get(text_in(entry.body, "action"))
         cause = entry.header.cause
-        # One whose request was not read answers another call of the same name.
-        if asked is None or asked.status == "done" or (cause and cause != asked.request and cause not in self._other):
+        # An outcome whose request was not read belongs to another call of the same name.
+        if (
+            asked is None
+            or asked.status == "done"
+            or (cause and cause != asked.request and cause not in self._other_events)
+        ):
             return
         asked.take(entry.seq, entry.kind, entry.header, entry.body)
         if entry.kind not in ACTION or not (asked.settled or asked.status == "uncertain"):
-            return  # a late worker's word; or the call goes on, or is tried again
+            return  # it came too late, or the call continues or is retried
         slot = self._by_request[asked.request]
         slot.outcome = entry
         self._by_outcome[entry.seq] = slot
@@ -235,7 +239,7 @@ class Builder:
     # Making
 
     def items(self) -> list[Item]:
-        """The items in order; those that left the window are not among them."""
+        """The items in order, without evicted ones."""
         self._flush_input()
         made = (self._item(slot) for slot in sorted(self._slots, key=lambda s: s.place))
         return [item for item in made if item is not None]
@@ -244,7 +248,7 @@ class Builder:
         ref = as_ref(entry.body.get(field)) if self._peek else None
         if ref is None:
             return content_of(self._log, entry, field)
-        self._noted += ref.size
+        self._unread_bytes += ref.size
         return UNREAD
 
     def _item(self, slot: _Slot) -> Item | None:
@@ -255,13 +259,13 @@ class Builder:
             self.hidden.update(dict.fromkeys(events, (slot.place, max(events))))
             return None
         if slot.kind == "call":
-            return self._made_call(slot, events)
-        return self._made_message(slot)
+            return self._build_call(slot, events)
+        return self._build_message(slot)
 
-    def _made_call(self, slot: _Slot, events: tuple[Seq, ...]) -> Item:
+    def _build_call(self, slot: _Slot, events: tuple[Seq, ...]) -> Item:
         request = slot.entry
         body, seq = request.body, request.seq
-        self._noted = 0
+        self._unread_bytes = 0
         left = self._cover.output(events)
         if left is None:
             pending = self._pending.get(str(body.get("action", "")))
@@ -270,8 +274,8 @@ class Builder:
         else:
             note = {"evicted": {"key": left.key, "tokens": left.tokens or None}}
             answer, events = CallAnswer("evicted", text_of(note)), (seq,)
-        noted, given = self._noted, self._read(request, "input")
-        self.unread[item_key(seq)] = self._noted, noted
+        answer_bytes, given = self._unread_bytes, self._read(request, "input")
+        self.unread[item_key(seq)] = self._unread_bytes, answer_bytes
         shown = [e for e in slot.entries if e.seq in events]
         trust, source = least_trusted(map(self._mark, shown))
         name = str(body.get("tool", ""))
@@ -298,23 +302,23 @@ class Builder:
         )
 
     def _asked_in(self, body: Mapping[str, Value]) -> Seq:
-        """The model's answer that asked for a call, where only the call's group names it."""
+        """The model's answer that requested a call, found through the call's group."""
         answer = self._calls.by_action.get(text_in(body, "group"))
         slot = self._by_request[answer.request] if answer is not None else None
         return slot.outcome.seq if slot is not None and slot.kind == "model" and slot.outcome is not None else 0
 
-    def _made_message(self, slot: _Slot) -> Item | None:
+    def _build_message(self, slot: _Slot) -> Item | None:
         entry = slot.outcome if slot.kind == "model" and slot.outcome is not None else slot.entry
         trust, source = self._mark(entry)
-        self._noted = 0
+        self._unread_bytes = 0
         speaker, name, parts = self._said(slot.kind, entry)
-        self.unread[item_key(entry.seq)] = self._noted, 0
+        self.unread[item_key(entry.seq)] = self._unread_bytes, 0
         role: Role = "user"
         if speaker == "tool":
-            # Its call is not in the window, so nothing can stand before it as the question.
+            # Its call is not in the window, so it cannot be shown as an answer.
             parts = _fence(parts, trust, source or name or "a tool")
         elif speaker != "assistant" and trust != "trusted":
-            parts = _fence(parts, trust, source)  # and the system's voice is not lent to it
+            parts = _fence(parts, trust, source)  # shown as user, never as system
         else:
             role = speaker
         if not parts:
@@ -335,7 +339,7 @@ class Builder:
         )
 
     def _said(self, kind: str, entry: Entry) -> tuple[Role | Literal["tool"], str, tuple[Part, ...]]:
-        """Who speaks, under which name, and what is said."""
+        """The speaker, the name, and the content."""
         body = entry.body
         match kind:
             case "model":
@@ -371,6 +375,6 @@ def _fence(parts: Iterable[Part], trust: Trust, source: str) -> tuple[Part, ...]
 
 
 def pruned_item(first: Seq, last: Seq) -> Item:
-    """Says once that a range is gone."""
+    """One item that says that a range was pruned."""
     text = f"[e{first}..e{last} were pruned: what was said there is gone]"
     return Item(key=item_key(first), seq=first, turn=0, kind="gone", role="user", parts=(Text(text),), last=last)

@@ -1,9 +1,9 @@
-"""The ledger: what is in the model's window within a budget, what left it, and how it comes back.
+"""The ledger: what is in the model's window within a budget, and what was evicted.
 
-What does not fit is evicted in the order that a policy gives, and recorded, in one commit; what was recorded stays out
-until it is restored, so that the same session and budget give the same window, byte for byte, and no event. The
-system's words, the newest turn, pending calls and what was pinned never leave. The durable part of the state is told in
-the window itself, so no eviction reaches it.
+Items that do not fit are evicted in the order that a policy gives, and recorded in one commit. They stay evicted until
+they are restored, so the same session and budget give the same window, byte for byte, without another event. System
+messages, the newest turn, pending calls and pinned items are never evicted. The durable part of the state is written
+into the window itself, so no eviction affects it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from wakelog.model.values import Value
 from wakelog.timeline.compactions import parse_range
 
 Policy = Callable[[Sequence[Item]], Iterable[str]]
-"""From the items in the window, oldest first, to the keys that should leave, in order: `e12`, or `e12:output` for only
-a call's answer. It is asked for as many as must go; a key that may not leave is passed over."""
+"""From the items in the window, oldest first, to the keys to evict, in order: `e12`, or `e12:output` for only a call's
+answer. As many keys are taken as needed; keys of items that may not be evicted are ignored."""
 
 STUB = 24
-"""What the note takes that stands for an evicted answer; shorter answers are not worth it."""
+"""The tokens of the note in place of an evicted answer; shorter answers are not worth evicting."""
 SPARE = 16
-"""Kept free for the few words that a shape may add."""
+"""Tokens kept free for the few words that a shape may add."""
 EVERYTHING = 10**9
 _HEAD = "# What is known\nKept outside this conversation; it stays when messages leave."
 
@@ -53,12 +53,12 @@ class Context(list[dict[str, Any]]):
         self.tokens: int = about["tokens"]
         self.items: tuple[Item, ...] = about["items"]
         self.known: str = about["known"]
-        """The durable part, as it stands among the system's words."""
+        """The durable part, as it is in the system message."""
         self.ranges: tuple[tuple[Seq, Seq], ...] = about["ranges"]
         """The events whose content is in it."""
         self.evicted: tuple[Evicted, ...] = about["evicted"]
         self.exposure: Trust = about["exposure"]
-        """The least trust of anything in it, and `source` where that is from."""
+        """The least trust of anything in it; `source` is where that came from."""
         self.source: str = about["source"]
         self.hash = hash_value({"system": self.system, "messages": messages})
 
@@ -89,8 +89,8 @@ def make_context(
 ) -> Context:
     """The window in a provider's shape, in at most `budget` tokens (None: everything).
 
-    When something must leave, `headroom` tokens more are freed, so that the window, and a provider's cache of it, stays
-    as it is for a while. Without `record`, or at a point in the past, nothing is written.
+    When something must be evicted, `headroom` more tokens are freed, so that the window, and a provider's cache of it,
+    stay the same for a while. Without `record`, or at a point in the past, nothing is written.
     """
     if shape not in ("openai", "responses", "anthropic", "items"):
         raise InvalidInputError(
@@ -101,14 +101,14 @@ def make_context(
     listed = read_evicted(state["evicted_keys"])
     fixed, older = frozenset(pinned), None
     if budget is not None and count is estimate and policy is oldest_first:
-        older = older_part(log, at, state, lambda window: _least(window, fixed), budget, fixed)
+        older = older_part(log, at, state, lambda window: _least_size(window, fixed), budget, fixed)
     peek = budget is not None and count is estimate
     window = read_window(log, at, state=state, count=count, evicted=older, peek=peek)
     while True:
         evicted = window.evicted
         known = durable_part(log, window.state, evicted, budget, count, since=window.resumed)
         if budget is not None and _total(window.items, known) > budget:
-            evicted = _fitted(log, window, known, budget, policy, fixed, headroom, count)
+            evicted = _evict_to_fit(log, window, known, budget, policy, fixed, headroom, count)
             if record and is_now and machines.allowed_in(state["status"], "context.evicted"):
                 log.append(*changes(listed, evicted))
             listed = evicted
@@ -139,13 +139,13 @@ def _context(window: Window, known: Fitted, shape: Shape, budget: int | None) ->
 
 
 def exposure_of(items: Iterable[Item], known: Fitted) -> tuple[Trust, str]:
-    """The least trust of what is shown, and where that is from."""
+    """The least trust of what is shown, and its source."""
     lines = [line for section in known.sections for line in section.lines]
     return least_trusted([*((i.trust, i.source) for i in items), *((line.trust, line.source) for line in lines)])
 
 
 def _ranges(seqs: list[Seq], quiet: frozenset[Seq]) -> tuple[tuple[Seq, Seq], ...]:
-    """Positions as ranges, joined where what lies between shows nothing."""
+    """Positions as ranges, joined if the events between them show nothing."""
     out: list[tuple[Seq, Seq]] = []
     for seq in seqs:
         if out and seq - out[-1][1] <= 64 and all(n in quiet for n in range(out[-1][1] + 1, seq)):
@@ -164,8 +164,8 @@ def durable_part(
     *,
     since: Seq = 0,
 ) -> Fitted:
-    """What is durable, and what has left, as text: all of it where it fits into half of the budget; else cut, with
-    counts. In a turn that goes on after it was cut, what its cut attempts left behind before `since` is not told."""
+    """The durable state and the list of evictions as text: complete if it fits into half of the budget, else cut, with
+    counts. In a resumed turn, what its earlier attempts left behind before `since` is omitted."""
     teller = Teller(log, state, numbers=False, since=since)
     parts = [
         teller.goal(),
@@ -181,8 +181,8 @@ def durable_part(
     return fit(_HEAD, parts, room, count, rest=f"`wakelog state -s {teller.handle}`")
 
 
-def _least(window: Window, pinned: frozenset[str]) -> int:
-    """What a window takes when all answers that may leave it have left."""
+def _least_size(window: Window, pinned: frozenset[str]) -> int:
+    """The tokens of a window after every answer that may be evicted was evicted."""
     answers = (i for i in window.items if i.kind == "call" and may_leave(window, i, True, pinned))
     return sum(i.tokens for i in window.items) - sum(max(0, i.output_tokens - STUB) for i in answers)
 
@@ -191,10 +191,10 @@ def _total(items: Iterable[Item], known: Fitted) -> int:
     return sum(i.tokens for i in items) + known.tokens + SPARE
 
 
-# Evicting
+# Eviction
 
 
-def _fitted(
+def _evict_to_fit(
     log: Log,
     window: Window,
     known: Fitted,
@@ -204,7 +204,7 @@ def _fitted(
     headroom: int,
     count: Count,
 ) -> tuple[Evicted, ...]:
-    """What has left once the rest fits, with the durable part that says so."""
+    """The list of evictions with which the rest fits, together with the durable part that lists them."""
     leaving: dict[str, int] = {}
     order = _allowed(window, policy, pinned)
     total = sum(i.tokens for i in window.items)
@@ -230,7 +230,7 @@ def _fitted(
 
 
 def _allowed(window: Window, policy: Policy, pinned: frozenset[str]) -> Iterator[tuple[str, Item, bool]]:
-    """What the policy names, as far as it may leave: key, item, and whether it is only the answer."""
+    """What the policy names and may be evicted: key, item, and whether it is only the answer."""
     items = {i.key: i for i in window.items}
     answers = {output_key(i.seq): i for i in window.items if i.kind == "call"}
     for key in policy(window.items):

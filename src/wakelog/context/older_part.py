@@ -1,9 +1,9 @@
-"""The older part of a long history, which no window within the budget can hold.
+"""Evicts the older part of a long history as ranges, without building its items.
 
-By the built-in policy the oldest leave first. So whatever stands before the newest items that already fill the budget
-leaves whole, and need not be made into items to find that out. Some of it stays nevertheless: the system's words,
-pending calls, what was pinned, and calls that were answered later. These are looked for in the stored bytes, and are
-read as always. The rest is listed as ranges and weighed by its bytes: about, as everything here is.
+The built-in policy evicts the oldest items first. Once the newest items fill the budget, everything older is evicted.
+Some older items stay in the window all the same: system messages, pending calls, pinned items, and calls that were
+answered later. System messages are found by a scan of the stored bytes that decodes nothing; the others are known from
+the state and the newest turns. The tokens of an evicted range are estimated from its bytes.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from wakelog.model.records import Record
 from wakelog.model.values import Value
 from wakelog.timeline.compactions import Ranges, parse_range, subtract
 
-FIRST = 512
-"""So many of the newest events are looked at first, then twice as many each time."""
+FIRST_BATCH = 512
+"""How many of the newest events to read first. Doubled on each further try."""
 NEAR = 128
-"""How far from its place something may reach, and how far the next item may be."""
+"""How many events an item may span, and how far apart two items may be."""
 KEPT_MAX = 64
-"""Where more stays than this, everything is read."""
+"""If more older items stay than this, everything is read."""
 
 _SIZES = re.compile(rb'"size":(\d+),"media"')
 _is_shown = re.compile(rb'"(?:action|message)\.').search
 
-Reduced = Callable[[Window], int]
-"""The least that a window takes once nothing but whole items can leave it."""
+LeastSize = Callable[[Window], int]
+"""The tokens of a window after every answer that may be evicted was evicted."""
 
 
 def older_part(
-    log: Log, at: Seq, state: dict[str, Value], reduced: Reduced, budget: int, pinned: Iterable[str]
+    log: Log, at: Seq, state: dict[str, Value], least_size: LeastSize, budget: int, pinned: Iterable[str]
 ) -> tuple[Evicted, ...] | None:
-    """What has left the window at a point, together with all that is too old for the budget, as ranges. None where
-    everything must be read to tell."""
+    """What was evicted before, plus everything that is too old for the budget, as ranges. None if everything must be
+    read to decide."""
     left = read_evicted(state["evicted_keys"])
     scope = read_shown(log, at, state, left)
     if not scope.is_long:
         return None
-    found = _newest_part(log, at, state, left, scope, reduced, budget)
+    found = _newest_part(log, at, state, left, scope, least_size, budget)
     if found is None:
         return None
     window, entries = found
@@ -63,7 +63,7 @@ def older_part(
     kept = {seq for seq in kept if seq < begin}
     if len(kept) > KEPT_MAX:
         return None
-    kept |= _beside(log, kept)
+    kept |= _calls_around(log, kept)
     ranges = [_trimmed(log, scope, state, *span) for span in subtract([(1, begin - 1)], ((s, s) for s in kept))]
     older = [evicted_as(range_key(*span), span[0], sizes.tokens(*span)) for span in ranges if span is not None]
     return (*left, *older)
@@ -75,24 +75,24 @@ def _newest_part(
     state: dict[str, Value],
     left: Sequence[Evicted],
     scope: ShownPart,
-    reduced: Reduced,
+    least_size: LeastSize,
     budget: int,
 ) -> tuple[Window, list[Entry]] | None:
-    """The newest turns that fill the budget by themselves, and their events."""
-    size = FIRST
+    """The newest turns that fill the budget on their own, as a window and as events; None if there are none."""
+    size = FIRST_BATCH
     while 2 * size < sum(last - first + 1 for first, last in scope.ranges):
-        entries = _from_turn(list(read_ranges(log, scope.within(_back(scope.ranges, size), at))))
-        if entries and any(e.kind == "turn.ended" for e in entries) and not _names_unknown(entries):
+        entries = _from_first_turn(list(read_ranges(log, scope.within(_seq_before_end(scope.ranges, size), at))))
+        if entries and any(e.kind == "turn.ended" for e in entries) and not _refers_to_unread(entries):
             before = evicted_as(range_key(1, entries[0].seq - 1), 1, 0)
             window = read_window(log, at, state=state, evicted=[*left, before])
-            if reduced(window) > budget:
+            if least_size(window) > budget:
                 return window, entries
         size *= 2
     return None
 
 
-def _back(ranges: Ranges, count: int) -> Seq:
-    """The event so many events before the end."""
+def _seq_before_end(ranges: Ranges, count: int) -> Seq:
+    """The first of the last `count` events."""
     for first, last in reversed(ranges):
         if count <= last - first + 1:
             return last - count + 1
@@ -100,13 +100,13 @@ def _back(ranges: Ranges, count: int) -> Seq:
     return 1
 
 
-def _from_turn(entries: list[Entry]) -> list[Entry]:
-    """The events from the first whole turn on."""
+def _from_first_turn(entries: list[Entry]) -> list[Entry]:
+    """The events from the first turn start on."""
     return entries[next((n for n, e in enumerate(entries) if e.kind == "turn.started"), len(entries)) :]
 
 
-def _names_unknown(entries: Sequence[Entry]) -> bool:
-    """Whether an answer names a call that is not among the events and not its cause."""
+def _refers_to_unread(entries: Sequence[Entry]) -> bool:
+    """Whether an event refers to a call, or to content, that is not among these events and not its cause."""
     asked: set[Value] = set()
     for entry in entries:
         if entry.kind in ASKS:
@@ -124,14 +124,14 @@ def _names_unknown(entries: Sequence[Entry]) -> bool:
 
 
 def _asked_before(entries: Iterable[Entry], begin: Seq) -> Iterator[Seq]:
-    """The calls before a place that some of these events answer."""
+    """The calls before `begin` that these events answer."""
     for entry in entries:
         if 0 < entry.header.cause < begin and (entry.kind.startswith("action.") or entry.kind == "message.added"):
             yield entry.header.cause
 
 
-def _beside(log: Log, kept: set[Seq]) -> set[Seq]:
-    """The calls that were asked for before something that stays and answered after it, or whose answer stays."""
+def _calls_around(log: Log, kept: set[Seq]) -> set[Seq]:
+    """Calls that must stay too: requested before a kept event and answered after it, or answered by one."""
     found: set[Seq] = set()
     last = log.head().seq
     for seq in kept:
@@ -144,7 +144,7 @@ def _beside(log: Log, kept: set[Seq]) -> set[Seq]:
 
 
 def _trimmed(log: Log, scope: ShownPart, state: dict[str, Value], first: Seq, last: Seq) -> tuple[Seq, Seq] | None:
-    """A range from its first item to the end of its last; None where it has none."""
+    """A range cut to its first and last item; None if it has no items."""
     starts = [item.seq for item in _items(log, scope, state, first, min(last, first + NEAR))]
     ends = [item.last for item in _items(log, scope, state, max(first, last - NEAR), last)]
     for low, high in (*((c.first, c.last) for c in scope.compactions), *scope.pruned):
@@ -169,8 +169,8 @@ def _may_be_system(record: Record) -> bool:
 
 
 class _Sizes:
-    """What one look through the stored bytes of some ranges finds: how much is in them, and the system's words. Nothing
-    depends on bytes that only this saw but how much a range is said to take."""
+    """One scan of the stored bytes of some ranges: their sizes, and where system messages may be. The bytes are not
+    verified: system messages are read again, and the sizes are estimates."""
 
     def __init__(self, log: Log, ranges: Ranges) -> None:
         self.system: list[Seq] = []
@@ -190,8 +190,8 @@ class _Sizes:
                     self.system += [seq for seq, r in enumerate(records, start) if _may_be_system(r)]
 
     def tokens(self, first: Seq, last: Seq) -> int:
-        """About how much a range takes, in two digits: bytes hold more than what is shown."""
+        """The estimated tokens of a range, rounded to two digits: stored bytes contain more than what is shown."""
         low, high = bisect_right(self._lasts, first - 1), bisect_right(self._lasts, last)
         tokens = (self._sums[high] - self._sums[low]) // BYTES
-        told = str(tokens)
-        return int(told[:2] + "0" * (len(told) - 2))
+        digits = str(tokens)
+        return int(digits[:2] + "0" * (len(digits) - 2))

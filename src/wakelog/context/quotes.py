@@ -1,7 +1,7 @@
-"""Recorded text put into other text: cut with a count, hidden characters shown, and what is not trusted fenced.
+"""Quotes recorded text inside other text: cut with a count, hidden characters made visible, untrusted text fenced.
 
-Text out of a session is data. Whoever reads it next, a model above all, must be able to tell it from instructions: so
-text that is not trusted stands between fences that it cannot close, under a line that says where it is from.
+Text from a session is data. The next reader, above all a model, must be able to tell it from instructions. So text that
+is not trusted is put between fences that it cannot close, below a line that names its source.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 from wakelog.model.parts import text_of
 from wakelog.model.values import Value
 
-# Controls, bidirectional overrides, zero-width and tag characters: all that a reader would not see. The end of a line
-# may have two characters.
+# Controls, bidirectional overrides, zero-width and tag characters: everything that a reader would not see. A line may
+# end with \r\n.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\u115f\u1160\u3164\uffa0\U000e0000-\U000e007f]"
@@ -23,12 +23,12 @@ _SPACE = re.compile(r"\s+")
 
 
 def show_hidden(text: str) -> str:
-    """The text with characters that cannot be seen written as their numbers."""
+    """The text with invisible characters written as their code points."""
     return _HIDDEN.sub(lambda m: f"\u27e6U+{ord(m[0]):04X}\u27e7", text)
 
 
 def one_line(value: Value, limit: int = 400) -> str:
-    """A value on one line, cut to `limit` characters; what was cut is counted."""
+    """A value on one line, cut to `limit` characters, with the number of characters cut."""
     text = show_hidden(_SPACE.sub(" ", text_of(value)).strip())
     if len(text) <= limit:
         return text
@@ -36,7 +36,7 @@ def one_line(value: Value, limit: int = 400) -> str:
 
 
 def fenced(value: Value, *, trust: str, source: str = "", limit: int = 0) -> str:
-    """A value as data: between fences longer than any it holds itself, under a line that says where it is from."""
+    """A value as data: between fences longer than any in it, below a line that names its source."""
     text = show_hidden(text_of(value))
     if limit and len(text) > limit:
         text = f"{text[:limit].rstrip()}… (+{len(text) - limit:,} characters)"
@@ -45,7 +45,7 @@ def fenced(value: Value, *, trust: str, source: str = "", limit: int = 0) -> str
 
 
 def unfenced(text: str) -> str:
-    """The data between the fences, for those who show the mark in another way; other text as it is."""
+    """The data between the fences, for readers who mark it in another way; other text unchanged."""
     head, _, rest = text.partition("\n")
     first, _, inner = rest.partition("\n")
     ticks = first.rstrip("abcdefghijklmnopqrstuvwxyz")
@@ -54,6 +54,6 @@ def unfenced(text: str) -> str:
 
 
 def mark_of(trust: str, source: str) -> str:
-    """Where something is from and how far it is trusted, in words."""
+    """The trust and the source of something, in words."""
     where = one_line(source, 80).replace("`", "'")
     return f"{trust}, from {where}" if where else trust

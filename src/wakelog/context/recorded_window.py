@@ -1,7 +1,7 @@
-"""What a model saw: the window of a recorded model call, and what entered and left since the call before.
+"""What a model saw: the window of a recorded model call, and what entered and left it since the call before.
 
-A call through the runtime names the events that were in its window. For one that does not, what would have been offered
-there stands in, and says so.
+A call through the runtime names the events that were in its window. For other calls, the answer is what would have been
+offered at that point, and says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = 512
 
 
 class RecordedWindow(msgspec.Struct, frozen=True):
-    """The items in the window of one model call. Not `recorded`: what would have been offered there."""
+    """The items in the window of one model call; if not `recorded`, what would have been offered there."""
 
     call: Seq
     """The request, or 0 when no model was called and this is what would be offered at `at`."""
@@ -79,19 +79,18 @@ def model_call(log: Log, at: Seq, since: Seq = 1) -> Entry | None:
     while upto >= since:
         after = max(since - 1, upto - PAGE)
         for entry in reversed(list(log.entries(after=after, upto=upto))):
-            is_call = entry.kind in ASKS
-            if is_call and entry.body.get("effect") == "model":
+            if entry.kind in ASKS and entry.body.get("effect") == "model":
                 return entry
         upto = after
     return None
 
 
 def moved(log: Log, seen: RecordedWindow, *, count: Count = estimate) -> WindowChange:
-    """What is different from the model call before."""
+    """What changed since the model call before."""
     call = model_call(log, (seen.call or seen.at + 1) - 1)
     before = seen_by(log, call, count=count).items if call is not None else ()
     now, then = {i.key for i in seen.items}, {i.key for i in before}
-    # An answer that came meanwhile makes a call enter anew.
+    # A call whose answer came meanwhile counts as entered.
     changed = {i.key for i in seen.items for j in before if i.key == j.key and i.status != j.status}
     return WindowChange(
         call.seq if call is not None else 0,

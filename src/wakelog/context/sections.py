@@ -1,7 +1,7 @@
-"""What is known, in lines: the parts of the state as the next reader needs them.
+"""The parts of the state as lines of text, for briefs and windows.
 
-Everything comes from the state and a few single events, whatever the length of the session. Text that is not trusted
-is fenced, with its source: the state says which facts are, and for the rest the event behind a line is asked, but only
+Everything comes from the state and a few single events, whatever the length of the session. Text that is not trusted is
+fenced, with its source. The state says which facts are trusted; for other lines the event behind them is read, but only
 in a session where anything was ever distrusted.
 """
 
@@ -29,14 +29,14 @@ from wakelog.timeline.messages import content_of
 from wakelog.timeline.session_names import name_of_session
 
 LINE = 400
-"""Characters of a line that are shown."""
+"""The maximum length of a line."""
 
 
 class Teller:
-    """Tells the parts of a state. With `numbers`, lines name the events behind them.
+    """Writes the parts of a state as lines. With `numbers`, lines name the events behind them.
 
-    A model's window does without, and without what the open turn left behind before `since`: an attempt that continues
-    a cut one must show the model the same again, or its recorded answers would not be found.
+    A model's window has no numbers, and omits what the open turn left behind before `since`: a resumed attempt must
+    show the model the same text again, or its recorded answers would not be found.
     """
 
     def __init__(self, log: Log, state: dict[str, Value], *, numbers: bool = True, since: Seq = 0) -> None:
@@ -101,7 +101,7 @@ class Teller:
 
     def data(self) -> Part:
         data = self.state["data"]
-        # Nobody knows where it is from, so it is shown as JSON, in which a text stays in its quotes.
+        # Its source is not known, so it is shown as JSON, where texts stay in quotes.
         lines = (SectionLine(f"- {one_line(key, 80)}: {one_line(_json(value), LINE)}") for key, value in data.items())
         return Part("data", "The agent's own data", len(data), lines, self.shows("data"), weight=2)
 
@@ -129,7 +129,7 @@ class Teller:
         return Part("subagents", "Sub-agents", len(found), lines, self.shows("subagents"))
 
     def _name(self, id: str) -> str:
-        """The name of another session, by which people know it; in a window, and where it has none, its id."""
+        """The name of another session; in a window, or if it has none, its id."""
         return name_of_session(self.log, id) if self.numbers else id  # a name may change, and a window must not
 
     def working_set(self) -> Part:
@@ -138,7 +138,7 @@ class Teller:
             (seq, name, part)
             for part, names in self.state["working_set"].items()
             for name, seq in names.items()
-            if part != "files" or name not in changed  # those are told as files that changed
+            if part != "files" or name not in changed  # those are listed as changed files
         ]
         lines = (
             self.said(f"{name} ({_SETS[part]})", seq, what="in use") for seq, name, part in sorted(used, reverse=True)
@@ -169,8 +169,8 @@ class Teller:
     def said(
         self, value: Value, seq: Seq, *, what: str = "", lead: str = "", tail: str = "", trust: Trust | None = None
     ) -> SectionLine:
-        """A line of recorded text: on one line when it is trusted; else fenced, after our own word for `what` it is.
-        What the agent itself said after it had read something unverified stays on its line, with the mark."""
+        """A line of recorded text: on one line if it is trusted; else fenced, after a word for `what` it is. If the
+        agent itself wrote it after it had read something unverified, it stays on one line, with a mark."""
         trust, source = self.mark(seq, trust)
         number = f" (e{seq})" if self.numbers and seq else ""
         if trust == "trusted":
@@ -182,7 +182,7 @@ class Teller:
         return SectionLine(f"- {what or lead.rstrip(': ')}{tail}{number}, {block.lstrip()}", seq, trust, source)
 
     def mark(self, seq: Seq, trust: Trust | None = None) -> tuple[Trust, str]:
-        """How far the event behind a line is trusted, and where it is from."""
+        """The trust and the source of the event behind a line."""
         if trust == "trusted" or not seq or not self.state["trust"]:
             return "trusted", ""
         entry = self.entry(seq)
@@ -191,7 +191,7 @@ class Teller:
         return trust or entry.header.trust, entry.header.source
 
     def _is_by_agent(self, seq: Seq) -> bool:
-        """Whether an event is the agent's own word, and is trusted less only because of what led to it."""
+        """Whether an event is from the agent, and is distrusted only because of what led to it."""
         entry = self.entry(seq)
         if entry is None or not entry.header.cause:
             return False

@@ -1,7 +1,7 @@
 """The shapes of providers: the same conversation as OpenAI chat messages, OpenAI response items, Anthropic messages.
 
-Whatever happened in the session, the list is one that the provider accepts: every call is answered right after it,
-nothing is empty, and for Anthropic the speakers take turns, beginning and ending with the user.
+Whatever happened in the session, the provider accepts the list: every call is answered right after it, nothing is
+empty, and for Anthropic the roles alternate, beginning and ending with the user.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ GO_ON = "(go on)"
 
 
 class Shaped(msgspec.Struct, frozen=True):
-    """Messages as a provider takes them; `system` stands apart where it wants it apart."""
+    """Messages as a provider accepts them; `system` is separate for providers that want it so."""
 
     messages: list[Message]
     system: str = ""
 
 
 def shape_items(items: Sequence[Item], known: str, shape: Shape) -> Shaped:
-    """The items in a provider's shape. `known` is the durable part, which follows the system's first words."""
+    """The items in a provider's shape. `known` is the durable part, which follows the first system messages."""
     if shape == "items":
         return Shaped(msgspec.to_builtins(list(items)), known)
     talk = exchanges(items)
@@ -55,7 +55,7 @@ def _openai(talk: Sequence[Exchange]) -> Shaped:
     out: list[Message] = []
     for each in talk:
         if isinstance(each, Said):
-            content = _openai_content(each)
+            content = _content(each, "text", lambda image: {"type": "image_url", "image_url": {"url": _url(image)}})
             if content:
                 name = {"name": each.name} if each.name and valid_name(each.name) == each.name else {}
                 out.append({"role": each.role, "content": content, **name})
@@ -77,13 +77,12 @@ def _json(value: dict[str, Any]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _openai_content(said: Said) -> Any:
+def _content(said: Said, text_type: str, image_block: Callable[[Image], Message]) -> Any:
+    """One text, or a list of blocks if a user's message has images."""
     if said.role != "user" or not any(isinstance(p, Image) for p in said.parts):
         return flat(said.parts)
     return [
-        {"type": "text", "text": p.text}
-        if isinstance(p, Text)
-        else {"type": "image_url", "image_url": {"url": _url(p)}}
+        {"type": text_type, "text": p.text} if isinstance(p, Text) else image_block(p)
         for p in said.parts
         if isinstance(p, Text | Image)
     ]
@@ -100,27 +99,19 @@ def _responses(talk: Sequence[Exchange]) -> Shaped:
     out: list[Message] = []
     for each in talk:
         if isinstance(each, Said):
-            content = _responses_content(each)
+            content = _content(each, "input_text", _input_image)
             if content:
                 out.append({"type": "message", "role": each.role, "content": content})
             continue
         for call in each.calls:
-            asked = {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": _json(call.input)}
-            out.append(asked)
+            arguments = _json(call.input)
+            out.append({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
         out += [{"type": "function_call_output", "call_id": call.id, "output": call.answer} for call in each.calls]
     return Shaped(out)
 
 
-def _responses_content(said: Said) -> Any:
-    if said.role != "user" or not any(isinstance(p, Image) for p in said.parts):
-        return flat(said.parts)
-    return [
-        {"type": "input_text", "text": p.text}
-        if isinstance(p, Text)
-        else {"type": "input_image", "image_url": _url(p), "detail": "auto"}
-        for p in said.parts
-        if isinstance(p, Text | Image)
-    ]
+def _input_image(image: Image) -> Message:
+    return {"type": "input_image", "image_url": _url(image), "detail": "auto"}
 
 
 # Anthropic, messages
@@ -141,19 +132,19 @@ def _anthropic(talk: Sequence[Exchange]) -> Shaped:
     if not out or out[0]["role"] != "user":
         out.insert(0, {"role": "user", "content": [_text(EARLIER)]})
     if out[-1]["role"] != "user":
-        # Models no longer take an answer that was begun for them: the last word must be the user's.
+        # Models no longer accept a prefilled answer: the last message must be the user's.
         out.append({"role": "user", "content": [_text(GO_ON)]})
     return Shaped(out, system)
 
 
 def _without_last_thoughts(blocks: list[Message]) -> list[Message]:
-    """Thoughts that led to nothing are refused."""
+    """Blocks without thinking at the end, which the provider refuses."""
     last = next((i for i in range(len(blocks), 0, -1) if "thinking" not in blocks[i - 1]["type"]), 0)
     return blocks[:last]
 
 
 def _add(out: list[Message], role: str, blocks: list[Message]) -> None:
-    """Adds to what the same speaker just said, since speakers take turns."""
+    """Appends blocks to the last message if it has the same role, since roles must alternate."""
     if not blocks:
         return
     if out and out[-1]["role"] == role:

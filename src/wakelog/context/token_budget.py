@@ -1,8 +1,8 @@
-"""Parts of a text fitted into a budget of tokens: cut with counts, never silently.
+"""Fits the parts of a text into a budget of tokens. What is cut is counted, never dropped silently.
 
-Parts come in the order of their use. First each gets one line, then each its share by weight, so that ten thousand
-decisions do not crowd out the two facts; what is left over goes to the parts in order. Lines are made as they are
-taken: those that do not fit cost nothing.
+Parts come in order of usefulness. First each gets one line, then each its share by weight, so that ten thousand
+decisions do not crowd out two facts. What is left goes to the parts in order. Lines are made lazily: those that do not
+fit cost nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SectionLine(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A part as far as it was shown; `rest` is the command that shows all of it."""
+    """The lines of a part that are shown; `rest` is the command that shows all of it."""
 
     name: str
     title: str
@@ -36,7 +36,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Part:
-    """A part that waits to be shown: most useful lines first."""
+    """A part with its lines, the most useful first."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class Part:
         self.rest = rest
         self.weight = weight
         self.comes_first = first
-        """It may take half of everything before the others get a line."""
+        """True if it may take half of the room before the others get a line."""
         self.taken: list[SectionLine] = []
         self.used = 0
         self._lines = lines
         self._next: SectionLine | None = next(lines, None)
 
     def take(self, room: int, count: Count, *, most: int | None = None) -> int:
-        """Takes lines while they fit, with the line that counts the rest; returns what it took of the room."""
+        """Takes lines while they fit, including the line that counts the rest; returns the tokens used."""
         before = self.used
         while self._next is not None and (most is None or len(self.taken) < most):
             own = self.used - self._closing(count) if self.taken else count(f"\n\n## {self.title}") + 1
@@ -75,7 +75,7 @@ class Part:
         return self.used - before
 
     def give_back(self) -> None:
-        """Gives up the last line it took."""
+        """Gives back the last line."""
         self.taken.pop()
         self._next = None
 
@@ -90,7 +90,7 @@ class Part:
         return Section(self.name, self.title, self.total, tuple(self.taken), self.rest)
 
     def text(self) -> str:
-        """The part as Markdown, with the count of what is not shown; nothing when not a line of it is."""
+        """The part as Markdown, with the count of lines not shown; empty if none is shown."""
         if not self.taken:
             return ""
         missing = self.total - len(self.taken)
@@ -105,8 +105,8 @@ class Fitted(msgspec.Struct, frozen=True):
 
 
 def fit(head: str, parts: Sequence[Part], budget: int, count: Count, *, rest: str) -> Fitted:
-    """The head, and as much of the parts as the budget holds. `rest` is the command that shows everything. The result
-    is over the budget only if the head, and the line that counts all parts, are."""
+    """The head, and as much of the parts as fits. `rest` is the command that shows everything. The result exceeds the
+    budget only if the head and the line that counts all parts do."""
     parts = [p for p in parts if p.total]
     room = budget - count(head) - 1
     for part in parts:
@@ -126,12 +126,12 @@ def fit(head: str, parts: Sequence[Part], budget: int, count: Count, *, rest: st
         loser = _loser(parts)
         if tokens <= budget or loser is None:
             return Fitted(text, tuple(p.section() for p in parts), tokens)
-        # The counts of pieces are not the count of the whole: give back until the whole fits.
+        # The tokens of the pieces do not add up to those of the whole: give back lines until the whole fits.
         loser.give_back()
 
 
 def _loser(parts: Sequence[Part]) -> Part | None:
-    """Who gives a line back: the part with the most, and when all are down to one, the least useful."""
+    """The part that gives back a line: the one with the most, or the least useful if all have one."""
     fullest = max(parts, key=lambda p: len(p.taken) * (not p.comes_first), default=None)
     if fullest is not None and len(fullest.taken) > 1:
         return fullest

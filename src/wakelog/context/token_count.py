@@ -1,7 +1,7 @@
-"""How much something takes of the window.
+"""Counts tokens.
 
-The count is the caller's: pass the tokenizer of your model. Without one it is an estimate, four bytes to a token, which
-is near the truth for English prose and code and too low for some other languages.
+Callers may pass the tokenizer of their model. Without one, tokens are estimated at four bytes each, which is close for
+English prose and code, and too low for some other languages.
 """
 
 from __future__ import annotations
@@ -17,21 +17,20 @@ Count = Callable[[str], int]
 """From a text to its number of tokens."""
 
 BYTES = 4
-"""To a token, by the estimate."""
+"""Bytes per token, by the estimate."""
 AROUND = 4
-"""What a provider adds around each message, about."""
+"""Tokens that a provider adds around each message, roughly."""
 IMAGE_TOKENS = 1500
-"""What a picture takes, about; it depends on its size, which nobody knows here."""
+"""Tokens of a picture, roughly; they depend on its size, which is not known here."""
 
 
 def estimate(text: str) -> int:
-    """About how many tokens a text has: an estimate, four bytes each."""
+    """The estimated number of tokens of a text."""
     return (len(text.encode(errors="replace")) + BYTES - 1) // BYTES
 
 
 def weighed(item: Item, count: Count, unread: tuple[int, int] = (0, 0)) -> Item:
-    """The item with what it takes; `unread` are bytes of it that were not fetched, and how many of these are its
-    answer."""
+    """The item with its tokens. `unread` are the bytes that were not fetched, and how many of them are its answer."""
     output = count(item.answer) if item.kind == "call" else 0
     if item.kind == "call":
         own = count(f"{item.name} {text_of(item.input)}") + AROUND

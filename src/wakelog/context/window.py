@@ -1,7 +1,7 @@
-"""The window at a point: what a model would be shown, and what is known of what it would not.
+"""The window at a point: what a model would be shown, and what it would not.
 
-It is read from the events in view, without the ranges that were compacted or evicted: those are listed in the state, so
-that they are not even read, and a window costs what is in it and not what the session's history holds.
+It is read from the events in view, without the ranges that were compacted or evicted. The state lists those, so they
+are not read at all: the cost depends on what is in the window, not on the length of the session.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wakelog.model.values import Value
 from wakelog.timeline.compactions import Compaction, Ranges, compactions_in, outermost, subtract
 
 MANY = 4096
-"""Events to be read before contents are only fetched where they will be shown."""
+"""Above this many events, contents are fetched only for items that are shown."""
 _QUIET = frozenset(
     {
         *("turn.started", "turn.ended", "action.started", "action.approved", "context.evicted", "context.restored"),
@@ -29,40 +29,40 @@ _QUIET = frozenset(
         *("git_commit.linked", "items.kept", "knowledge.recalled"),
     }
 )
-"""Kinds whose content no model is shown."""
+"""Kinds whose content is never shown to a model."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """Items in order, and what decides who may leave."""
+    """Items in order, and what decides which of them may be evicted."""
 
     at: Seq
     state: dict[str, Value]
     items: tuple[Item, ...]
     evicted: tuple[Evicted, ...]
     compactions: tuple[Compaction, ...]
-    """Those in effect that no other one covers."""
+    """Those in effect that no other compaction covers."""
     fresh: Seq
     """Where the newest turn begins."""
     resumed: Seq
-    """The same, where that turn goes on after it was cut; else 0."""
+    """The same if that turn continues an interrupted attempt; else 0."""
     seen: Seq
-    """Answers of calls that stand before this were in a window the model was already shown, in the newest turn."""
+    """In the newest turn, the model has already seen the answers of calls before this event."""
     restored: frozenset[str]
-    """Keys that were brought back, or pinned, for this turn."""
+    """Keys that were restored or pinned for this turn."""
     quiet: frozenset[Seq]
-    """Events among those read that show nothing."""
+    """Events that were read and show nothing."""
     hidden: dict[Seq, tuple[Seq, Seq]] = {}
-    """By event, where an item stands that has left by itself, and the last event that belongs to it."""
+    """By event of an evicted item: where the item begins, and its last event."""
     is_peek: bool = False
-    """Large contents were not fetched: sizes are known, texts are not."""
+    """True if large contents were not fetched: their sizes are known, their texts are not."""
 
     def find(self, seq: Seq) -> Item | None:
-        """The item that an event is in."""
+        """The item that an event belongs to."""
         return next((i for i in self.items if i.key == item_key(seq) or seq in i.events), None)
 
 
 class ShownPart(msgspec.Struct, frozen=True):
-    """Which events a window is read from, and what stands for those that it is not read from."""
+    """Which events a window is read from, and what hides the others."""
 
     ranges: Ranges
     compactions: tuple[Compaction, ...]
@@ -74,12 +74,12 @@ class ShownPart(msgspec.Struct, frozen=True):
         return sum(last - first for first, last in self.ranges) > MANY
 
     def within(self, first: Seq, last: Seq) -> Ranges:
-        """The part of the ranges from one event to another."""
+        """The ranges, cut to the events from `first` to `last`."""
         return [(max(a, first), min(b, last)) for a, b in self.ranges if a <= last and first <= b]
 
 
 def read_shown(log: Log, at: Seq, state: dict[str, Value], evicted: Sequence[Evicted]) -> ShownPart:
-    """What is shown of a session at a point, when that has left the window."""
+    """What is shown of a session at a point, without what was evicted."""
     compactions = tuple(outermost(compactions_in(state["evicted_keys"])))
     cover = Coverage(evicted)
     view = log.view(at, state=state)
@@ -97,9 +97,8 @@ def read_window(
     peek: bool = False,
     state: dict[str, Value] | None = None,
 ) -> Window:
-    """The window at a point, or now. With `evicted`, as if that were what has left it. With `peek`, one that is read
-    from very many events has only sizes where contents are large. `state` is that at the point, for a caller who has
-    it."""
+    """The window at a point, or now. `evicted` replaces the evictions that the state lists. With `peek`, a window over
+    very many events has only the sizes of large contents. `state` is the state at the point, if the caller has it."""
     if at is None:
         at, state = log.now()
     elif state is None:
@@ -149,8 +148,8 @@ def _completed(
 
 
 def _newest_turn(state: dict[str, Value], items: Sequence[Item], entries: Sequence[Entry]) -> tuple[Seq, Seq]:
-    """Where the newest turn begins, and where a turn last ended. A session that has no turns is taken to begin one with
-    its last message from the user."""
+    """Where the newest turn begins, and where a turn last ended. In a session without turns, the last user message
+    begins one."""
     number = state["turn"]["number"]
     begun = [e.seq for e in entries if e.kind == "turn.started" and e.header.turn == number]
     if not begun:
@@ -162,14 +161,14 @@ def _newest_turn(state: dict[str, Value], items: Sequence[Item], entries: Sequen
 
 
 def read_ranges(log: Log, ranges: Ranges, *, payloads: bool = False) -> Iterable[Entry]:
-    """The events of some ranges; with `payloads`, for who shows them."""
+    """The events of some ranges; with `payloads`, their payloads are read in the same pass."""
     for first, last in ranges:
         yield from log.entries(after=first - 1, upto=last, payloads=payloads)
 
 
 def _pruned(log: Log, view: Ranges) -> list[tuple[Seq, Seq]]:
-    """The ranges in view whose content is gone. A prune takes the beginning of what one session of the fork tree holds,
-    so its end is found by halving."""
+    """The ranges in view that were pruned. A prune removes the beginning of what one session of the fork tree holds, so
+    its end is found by binary search."""
     found = []
     for segment in log.segments:
         low, high = segment.first, min(segment.last or view[-1][1], view[-1][1])
@@ -189,7 +188,7 @@ def read_recorded(log: Log, ranges: Ranges, *, count: Count = estimate) -> tuple
     for entry in read_ranges(log, ranges):
         asked = entry.header.cause
         if asked and entry.kind == "action.succeeded" and not any(first <= asked <= last for first, last in ranges):
-            # A model's answer is in a window, what it was asked with is not.
+            # The model's answer is in the window, but its request is not.
             builder.feed(log.entry(asked))
         if entry.kind == "history.compacted":
             builder.summary(entry, entry.body.get("first", entry.seq))

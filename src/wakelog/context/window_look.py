@@ -1,4 +1,4 @@
-"""A look at the window at a point: what a model saw there, or would be shown, in a provider's shape."""
+"""The window at a point, for people: what a model saw there, or would be shown, in a provider's shape."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class WindowLook(msgspec.Struct, frozen=True):
     seen: RecordedWindow
     turn: int
     known: str
-    """The durable part, as it stands among the system's words."""
+    """The durable part, as it is in the system message."""
     tokens: int
     """An estimate."""
     budget: int | None
     trust: Trust
-    """The least trust of anything in it, and `source` where that is from."""
+    """The least trust of anything in it; `source` is where that came from."""
     source: str
     moved: WindowChange | None
     messages: list[dict[str, Any]] | None
-    """In the shape that was asked for; None when none was."""
+    """In the requested shape; None if none was requested."""
     system: str
 
 
@@ -67,8 +67,8 @@ def look_at(log: Log, where: Seq | str | None, *, budget: int | None, shape: Sha
 
 
 def _span(log: Log, where: Seq | str | None) -> tuple[Seq, Seq]:
-    """The point to look at, and from where on a model call counts as being there. Without a point it is now, and
-    whatever a model saw earlier is not now."""
+    """The point to look at, and the first event from which a model call counts as being there. Without a point that is
+    now: earlier model calls do not count."""
     if where is None:
         head = log.head().seq
         return head, head + 1

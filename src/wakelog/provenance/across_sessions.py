@@ -1,10 +1,10 @@
 """Provenance across sessions: what a source influenced beyond the session it came in, and back again.
 
 Sessions are joined in four places. A session is **forked**: the fork shares what came before. A fork is **adopted**:
-copies of its events go on in the parent, and each is known by its place. A sub-agent is **spawned** with a task, and
-later its result is **returned**. The walk inside each session is the usual one; at a joint it goes on in the other
-session. A fork and an adopted copy are recorded word for word. What went into a task, or came out of a sub-agent as its
-result, is only known as a whole: such a joint is `derived`, and what follows may have been influenced.
+copies of its events are appended to the parent, and each is known by its place. A sub-agent is **spawned** with a task,
+and later its result is **returned**. Inside each session the walk is the usual one; at a joint it continues in the
+other session. A fork and an adopted copy are recorded word for word. A task, or a sub-agent's result, is only known as
+a whole: such a joint is `derived`, and what follows may have been influenced.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class Crossing(msgspec.Struct, frozen=True):
 
 
 class TouchedSession(msgspec.Struct, frozen=True):
-    """What was influenced in one session; `via` is None for the one that was asked about."""
+    """What was influenced in one session; `via` is None for the session of the question."""
 
     session: SessionId
     name: str
     via: Crossing | None
     roots: tuple[Seq, ...]
-    """The events it spread from here, ten at most."""
+    """The events it spread from in this session, ten at most."""
     items: tuple[Touched, ...]
     reached: int
 
@@ -65,7 +65,7 @@ class TaintAcross(msgspec.Struct, frozen=True):
 
 
 class WhySession(msgspec.Struct, frozen=True):
-    """Where something came from, as far as one session tells."""
+    """Where something came from, as far as one session knows."""
 
     session: SessionId
     name: str
@@ -83,13 +83,14 @@ class WhyAcross(msgspec.Struct, frozen=True):
 def taint_across(
     log: Log, source: What | None, trust_rank: int = 1, *, parts: Iterable[Part] | None = None, wide: bool = False
 ) -> TaintAcross:
-    """What depends on a source, here and in every session that it went on to. Without a source: on input whose distrust
-    is at least `trust_rank`."""
+    """What depends on a source, in this session and all that it spread to. Without a source: what depends on input
+    whose distrust is at least `trust_rank`."""
     return _Spread(frozenset(PARTS if parts is None else parts), wide).run(log, source, trust_rank)
 
 
 class _Arrival(msgspec.Struct, frozen=True):
-    """Events of a session that are influenced. `may`: only as far as a joint that is not known in detail tells."""
+    """Events of a session that are influenced. With `may`, they were reached through a joint that is not known in
+    detail."""
 
     log: Log
     roots: frozenset[Seq]
@@ -97,7 +98,7 @@ class _Arrival(msgspec.Struct, frozen=True):
     may: bool
 
 
-def _may(item: Touched) -> Touched:
+def _weakened(item: Touched) -> Touched:
     known: Known = "derived" if item.known == "recorded" else item.known
     return msgspec.structs.replace(item, may=True, known=known)
 
@@ -119,7 +120,7 @@ class _Spread:
         while queue:
             arrival = queue.popleft()
             here, done = arrival.log, self._done.setdefault(arrival.log.id, set())
-            # What certainly arrived need not arrive once more as something that may have.
+            # Roots that arrived for certain are not visited again as ones that may have.
             new = frozenset(r for r in arrival.roots if not done & {(r, False), (r, arrival.may)})
             if not new:
                 continue
@@ -137,10 +138,10 @@ class _Spread:
         log, roots, via = arrival.log, arrival.roots, arrival.via
         graph = Graph(log, None, wide=self._wide)
         trusts = TrustByEvent(graph)
-        walk = spread(graph, roots, endorsed(graph, trusts) if self._by_trust else frozenset())
+        walk = spread(graph, roots, trusts.endorsed() if self._by_trust else frozenset())
         reached = set(walk.reached)
         head = log.head()
-        # What a fork shares with its parent is told there.
+        # What a fork shares with its parent is listed under the parent.
         first = head.fork.at + 1 if head.fork is not None and via is not None and via.how == "forked" else 1
         shown = [
             seq
@@ -149,14 +150,14 @@ class _Spread:
             and part_of(graph, seq) in self._wanted
             and (seq not in roots or (counts_roots and graph.tracks.roles[seq] not in OUTSIDE) or via is not None)
         ]
-        items = tuple(_may(item) if arrival.may else item for item in describe(graph, trusts, walk, shown))
+        items = tuple(_weakened(item) if arrival.may else item for item in describe(graph, trusts, walk, shown))
         if items or via is None:
             told = tuple(sorted(roots))[:10]
             self._found.append(TouchedSession(log.id, head.name, via, told, items, len(reached - roots)))
         certain = {seq for seq, reach in walk.reached.items() if reach.strength > WINDOW}
-        return list(self._beyond(arrival, reached, certain))
+        return list(self._cross_joints(arrival, reached, certain))
 
-    def _beyond(self, arrival: _Arrival, reached: set[Seq], certain: set[Seq]) -> Iterator[_Arrival]:
+    def _cross_joints(self, arrival: _Arrival, reached: set[Seq], certain: set[Seq]) -> Iterator[_Arrival]:
         log, roots = arrival.log, arrival.roots
         for seq in sorted(reached):
             entry = log.entry(seq)
@@ -189,14 +190,8 @@ class _Spread:
         return found
 
 
-def endorsed(graph: Graph, trusts: TrustByEvent) -> frozenset[Seq]:
-    """Events that somebody vouched for: nothing goes on through them."""
-    marks = graph.tracks.marks.items()
-    return frozenset(s for s, each in marks if each[-1].mark == "endorsed" and not trusts.rank(s))
-
-
 def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
-    """Where something came from, here and in the sessions that it came from."""
+    """Where something came from, in this session and in those that it came from."""
     found: list[WhySession] = []
     limits: list[str] = []
     queue: deque[tuple[Log, What, Crossing | None]] = deque([(log, what, None)])
@@ -216,7 +211,7 @@ def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
             continue
         found.append(WhySession(here.id, here.head().name, via, answer))
         for step in answer.steps:
-            for session, seq, how, known in _before(here, here.entry(step.seq)):
+            for session, seq, how, known in _origins_elsewhere(here, here.entry(step.seq)):
                 other = open_beside(here, session)
                 if other is None:
                     limits.append(f"{session} is not in this store")
@@ -227,8 +222,8 @@ def why_across(log: Log, what: What, *, wide: bool = False) -> WhyAcross:
     return WhyAcross(tuple(found), tuple(dict.fromkeys(limits)))
 
 
-def _before(log: Log, entry: Entry) -> Iterator[tuple[str, Seq, Joint, Known]]:
-    """Where an event came from in another session; 0 stands for how that one ended."""
+def _origins_elsewhere(log: Log, entry: Entry) -> Iterator[tuple[str, Seq, Joint, Known]]:
+    """Where an event came from in another session: that session, the event there (0: its end), and how it is known."""
     if entry.kind == "session.opened" and (spawner := spawner_of(log)):
         yield spawner[0], spawner[1], "spawned", "derived"
     elif entry.kind == "subagent.returned" and entry.body.get("session"):
@@ -245,7 +240,7 @@ def _before(log: Log, entry: Entry) -> Iterator[tuple[str, Seq, Joint, Known]]:
 
 
 def spawner_of(log: Log) -> tuple[str, Seq] | None:
-    """Who started a session as a sub-agent: a session, and the event at which it did."""
+    """The session that started this one as a sub-agent, and the event in it."""
     if log.head().fork is not None:
         return None
     text = str(log.entry(1).body.get("spawner", ""))
@@ -254,7 +249,7 @@ def spawner_of(log: Log) -> tuple[str, Seq] | None:
 
 
 def open_beside(log: Log, session: str) -> Log | None:
-    """Another session of the same store; None when it is not there any more."""
+    """Another session of the same store; None if it is not there."""
     if not is_session_id(session):
         return None
     try:

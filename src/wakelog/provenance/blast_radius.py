@@ -32,7 +32,7 @@ class Kept(msgspec.Struct, frozen=True):
     seq: Seq
     """The event that wrote it last; 0 when that was pruned."""
     known: Known
-    """How it is known what this depends on itself. With "unknown", that it is safe is only not contradicted."""
+    """How its own dependencies are known. If they are unknown, nothing shows that it is safe or unsafe."""
 
 
 class Blast(msgspec.Struct, frozen=True):
@@ -41,14 +41,14 @@ class Blast(msgspec.Struct, frozen=True):
     session: SessionId
     at: Seq
     seq: Seq
-    """The event that invalidated them; 0 when it was only tried."""
+    """The event that invalidated them; 0 for a preview."""
     targets: tuple[Seq, ...]
     rests: tuple[Touched, ...]
     resting: tuple[Kept, ...]
     """What the state holds now and depends on them."""
     safe: tuple[Kept, ...]
     unknown: tuple[Kept, ...]
-    """What was written in a part of the history that was pruned: nobody can say."""
+    """What was written in a pruned part of the history: it cannot be decided."""
     reached: int
     limits: tuple[str, ...]
 
@@ -58,10 +58,10 @@ class Endorsed(msgspec.Struct, frozen=True):
 
     session: SessionId
     seq: Seq
-    """The event that endorsed them; 0 when it was only tried."""
+    """The event that endorsed them; 0 for a preview."""
     targets: tuple[Seq, ...]
     raised: tuple[Seq, ...]
-    """Events that are trusted more than before, the targets among them."""
+    """Events that are trusted more than before, including the targets."""
 
 
 def targets_of(log: Log, targets: What | Iterable[What]) -> tuple[Seq, ...]:
@@ -90,7 +90,7 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
     found.sort(key=lambda s: (-walk.reached[s].strength, s))
     shown = found[:items] if items else found
     now = StateNow(graph)
-    resting, safe, unknown = _sorted_out(graph, walk, now)
+    resting, safe, unknown = _split_by_dependence(graph, walk, now)
     return Blast(
         session=log.id,
         at=graph.head,
@@ -105,7 +105,9 @@ def blast(log: Log, targets: tuple[Seq, ...], *, seq: Seq = 0, items: int = ITEM
     )
 
 
-def _sorted_out(graph: Graph, walk: Walk, now: StateNow) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
+def _split_by_dependence(
+    graph: Graph, walk: Walk, now: StateNow
+) -> tuple[tuple[Kept, ...], tuple[Kept, ...], tuple[Kept, ...]]:
     resting, safe, unknown = [], [], []
     for part, name, seqs in _held_things(graph, now):
         kept = Kept(part, name, max(seqs), _least_known(graph, seqs))
@@ -119,7 +121,7 @@ def _sorted_out(graph: Graph, walk: Walk, now: StateNow) -> tuple[tuple[Kept, ..
 
 
 def _held_things(graph: Graph, now: StateNow) -> list[tuple[Held, str, frozenset[Seq]]]:
-    """What the state holds, and the events each thing is made of."""
+    """Everything in the state, with the events that each thing is made of."""
     state = now.state
     held: list[tuple[Held, str, frozenset[Seq]]] = []
     held += [("fact", key, frozenset({fact["seq"]})) for key, fact in state["facts"].items()]

@@ -42,10 +42,10 @@ class Exposure(msgspec.Struct, frozen=True):
 
 
 class TrustByEvent:
-    """The effective trust of every event, worked out in one pass over the graph."""
+    """The effective trust of every event, computed in one pass over the graph."""
 
     def __init__(self, graph: Graph, more: Mapping[Seq, Judgement] | None = None) -> None:
-        """`more` are marks to be tried: they count as the last word on their events."""
+        """`more` are hypothetical marks: they count as the newest marks of their events."""
         self.graph = graph
         self._more = more or {}
         self._stamps = RangeMaxima()
@@ -75,12 +75,17 @@ class TrustByEvent:
     def newest(self, first: Seq, last: Seq, rank: int) -> Seq:
         return self._ranks.newest(first, last, rank)
 
+    def endorsed(self) -> frozenset[Seq]:
+        """Events that somebody endorsed, and that are trusted now."""
+        marks = self.graph.tracks.marks.items()
+        return frozenset(seq for seq, each in marks if each[-1].mark == "endorsed" and not self.rank(seq))
+
     def _judge(self, seq: Seq) -> None:
         tracks = self.graph.tracks
         stamp = tracks.stamps[seq]
         mark = self._more.get(seq) or (tracks.marks[seq][-1] if seq in tracks.marks else None)
         if not (stamp or mark or seq in tracks.links or seq in tracks.ranges or tracks.causes[seq]):
-            self._put(0, 0, 0, 0)  # most events: trusted, and resting on nothing that is recorded
+            self._put(0, 0, 0, 0)  # most events: trusted, without recorded dependencies
             return
         edges = [e for e in self.graph.edges(seq) if e.known == "recorded" and e.kind != "about"]
         flow = [e for e in edges if self._flows(seq, e)]
@@ -95,7 +100,7 @@ class TrustByEvent:
         self._put(stamp, _UNTRUSTED if invalid else rank, invalid, is_own)
 
     def _trust_all(self, count: int) -> None:
-        """Where nothing is distrusted there is nothing to pass on."""
+        """If nothing is distrusted, every event is trusted."""
         for each in (self._stamps, self._ranks, self._invalid):
             each.skip(count)
         self.own.extend(bytes(count))
@@ -107,8 +112,8 @@ class TrustByEvent:
         self.own.append(is_own)
 
     def _flows(self, seq: Seq, edge: Edge) -> bool:
-        """Whether trust follows an edge. Who asked for a call does not make its result worse, unless the call is a
-        function of its input alone."""
+        """Whether trust follows an edge. The caller does not affect the trust of a result, unless the call is a pure
+        function of its input."""
         role = self.graph.tracks.roles[seq]
         if edge.kind == "adopted" or role == Role.PLUMBING:
             return False
@@ -119,7 +124,7 @@ class TrustByEvent:
         return True
 
     def _explains(self, seq: Seq, stamp: int, flow: list[Edge]) -> bool:
-        """Whether a stamp is no more than what was inherited: as bad, and from the same source."""
+        """Whether a stamp was only inherited: something it depends on is at least as bad, from the same source."""
         source = self.graph.tracks.sources.get(seq, "")
         return any(
             self._stamps.top(e.first, e.last) >= stamp
@@ -129,13 +134,13 @@ class TrustByEvent:
 
 
 def effective_trust(graph: Graph, seq: Seq) -> Trust:
-    """The trust of one event now. For many, make one `TrustByEvent`: each is a pass over the graph."""
+    """The trust of one event now. For several, make one `TrustByEvent`: each takes a pass over the graph."""
     return TrustByEvent(graph).trust(seq)
 
 
 def exposure(graph: Graph, seq: Seq, trusts: TrustByEvent | None = None) -> Exposure:
-    """What the model call behind an event had in its window: the call itself, or the one whose answer it is recorded to
-    depend on. Where neither is recorded, everything that was in view."""
+    """What the model call behind an event had in its window: the event itself, or the call whose answer it depends on.
+    If neither is recorded, everything that was in view."""
     trusts = trusts or TrustByEvent(graph)
     call = model_behind(graph, seq)
     recorded = graph.tracks.ranges.get(call)

@@ -1,4 +1,4 @@
-"""What one pass over a session keeps of each event, so that the graph can be walked without reading the session again.
+"""What one pass over a session keeps of each event, so that the graph can be walked without reading it again.
 
 It keeps a few small numbers for each event, in flat arrays: its *role*, its cause, its trust stamp, where its turn
 started, the newest model call before it. Rare things (ranges, links found in bodies, sources) are in dicts. No content
@@ -31,15 +31,15 @@ CONDITIONS: tuple[Condition, ...] = ("intact", "erased", "pruned")
 
 
 class Role:
-    """What an event is to the graph. Plain numbers: they are looked at once or twice for every event there is."""
+    """The role of an event in the graph. Plain numbers, because they are compared for every event."""
 
     OTHER = 0
     INPUT = 1
-    """What somebody outside said: a user's message, an answer, a turn's input."""
+    """Input from outside: a user's message, an answer to a question, a turn's input."""
     TOLD = 2
-    """A tool's result, as a message."""
+    """A tool's result as a message."""
     SAID = 3
-    """What the agent said."""
+    """A message of the agent."""
     MODEL_ASKED = 4
     MODEL_ANSWERED = 5
     MODEL_RECORDED = 6
@@ -53,7 +53,7 @@ class Role:
     ABOUT = 13
     """A remark on other events: a flag, a note, an endorsement."""
     PLUMBING = 14
-    """What keeps the session going and says nothing: a call's start, a turn's end, a lease."""
+    """Bookkeeping without content: a call's start, a turn's end, a lease."""
 
 
 MODEL_CALLS = frozenset({Role.MODEL_ASKED, Role.MODEL_RECORDED})
@@ -61,7 +61,7 @@ CARRIERS = frozenset({
     Role.INPUT, Role.TOLD, Role.SAID, Role.MODEL_ANSWERED, Role.MODEL_RECORDED, Role.ANSWERED, Role.RECORDED,
     Role.SUMMARY, Role.RETURNED,
 })  # fmt: skip
-"""What a model reads: their content goes into the next window."""
+"""Events that a model reads: their content is in the next window."""
 OUTSIDE = frozenset({Role.INPUT, Role.TOLD, Role.ANSWERED, Role.RECORDED, Role.RETURNED})
 """What brings content in from outside."""
 EFFECTS = ("", "model", "pure", "read", "write", "external")
@@ -93,16 +93,16 @@ _READ = frozenset({
     *_CLAIMS, *ASKS, *_OUTCOMES, *_ABOUT, "message.added",
     "history.compacted", "history.rewound", "history.adopted", "input.answered", "subagent.returned",
 })  # fmt: skip
-"""The kinds whose bodies are looked into."""
+"""The kinds whose bodies are decoded."""
 
 
 class Link(msgspec.Struct, frozen=True, gc=False):
-    """An edge that a body tells of."""
+    """An edge that is recorded in a body."""
 
     seq: Seq
     kind: EdgeKind
     last: Seq = 0
-    """The end of a range, when it is one."""
+    """The end of a range; 0 for a single event."""
 
 
 class Judgement(msgspec.Struct, frozen=True, gc=False):
@@ -114,7 +114,7 @@ class Judgement(msgspec.Struct, frozen=True, gc=False):
 
 
 class ViewRange(msgspec.Struct, frozen=True, gc=False):
-    """A range of events in view, and the ranges before it. Shared, so that many rewinds cost one of these each."""
+    """A range of events in view, linked to the ranges before it. Links are shared, so a rewind costs one of these."""
 
     first: Seq
     last: Seq
@@ -122,7 +122,7 @@ class ViewRange(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Body(msgspec.Struct, gc=False):
-    """The fields of bodies that the graph reads; all others are passed over without being decoded."""
+    """The fields of bodies that the graph reads; all others are not decoded."""
 
     role: str = ""
     action: str = ""
@@ -160,9 +160,9 @@ class EventArrays:
         self.conditions = bytearray(1)
         self.causes = array("q", [0])
         self.began = array("q", [0])
-        """Where the attempt of the turn began that an event stands in; between turns, where the turn before ended."""
+        """By event, where its attempt at the turn began; between turns, where the turn before ended."""
         self.models = array("q", [0])
-        """The newest model call's outcome before an event, in the same attempt; 0 when there is none."""
+        """By event, the newest outcome of a model call before it in the same attempt; 0 if there is none."""
         self.carriers = array("q")
         self.ranges: dict[Seq, tuple[tuple[Seq, Seq], ...]] = {}
         self.links: dict[Seq, tuple[Link, ...]] = {}
@@ -171,9 +171,9 @@ class EventArrays:
         self.tools: dict[Seq, str] = {}
         self.files: dict[str, array[int]] = {}
         self.outcomes: dict[Seq, str] = {}
-        """What became of a call, by its request: the kind of its newest event."""
+        """By request, the kind of the call's newest event."""
         self.copies: dict[Seq, tuple[str, Seq]] = {}
-        """What was taken over from a fork: the fork, and the event there. The adopting event stands for its last."""
+        """By adopted event, the fork it came from and the event there. The adopting event counts as the fork's last."""
         self.marks: dict[Seq, list[Judgement]] = {}
         self.views: list[tuple[Seq, ViewRange]] = [(1, ViewRange(1, 0, None))]
 
@@ -190,12 +190,12 @@ class EventArrays:
         return ranges
 
     def has_carrier(self, first: Seq, last: Seq) -> bool:
-        """Whether a range holds anything that a model reads."""
+        """Whether a range has anything that a model reads."""
         place = bisect_left(self.carriers, first)
         return place < len(self.carriers) and self.carriers[place] <= last
 
     def has_source(self, source: str, first: Seq, last: Seq) -> bool:
-        """Whether a range holds an event from that source."""
+        """Whether a range has an event from that source."""
         places = self.by_source.get(source, ())
         place = bisect_left(places, first)
         return place < len(places) and places[place] <= last
@@ -210,15 +210,15 @@ def read_tracks(log: Log, upto: Seq | None = None) -> EventArrays:
 
 
 class TrackReader:
-    """The pass, and what it must remember only while it lasts."""
+    """The pass, with what it needs only while it runs."""
 
     def __init__(self) -> None:
         self.tracks = EventArrays()
         self._turn = -1
         self._began: Seq = 1
         self._model: Seq = 0
-        self._told: dict[str, Seq] = {}
-        """By action, the newest event that holds something of the call: its answer, else its request."""
+        self._newest_of_action: dict[str, Seq] = {}
+        """By action, the newest event with content of the call: its answer, or else its request."""
         self._questions: dict[str, Seq] = {}
         self._spawned: dict[str, Seq] = {}
 
@@ -256,24 +256,24 @@ class TrackReader:
             self._carry(seq, kind, role)
 
     def take_earlier(self, entry: Entry, asked: Entry | None = None) -> None:
-        """Notes what kind of call an event before those read belongs to; `asked` is what it answers."""
+        """Keeps the kind of call that an event before the first read one belongs to; `asked` is its request."""
         tracks, seq = self.tracks, entry.seq
         tracks.kinds[seq] = sys.intern(entry.kind)
-        of = entry if entry.kind in ASKS else asked
-        if of is not None and of.kind in ASKS:
-            body = _read_body(of)
+        request = entry if entry.kind in ASKS else asked
+        if request is not None and request.kind in ASKS:
+            body = _read_body(request)
             tracks.effects[seq] = _EFFECT.get(body.effect, EXTERNAL)
-            if of is entry:
+            if request is entry:
                 tracks.tools[seq] = sys.intern(body.tool)
 
     def _effect(self, kind: str, cause: Seq, body: _Body) -> int:
-        """The class of a call; of an outcome, that of its request. One that nobody declared is external."""
+        """The effect class of a call; for an outcome, that of its request. Undeclared calls are external."""
         if kind in ASKS:
             return _EFFECT.get(body.effect, EXTERNAL)
         return self.tracks.effects[cause] if kind in _OUTCOMES else 0
 
     def _carry(self, seq: Seq, kind: str, role: int) -> None:
-        """Adds to what models read. A turn's input that is added as a message right after it is told once."""
+        """Adds to what models read. A turn's input that is repeated by the message right after it counts once."""
         tracks = self.tracks
         is_input = kind == "message.added" and role == Role.INPUT
         if is_input and tracks.kinds[seq - 1] == "turn.started" and tracks.roles[seq - 1] == Role.INPUT:
@@ -310,16 +310,16 @@ class TrackReader:
         return [Link(found, "answers")] if found else []
 
     def _by_action(self, action: str, kind: EdgeKind) -> list[Link]:
-        found = self._told.get(action)
+        found = self._newest_of_action.get(action)
         return [Link(found, kind)] if found else []
 
     def _remember(self, entry: Entry, body: _Body) -> None:
         tracks, seq, kind = self.tracks, entry.seq, entry.kind
         if kind in ASKS:
-            self._told[body.action] = seq
+            self._newest_of_action[body.action] = seq
             tracks.tools[seq] = sys.intern(body.tool)
         elif kind in _OUTCOMES:
-            self._told[body.action] = seq
+            self._newest_of_action[body.action] = seq
         elif kind == "file.changed" and body.path:
             tracks.files.setdefault(body.path, array("q")).append(seq)
         elif kind == "input.requested":
@@ -337,13 +337,13 @@ class TrackReader:
             tracks.copies |= {seq + 1 + n: (body.session, original) for n, original in enumerate(body.copied)}
 
     def _rewind(self, seq: Seq, to: Seq) -> None:
-        """Going back to a point brings back the view there, which may be one that an earlier rewind had left."""
+        """A rewind restores the view at its target, which an earlier rewind may have left."""
         then = self.tracks.views[bisect_right(self.tracks.views, to, key=lambda v: v[0]) - 1][1]
         self.tracks.views.append((seq, ViewRange(seq, 0, ViewRange(then.first, to, then.before))))
 
 
 def _read_body(entry: Entry) -> _Body:
-    """What a body tells; nothing when it was pruned, or is not what this version writes."""
+    """The fields of a body; none if it was pruned or cannot be decoded."""
     try:
         return _decode(entry.record.body) if entry.record.body else _NOTHING
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -351,7 +351,7 @@ def _read_body(entry: Entry) -> _Body:
 
 
 def key_in_delta(entry: Entry, part: str) -> str:
-    """The key of a part of the state that an event wrote. Erasing takes the fields of a body, not the keys of its
+    """The key of a part of the state that an event wrote. Erasing removes the fields of a body, not the keys of its
     delta."""
     for op in entry.delta:
         tokens = tokens_of(op["path"])
@@ -361,7 +361,7 @@ def key_in_delta(entry: Entry, part: str) -> str:
 
 
 def _kept_evidence(entry: Entry) -> tuple[int | str, ...]:
-    """What an erased decision depended on: positions are structure, and stay in the delta that stands for it."""
+    """The evidence of an erased decision: positions are structure, and stay in its delta."""
     if entry.is_intact:
         return ()
     values = (op.get("value") for op in entry.delta)
@@ -376,7 +376,7 @@ def _seq_of(named: int | str) -> Seq:
 
 
 def is_read_by_models(entry: Entry, following: Entry | None) -> bool:
-    """Whether a model reads an event, told without those around it but the one that follows."""
+    """Whether a model reads an event, decided from the event and the one that follows."""
     if entry.kind == "turn.started":
         said = following is not None and following.kind == "message.added"
         is_input = said and _role("message.added", _read_body(following), 0, following) == Role.INPUT  # type: ignore[arg-type]
@@ -399,5 +399,5 @@ def _role(kind: str, body: _Body, effect: int, entry: Entry) -> int:
 
 
 def _is_agents(role: str, entry: Entry) -> bool:
-    """Whether a message is what the model said. Without a role, as after pruning, its actor tells."""
+    """Whether a message is from the model. Without a role, as after pruning, the actor decides."""
     return role in ("assistant", "model", "agent") if role else entry.header.actor == "agent"

@@ -38,13 +38,13 @@ from wakelog.provenance.event_index import (
 Known = Literal["recorded", "matched", "derived", "unknown"]
 
 CERTAIN, MATCHED, WINDOW, DERIVED, NOTHING = 4, 3, 2, 1, 0
-"""How strong a path is: that of its weakest edge. A recorded window is weaker than a match: it says only "may"."""
+"""The strength of a path is that of its weakest edge. A recorded window is weaker than a match: it only means "may"."""
 
 ALL, TOLD, CARRIED = 0, 1, 2
-"""Scopes: an event that is named counts; of a range everything that says something; or only what models read."""
+"""Scopes: which events of an edge count. All; those with content; or only those that models read."""
 
 _OWN = frozenset({Role.ASKED, Role.RECORDED, Role.CLAIM, Role.SAID})
-"""What the agent does of itself: where nothing is recorded, it is taken to come from the model."""
+"""What the agent does. If nothing is recorded, the newest model call counts as its cause."""
 
 
 class Edge(msgspec.Struct, frozen=True, gc=False):
@@ -80,14 +80,14 @@ def known_of(strength: int) -> Known:
 
 
 Mentions = dict[tuple[tuple[str, ...], Seq], dict[str, Seq]]
-"""What looking for some texts in all events up to one has found: by text, the event (text_matches.py)."""
+"""Results of text searches: (texts, last event searched) → text → the first event that contains it."""
 
 
 class Graph:
-    """The graph of a session up to a point, read in one pass when it is first asked.
+    """The graph of a session up to a point, read in one pass when first needed.
 
-    With `wide`, a model call whose window is not recorded is taken to have seen everything in view, also of earlier
-    turns.
+    With `wide`, a model call without a recorded window counts as having seen everything in view, earlier turns
+    included.
     """
 
     def __init__(
@@ -115,18 +115,18 @@ class Graph:
     def head(self) -> Seq:
         return self.tracks.head
 
-    def note(self, commit: Commit, last: Seq) -> None:
-        """Hears of what is read of the log beside the graph."""
+    def notice(self, commit: Commit, last: Seq) -> None:
+        """Called with every commit that a text search reads (near_graph.py uses it)."""
 
     # Edges
 
     def edges(self, seq: Seq) -> list[Edge]:
-        """What an event depends on, as recorded or derived. Matches are searched separately: they need the content."""
+        """What an event depends on, recorded or derived. Text matches are searched separately: that needs content."""
         tracks = self.tracks
         role = tracks.roles[seq]
         edges = self._header_edges(seq, role)
         has_window = role in MODEL_CALLS and seq in tracks.ranges
-        # What a decision gives as evidence was written by the model: it does not tell what the model had read.
+        # The evidence of a decision was written by the model. It does not show what the model had read.
         is_told = bool(edges)
         for link in tracks.links.get(seq, ()):
             known: Known = "derived" if link.kind == "earlier" else "recorded"
@@ -152,7 +152,7 @@ class Graph:
         kind = self.tracks.kinds[cause]
         if kind == "action.requested" and self.tracks.kinds[seq].startswith("action."):
             return "answers"
-        # What was taken over from a fork came together with the rest, and need not depend on it.
+        # Events adopted from a fork were copied together, and need not depend on each other.
         return "adopted" if kind == "history.adopted" else "cause"
 
     def _derived_edges(self, seq: Seq, role: int) -> list[Edge]:
@@ -168,7 +168,7 @@ class Graph:
         ]
 
     def sources(self, seq: Seq) -> Iterator[Seq]:
-        """Every single event that an event depends on directly, once each. As many as its ranges hold."""
+        """Every single event that an event depends on directly, once each."""
         seen: set[Seq] = set()
         for edge in self.edges(seq):
             for source in range(edge.first, edge.last + 1):
@@ -179,7 +179,7 @@ class Graph:
     # Events
 
     def counts(self, seq: Seq, scope: int) -> bool:
-        """Whether an event in a range of that scope is one of those meant."""
+        """Whether an event in a range of that scope counts."""
         role = self.tracks.roles[seq]
         return scope == ALL or (role in CARRIERS if scope == CARRIED else role != Role.PLUMBING)
 
@@ -187,12 +187,12 @@ class Graph:
         return self.tracks.roles[seq] in CARRIERS
 
     def is_origin(self, seq: Seq) -> bool:
-        """Whether content came in here from outside, or under a source's name that nothing it depends on has. A tool's
-        message that repeats a recorded result is no origin."""
+        """Whether content came in here from outside, or under the name of a source that nothing it depends on has. A
+        tool message that repeats a recorded result is no origin."""
         tracks = self.tracks
         role = tracks.roles[seq]
         if role in OUTSIDE and role != Role.TOLD:
-            # That something was written tells nothing new.
+            # The result of a write brings no new content.
             return EFFECTS[tracks.effects[seq]] != "write" or seq in tracks.sources
         source = tracks.sources.get(seq)
         if source is not None:
@@ -203,12 +203,12 @@ class Graph:
         return tracks.kinds[seq] in ("session.opened", "goal.set", "history.adopted")
 
     def is_claim(self, seq: Seq) -> bool:
-        """Whether an event is something the agent did, so that a reason for it can be asked for."""
+        """Whether the agent did this, so that it makes sense to ask why."""
         role = self.tracks.roles[seq]
         return role in _OWN or role in MODEL_CALLS
 
     def effect(self, seq: Seq) -> str:
-        """The class of the call an event asks for or records; empty when it is none."""
+        """The effect class of the call that an event requests or records; empty if it is no call."""
         role = self.tracks.roles[seq]
         is_call = role in (Role.ASKED, Role.RECORDED) or role in MODEL_CALLS
         return EFFECTS[self.tracks.effects[seq]] if is_call else ""
@@ -219,7 +219,7 @@ class Graph:
         return tools.get(seq) or tools.get(self.tracks.causes[seq], "")
 
     def source(self, seq: Seq) -> str:
-        """Where an event's content came from, as recorded; where nothing is, who or which tool brought it."""
+        """The recorded source of an event's content; without one, the user or the tool that brought it in."""
         tracks = self.tracks
         if seq in tracks.sources:
             return tracks.sources[seq]
@@ -233,7 +233,7 @@ class Graph:
         return {Role.TOLD: "tool", Role.RETURNED: "sub-agent"}.get(role, "")
 
     def condition(self, seq: Seq) -> Condition:
-        """Whether an event's content is still there."""
+        """Whether an event's content is intact, erased or pruned."""
         return CONDITIONS[self.tracks.conditions[seq]]
 
     @cached_property
@@ -241,6 +241,6 @@ class Graph:
         return self.tracks.view_at(self.head + 1)[::-1]
 
     def in_view(self, seq: Seq) -> bool:
-        """False for what was rewound."""
+        """False for events that were rewound."""
         place = bisect_right(self._view, seq, key=lambda r: r[0]) - 1
         return place >= 0 and seq <= self._view[place][1]

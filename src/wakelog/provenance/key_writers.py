@@ -1,4 +1,4 @@
-"""Who wrote a key of the state: the last event that did, and for `/data` every event that its value was made by.
+"""Which event wrote a key of the state last, and for `/data` every event that a value is made of.
 
 The search goes back from the newest event. An event that inserts into a list before the wanted position moves it:
 `/data/plan/2` may have been `/data/plan/1` earlier. What a rewind restored was written by its first writer. So the
@@ -19,7 +19,7 @@ from wakelog.state.patch import MISSING, Op, child_of, escape, tokens_of
 
 _PAGE = 512
 _ROOT = b'"path":""'
-"""How a delta that replaces everything begins; parts of the state have names that need no escapes."""
+"""The path of an operation that replaces the whole state."""
 
 
 def key_writer(log: Log, pointer: str, at: Seq) -> Seq:
@@ -34,7 +34,7 @@ def key_writer(log: Log, pointer: str, at: Seq) -> Seq:
         if entry.kind == "history.rewound" and is_restored:
             continue
         if not any(mark in entry.record.body for mark in marks):
-            continue  # most events: the part is not even mentioned, so the delta need not be decoded
+            continue  # most events do not mention the part, so their delta is not decoded
         for op in reversed(entry.delta):
             if _writes(op, tokens, lists):
                 return entry.seq
@@ -62,7 +62,7 @@ def _lists(state: Value, tokens: list[str], pointer: str) -> list[bool]:
 
 
 def _writes(op: Op, tokens: list[str], lists: list[bool]) -> bool:
-    """Whether an operation wrote the key. One that only moved it changes `tokens` to where it was before."""
+    """Whether an operation wrote the key. If it only moved the key, `tokens` becomes the place before the move."""
     path = tokens_of(op["path"])
     last = len(path) - 1
     if path and last < len(tokens) and lists[last] and path[:last] == tokens[:last]:
@@ -78,11 +78,11 @@ def _writes(op: Op, tokens: list[str], lists: list[bool]) -> bool:
     return path[:shorter] == tokens[:shorter]
 
 
-# Everything a value is made of
+# All writers of `/data`
 
 
 class _Node:
-    """What is known about a place in `/data`: who wrote all of it, who wrote parts, and what lies below."""
+    """A place in `/data`: which event wrote all of it, which wrote parts, and the places below."""
 
     __slots__ = ("below", "parts", "whole")
 

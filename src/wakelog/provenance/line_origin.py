@@ -21,14 +21,14 @@ from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
 
 Way = Literal["lines", "newest change", "older", "elsewhere"]
-"""How it was found: by following lines; as all that can be said; or not at all, because the line is older than the
-session, or came into the file from elsewhere between two recorded changes."""
+"""How it was found: by following the line; as the newest change, because no content is recorded; or not at all, because
+the line is older than the session, or came into the file from elsewhere between two recorded changes."""
 LINES_MAX = 3000
 """Differing parts up to this many lines on each side are compared in full."""
 
 
 class LineChange(msgspec.Struct, frozen=True):
-    """A change of a file in a session's log, and what notes call it."""
+    """A change of a file in a session's log, and its name in notes."""
 
     log: Log
     seq: Seq
@@ -46,7 +46,7 @@ class LineFound(msgspec.Struct, frozen=True):
     note: str = ""
     """What the answer does not cover."""
     place: int = 0
-    """The change, of those given, at which the search ended."""
+    """The index of the change at which the search ended."""
     line: int = 0
     """The number of the line in the content after that change; 0 when it is not known to be in there."""
 
@@ -67,7 +67,7 @@ def follow_line(changes: Sequence[LineChange], path: str, line: int, now: str | 
     newest = _version(changes[last])
     lines = split_lines(now) if now is not None else newest.after
     if lines is None:
-        return _newest(changes, last, "", _missing(changes[last]))
+        return _answer_newest(changes, last, "", _missing(changes[last]))
     if not 0 < line <= len(lines):
         when = "now" if now is not None else f"after event {changes[last].seq}"
         raise NotFoundError(f"{path} has {len(lines)} lines {when}, and no line {line}", kind="line-not-found")
@@ -76,12 +76,12 @@ def follow_line(changes: Sequence[LineChange], path: str, line: int, now: str | 
         return _follow(changes, last, newest, at, text)
     found = _earlier(changes, last, lines, at)
     if found is None:
-        return _newest(changes, last, text, "no content of the file is recorded")
+        return _answer_newest(changes, last, text, "no content of the file is recorded")
     number, version, was = found
     if was is not None:
         return _follow(changes, number, version, was, text)
     if number < last:
-        return _newest(changes, last, text, _missing(changes[last]))
+        return _answer_newest(changes, last, text, _missing(changes[last]))
     note = f"the line was not there after the last recorded change, {changes[last].name}: it is from elsewhere"
     return LineFound(0, "elsewhere", text, note, last)
 
@@ -91,7 +91,7 @@ def _follow(changes: Sequence[LineChange], number: int, version: _Version, at: i
         change = changes[number]
         before = version.before
         if before is None:
-            # What was left before it is what it found, unless a change in between is not recorded whole.
+            # The content before it is what the change before left, unless a change in between is not recorded.
             earlier = _earlier(changes, number - 1, version.after or [], at)
             if earlier is None or earlier[2] is None:
                 note = "" if earlier and earlier[0] == number - 1 else "the content before it is not recorded"
@@ -107,11 +107,11 @@ def _follow(changes: Sequence[LineChange], number: int, version: _Version, at: i
         earlier = _earlier(changes, number - 1, before, was)
         if earlier is None:
             note = f"the line is older than {change.name}, and no earlier content is recorded"
-            return _newest(changes, number - 1, text, note)
+            return _answer_newest(changes, number - 1, text, note)
         back, version, then = earlier
         if then is None and back < number - 1:
             note = f"the line is older than {change.name}, and what {changes[number - 1].name} left is not recorded"
-            return _newest(changes, number - 1, text, note)
+            return _answer_newest(changes, number - 1, text, note)
         if then is None:
             note = f"the line came in between {changes[back].name} and {change.name}, from elsewhere"
             return LineFound(0, "elsewhere", text, note, number, at + 1)
@@ -130,7 +130,7 @@ def _earlier(
     return None
 
 
-def _newest(changes: Sequence[LineChange], number: int, text: str, note: str) -> LineFound:
+def _answer_newest(changes: Sequence[LineChange], number: int, text: str, note: str) -> LineFound:
     return LineFound(changes[number].seq, "newest change", text, note, number)
 
 
@@ -186,7 +186,7 @@ def _same_line(before: list[str], after: list[str], place: int) -> int | None:
 
 def _in_the_middle(before: list[str], after: list[str], place: int) -> int | None:
     if max(len(before), len(after)) > LINES_MAX:
-        # Comparing would cost the square of the length: a line that stands once on both sides is the same line.
+        # Comparing takes quadratic time. A line that occurs once on both sides is taken to be the same line.
         line = after[place]
         return before.index(line) if before.count(line) == after.count(line) == 1 else None
     import difflib

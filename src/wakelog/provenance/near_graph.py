@@ -1,9 +1,9 @@
-"""The graph around an event, read from its own turn back and not from the beginning.
+"""The graph of the turns around an event, so that most questions read one turn and not the whole session.
 
-Most questions end in the turn they are about. So only that turn is read, then some before it, then all: whenever the
-walk would leave what was read, or the body of an event names something that stands before it, `Unread` is raised and
-more is read. What holds for the whole log is looked up in its raw bytes: that nothing was rewound, adopted, endorsed,
-invalidated, or stamped as not trusted. Where something was, the whole graph is read.
+The event's own turn is read first, then 8 turns before it, then 64, then everything. Whenever the walk would leave the
+turns that were read, `Unread` is raised and the next larger part is tried. This only works in a *plain* log: one
+without rewinds, adoptions, endorsements, invalidations and trust stamps, because each of these affects distant events.
+All other logs need the whole graph.
 """
 
 from __future__ import annotations
@@ -19,59 +19,57 @@ from wakelog.provenance.event_index import EventArrays, Role, TrackReader
 from wakelog.provenance.graph import Edge, Graph
 from wakelog.timeline.points import attempts_of
 
-TURNS = (0, 8, 64)
-"""So many turns before that of the event are read, one after the other, before all are."""
+TURNS_BEFORE = (0, 8, 64)
+"""How many turns before the event's own are read, try after try, until everything is."""
 _FAR_REACHING = frozenset({"history.rewound", "history.adopted", "trust.endorsed", "step.invalidated"})
 
 
 class Unread(Exception):
-    """The walk came upon something that was not read."""
+    """The walk reached an event that was not read."""
 
 
 class PlainLog:
-    """Whether a log has nothing in it that reaches far: what other questions read of it is noted, and the rest is read
-    when that is asked."""
+    """True if a log has no event that affects distant events. Commits that the text search reads anyway are checked in
+    passing (`check`); the rest is read when the truth is asked for."""
 
     def __init__(self, log: Log, head: Seq) -> None:
         self._log = log
         self._head = head
-        self._noted: Seq = 0
+        self._checked_upto: Seq = 0
         self._is_plain = True
 
-    def note(self, commit: Commit, last: Seq) -> None:
-        """Takes in a commit, if it follows what was noted."""
-        if commit.first > self._noted + 1 or last <= self._noted:
+    def check(self, commit: Commit, last: Seq) -> None:
+        """Checks a commit, unless there is a gap before it or it was checked already."""
+        if commit.first > self._checked_upto + 1 or last <= self._checked_upto:
             return
-        self._noted = last
+        self._checked_upto = last
         headers = b"".join([record.header for record in commit.records])
         if b'"trust":' in headers or not _FAR_REACHING.isdisjoint(commit.kinds):
             self._is_plain = False
 
     def __bool__(self) -> bool:
-        for commit, last in (
-            read_commits(self._log.engine, self._log.segments, after=self._noted, upto=self._head)
-            if self._is_plain
-            else ()
-        ):
-            self.note(commit, last)
+        if self._is_plain:
+            log = self._log
+            for commit, last in read_commits(log.engine, log.segments, after=self._checked_upto, upto=self._head):
+                self.check(commit, last)
         return self._is_plain
 
 
 class NearGraph(Graph):
-    """A graph of some turns. What it does not know raises `Unread`."""
+    """A graph of some turns. Asking it about any other event raises `Unread`."""
 
     def __init__(self, log: Log, at: Seq | None, plain: PlainLog, head: Seq) -> None:
         super().__init__(log, at)
         self.plain = plain
         self._head = head
-        self._missed: frozenset[Seq] = frozenset()
+        self._incomplete: frozenset[Seq] = frozenset()
 
     @property
     def head(self) -> Seq:
         return self._head
 
     def read_turns(self, seqs: tuple[Seq, ...], back: int) -> None:
-        """Reads the turn that the first of some events is in, and some before it, up to the last."""
+        """Reads from `back` turns before the first of `seqs` to just after the last."""
         turn = self.log.entry(min(seqs)).header.turn
         if turn <= back:
             raise Unread
@@ -84,13 +82,13 @@ class NearGraph(Graph):
         self.tracks.head = self._head
         if self.tracks.marks or any(self.tracks.stamps):
             raise Unread
-        self._missed = frozenset(reader.missed)
+        self._incomplete = frozenset(reader.incomplete)
 
-    def note(self, commit: Commit, last: Seq) -> None:
-        self.plain.note(commit, last)
+    def notice(self, commit: Commit, last: Seq) -> None:
+        self.plain.check(commit, last)
 
     def edges(self, seq: Seq) -> list[Edge]:
-        if seq < self.first or seq in self._missed:
+        if seq < self.first or seq in self._incomplete:
             raise Unread
         edges = super().edges(seq)
         if any(edge.first < self.first for edge in edges):
@@ -99,11 +97,11 @@ class NearGraph(Graph):
 
 
 class _NearReader(TrackReader):
-    """Reads from an event on; notes where something before it would have been needed."""
+    """Reads from event `first` on, and collects the events whose links may lead to something before it."""
 
     def __init__(self, log: Log, first: Seq) -> None:
         super().__init__()
-        self.missed: set[Seq] = set()
+        self.incomplete: set[Seq] = set()
         self._log = log
         self._first = first
         tracks = self.tracks = EventArrays()
@@ -115,10 +113,10 @@ class _NearReader(TrackReader):
     def take(self, entry: Entry) -> None:
         cause = entry.header.cause
         if 0 < cause < self._first and not self.tracks.kinds[cause]:
-            # A call that was asked for earlier tells what kind of call it is.
+            # Which kind of call an outcome belongs to is only told by its request.
             earlier = self._log.entry(cause)
-            asked = earlier.header.cause
-            self.take_earlier(earlier, self._log.entry(asked) if asked and earlier.kind not in ASKS else None)
+            request = earlier.header.cause
+            self.take_earlier(earlier, self._log.entry(request) if request and earlier.kind not in ASKS else None)
         super().take(entry)
         links = {link.kind for link in self.tracks.links.get(entry.seq, ())}
         if (
@@ -126,8 +124,8 @@ class _NearReader(TrackReader):
             and entry.body.get("action")
             and not links & {"says", "made"}
         ):
-            self.missed.add(entry.seq)
+            self.incomplete.add(entry.seq)
         if entry.kind == "file.changed" and entry.body.get("change") != "created" and "earlier" not in links:
-            self.missed.add(entry.seq)
+            self.incomplete.add(entry.seq)
         if entry.kind in ("input.answered", "subagent.returned") and "answers" not in links:
-            self.missed.add(entry.seq)
+            self.incomplete.add(entry.seq)

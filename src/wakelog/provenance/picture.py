@@ -27,7 +27,7 @@ from wakelog.timeline.slices import tool_of
 
 HOPS, BOXES = 3, 60
 CONTENT_MAX = 256 * 1024
-"""A larger payload is not fetched for the line that stands in a box."""
+"""Larger payloads are not fetched for the title of a box."""
 Place = Literal["origin", "between", "end"]
 
 
@@ -40,15 +40,15 @@ class InfluenceBox(msgspec.Struct, frozen=True):
     kind: str
     tool: str
     title: str
-    """What it says, in a line; empty when its content is gone."""
+    """Its content in one line; empty if that is gone."""
     source: str
     trust: Trust
     place: Place
-    """An origin or a source, what was asked about or an effect, or on the way."""
+    """An origin or source; an end (the target, or an effect); or between them."""
     hops: int
-    """How far it is from what was asked about."""
+    """How many edges it is away from the target."""
     folded: int
-    """So many events behind it are not in the picture."""
+    """How many events behind it are not in the picture."""
     condition: Condition
 
 
@@ -96,11 +96,11 @@ def picture(
     """What led to something, or with `effects` what it touched: `hops` steps far, with at most so many `boxes`
     (0: no limit)."""
     if effects:
-        return _of_taint(log, taint(log, what, at=at, items=boxes, wide=wide), boxes)
-    return _of_why(log, why(log, what, at=at, depth=hops, steps=boxes, wide=wide))
+        return _draw_taint(log, taint(log, what, at=at, items=boxes, wide=wide), boxes)
+    return _draw_why(log, why(log, what, at=at, depth=hops, steps=boxes, wide=wide))
 
 
-def _of_why(log: Log, found: Why) -> InfluenceGraph:
+def _draw_why(log: Log, found: Why) -> InfluenceGraph:
     origins = {seq for origin in found.origins for seq in origin.seqs}
     starts = set(found.target.seqs)
     boxes = [
@@ -112,7 +112,7 @@ def _of_why(log: Log, found: Why) -> InfluenceGraph:
         for s in found.steps
         if s.parent
     ]
-    return _made(
+    return _build_graph(
         log,
         found.at,
         found.target,
@@ -125,8 +125,8 @@ def _of_why(log: Log, found: Why) -> InfluenceGraph:
     )
 
 
-def _of_taint(log: Log, found: Taint, most: int) -> InfluenceGraph:
-    """The ways to everything that was touched, the best known first, as long as there is room."""
+def _draw_taint(log: Log, found: Taint, most: int) -> InfluenceGraph:
+    """The paths to everything that was touched, the best known first, as long as there is room."""
     hops: dict[Seq, int] = {}
     lines: dict[tuple[Seq, Seq], InfluenceLine] = {}
     ends: set[Seq] = set()
@@ -159,10 +159,12 @@ def _of_taint(log: Log, found: Taint, most: int) -> InfluenceGraph:
         boxes.append(_box(log, seq, trust, entry.header.source, place, number, 0, condition))
     limits = (*found.limits, *((f"{left_out} more ways are not drawn",) if left_out else ()))
     reached = found.reached + found.root_count
-    return _made(log, found.at, found.target, "effects", boxes, list(lines.values()), found.sources, reached, limits)
+    return _build_graph(
+        log, found.at, found.target, "effects", boxes, list(lines.values()), found.sources, reached, limits
+    )
 
 
-def _made(
+def _build_graph(
     log: Log,
     at: Seq,
     target: Target,
@@ -208,14 +210,14 @@ def _box(
         except NotFoundError:
             return None
 
-    said = facets_of(entry.kind, entry.body, content) if condition == "intact" else None
+    facets = facets_of(entry.kind, entry.body, content) if condition == "intact" else None
     return InfluenceBox(
         seq=seq,
         turn=entry.header.turn,
         attempt=entry.header.attempt,
         kind=entry.kind,
         tool=tool_of(log, entry, {}),
-        title=said.summary or said.key if said is not None else "",
+        title=facets.summary or facets.key if facets is not None else "",
         source=source,
         trust=trust,
         place=place,

@@ -40,12 +40,12 @@ _PART_OF: dict[str, Part] = {
     "dead_end.noted": "dead end",
 }
 ITEMS = 100
-ROUNDS = 3
-SHOWN = 20
+MATCH_ROUNDS = 3
+ROOTS_SHOWN = 20
 
 
 class Hop(msgspec.Struct, frozen=True):
-    """One event on a way, and the edge that leads to it from the one before."""
+    """One event on a path, and the edge to it from the event before."""
 
     seq: Seq
     edge: EdgeKind | None
@@ -63,7 +63,7 @@ class Touched(msgspec.Struct, frozen=True):
     turn: int
     known: Known
     may: bool
-    """It depends on the source only through a model's window: the source may have had influence."""
+    """True if it depends on the source only through a model's window: the source may have had influence."""
     path: tuple[Hop, ...]
     trust: Trust
     effect: str
@@ -71,7 +71,7 @@ class Touched(msgspec.Struct, frozen=True):
     outcome: str
     in_view: bool
     is_current: bool
-    """It is what the state holds now."""
+    """True if the state still has it."""
     condition: Condition
     marks: tuple[Judgement, ...]
 
@@ -83,16 +83,16 @@ class Taint(msgspec.Struct, frozen=True):
     at: Seq
     target: Target
     roots: tuple[Seq, ...]
-    """The events it spread from, twenty at most."""
+    """The events it spread from, twenty at most; `root_count` counts all."""
     root_count: int
     sources: tuple[str, ...]
     items: tuple[Touched, ...]
     counts: dict[str, int]
-    """How many of each part there are, shown or not."""
+    """How many there are of each part, listed or not."""
     reached: int
-    """Events that depend on the source in all, with messages, model calls and results."""
+    """How many events depend on the source, including messages, model calls and results."""
     beyond: int
-    """How many more may depend on it, only because it could still have been in the window of a later turn."""
+    """How many more may depend on it, because it may still have been in the window of a later turn."""
     limits: tuple[str, ...]
 
     def of(self, part: Part) -> tuple[Touched, ...]:
@@ -142,13 +142,12 @@ def taint_by_trust(
     items: int = ITEMS,
     wide: bool = False,
 ) -> Taint:
-    """What depends on anything that is no more than `trust`: "unverified" is unverified and untrusted input alike.
-    Nothing goes on through what was endorsed."""
+    """What depends on anything trusted no more than `trust`: "unverified" means unverified and untrusted input. The
+    walk stops at endorsed events."""
     graph = Graph(log, at, wide=wide)
     trusts = TrustByEvent(graph)
     target = distrusted(graph, trusts, distrust(trust))
-    endorsed = (s for s, marks in graph.tracks.marks.items() if marks[-1].mark == "endorsed" and not trusts.rank(s))
-    return _answer(graph, trusts, target, frozenset(endorsed), parts, items)
+    return _answer(graph, trusts, target, trusts.endorsed(), parts, items)
 
 
 def _answer(
@@ -166,7 +165,7 @@ def _answer(
         session=graph.log.id,
         at=graph.head,
         target=target,
-        roots=tuple(sorted(begun))[:SHOWN],
+        roots=tuple(sorted(begun))[:ROOTS_SHOWN],
         root_count=len(begun),
         sources=tuple(source for source, _ in sources.most_common() if source),
         items=tuple(describe(graph, trusts, walk, shown)),
@@ -178,20 +177,20 @@ def _answer(
 
 
 def _counts(graph: Graph, target: Target, seq: Seq) -> bool:
-    """Whether something a spread began from is itself an answer: what the agent did under a source's name is; the call
-    that brought the source in is not, and neither is what was asked about."""
+    """Whether a root is itself part of the answer: what the agent did under the name of a source is. The call that
+    brought the source in is not, and neither is the target of the question."""
     return target.kind == "source" and graph.tracks.roles[seq] not in OUTSIDE
 
 
 def spread(graph: Graph, roots: Iterable[Seq], stops: frozenset[Seq] = frozenset()) -> Walk:
-    """Everything that depends on some events. Where no certain path leads, it searches for text that they brought in,
-    and then for text that came in because of that."""
+    """Everything that depends on some events. Events without a certain path are searched for text that the roots
+    brought in, and then for text that came in because of that."""
     roots = frozenset(roots)
     extra: dict[Seq, tuple[Edge, ...]] = {}
     walk = walk_on(graph, roots, extra, stops)
     sources = {s for s in roots if graph.is_carrier(s)} - stops
     looked: set[Seq] = set()
-    for _ in range(ROUNDS):
+    for _ in range(MATCH_ROUNDS):
         sources -= looked
         if not sources:
             break
@@ -214,7 +213,7 @@ def _is_weak(walk: Walk, seq: Seq) -> bool:
 
 
 def part_of(graph: Graph, seq: Seq) -> Part | None:
-    """What an event is to somebody who asks what was touched; None for messages, results and the like."""
+    """Which part of the answer an event belongs to; None for messages, results and the like."""
     return "effect" if graph.effect(seq) in ("write", "external") else _PART_OF.get(graph.tracks.kinds[seq])
 
 
@@ -222,7 +221,7 @@ def part_of(graph: Graph, seq: Seq) -> Part | None:
 
 
 def describe(graph: Graph, trusts: TrustByEvent, walk: Walk, seqs: Iterable[Seq]) -> list[Touched]:
-    """The events by name, with the way to each."""
+    """Describes events, with the path to each."""
     now = StateNow(graph)
     return [_touched(graph, trusts, walk, seq, now) for seq in seqs]
 
@@ -256,7 +255,7 @@ def _hop(reach: Reach) -> Hop:
 
 
 def _outcome(graph: Graph, entry: Entry) -> str:
-    """What became of a call; empty when nothing is known of it but that it was asked for."""
+    """The outcome of a call; empty if only its request is known."""
     if entry.kind == "action.recorded":
         return str(entry.body.get("outcome", "succeeded")) if entry.body else ""
     return graph.tracks.outcomes.get(entry.seq, "").removeprefix("action.")
@@ -267,7 +266,7 @@ _MAP = {"fact": "facts", "file": "files_modified", "artefact": "artefacts"}
 
 
 def name_of(graph: Graph, entry: Entry, part: Part) -> str:
-    """What something is called, as recorded. Keys outlive erasing."""
+    """The recorded name. Keys survive erasing."""
     if part == "effect":
         name = graph.tool(entry.seq)
     elif part == "data":
@@ -289,7 +288,7 @@ class StateNow:
 
     @cached_property
     def data(self) -> list[tuple[str, frozenset[Seq]]]:
-        """The keys of the data, and what each is made of."""
+        """The keys of the data, and the events that each value is made of."""
         return data_writers(self._graph.log, self._graph.head)
 
     @cached_property
@@ -297,7 +296,7 @@ class StateNow:
         return frozenset(seq for _, seqs in self.data for seq in seqs)
 
     def holds(self, entry: Entry, part: Part) -> bool:
-        """Whether what an event wrote is still what the state holds."""
+        """Whether the state still has what an event wrote."""
         seq = entry.seq
         if part == "data":
             return seq in self._in_data

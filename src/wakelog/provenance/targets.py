@@ -34,13 +34,13 @@ class Target(msgspec.Struct, frozen=True):
     """event, events, key, file, line or source."""
     seqs: tuple[Seq, ...]
     way: str = ""
-    """For a line: by following lines, only the newest change, or none: it is older, or from elsewhere."""
+    """For a line, how its change was found (line_origin.py)."""
     note: str = ""
-    """What the way could not tell."""
+    """What could not be found out."""
 
 
 def point_in(text: str) -> str:
-    """The text as a place in a session, such as e12 or @3..@4; empty when it is not one."""
+    """The text as a position in a session, such as e12 or @3..@4; empty if it is not one."""
     try:
         selector = parse_selector(text)
     except InvalidInputError:
@@ -49,7 +49,7 @@ def point_in(text: str) -> str:
 
 
 def find(graph: Graph, what: What) -> Target:
-    """What a question is about. NotFoundError when there is no such thing."""
+    """Finds the events that a question is about; NotFoundError if there are none."""
     if isinstance(what, int):
         what = f"e{what}"
     if is_key(what):
@@ -75,8 +75,8 @@ def _events(graph: Graph, what: str, place: str) -> Target:
     return Target(what, "events", tuple(range(first, last + 1)))
 
 
-def telling(graph: Graph, target: Target) -> Target:
-    """A stretch of events narrowed to those that tell what was done in it: decisions, facts, files, effects; and the
+def narrow(graph: Graph, target: Target) -> Target:
+    """Narrows a target: a range of events to those that show what was done (decisions, facts, files, effects), and the
     changes of a file to the newest."""
     if target.kind == "file" and len(target.seqs) > CHANGES:
         older = len(target.seqs) - CHANGES
@@ -109,7 +109,7 @@ def _file(graph: Graph, what: str) -> Target:
 
 
 def _known_path(graph: Graph, text: str) -> str:
-    """The recorded path that a text means: the same, or the only one that ends in it."""
+    """The recorded path that a text means: an equal one, or the only one that ends with it."""
     files = graph.tracks.files
     text = text.removeprefix("./")
     if text in files:
@@ -136,13 +136,13 @@ def _no_file(graph: Graph, what: str) -> NotFoundError:
 
 
 def find_sources(graph: Graph, trusts: TrustByEvent, source: What) -> Target:
-    """Where a spread begins: everything that came in from sources of that name (`web:*`), or what `find` finds."""
+    """The events to start from: everything that came in from sources of that name (`web:*`), or what `find` finds."""
     if isinstance(source, int) or is_key(source) or point_in(source):
         return find(graph, source)
     tracks = graph.tracks
     named = [seqs for name, seqs in tracks.by_source.items() if fnmatchcase(name, source)]
     seqs = {s for each in named for s in each if graph.is_origin(s) or trusts.own[s]}
-    # Where no source is recorded, who or which tool brought it is one: user, tool:fetch.
+    # Without a recorded source, the user or the tool that brought it counts as one: user, tool:fetch.
     labelled = (s for s in tracks.carriers if s not in tracks.sources and tracks.roles[s] in OUTSIDE)
     seqs |= {s for s in labelled if graph.is_origin(s) and fnmatchcase(graph.source(s), source)}
     if seqs or not _known_path(graph, source):
@@ -151,7 +151,7 @@ def find_sources(graph: Graph, trusts: TrustByEvent, source: What) -> Target:
 
 
 def distrusted(graph: Graph, trusts: TrustByEvent, rank: int) -> Target:
-    """Everything that is not trusted of itself: stamped so where it came in, or invalidated."""
+    """Everything that is distrusted for its own sake: stamped when it came in, or invalidated."""
     marks = graph.tracks.marks
     seqs = [
         s

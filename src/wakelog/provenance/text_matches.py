@@ -23,12 +23,12 @@ from wakelog.provenance.event_index import Role, is_read_by_models
 from wakelog.provenance.graph import Edge, Graph
 
 NEEDLES = 12
-"""How many an event gives at most: the telling ones first."""
+"""How many needles are taken from an event at most, the most distinctive first."""
 LEAST, SHORT, LONGEST = 16, 8, 400
 FEW = 48
-"""Up to so many needles are looked for one by one; more are looked up by their first characters, word by word."""
+"""Up to this many needles are searched one by one; more are looked up word by word, by their first characters."""
 
-# Each begins where a word does, so that no word is looked through more than once.
+# Each match starts at the beginning of a word, so that no word is scanned twice.
 _ADDRESS = re.compile(
     r"""(?<![\w.+~/-]) (?: https?://[^\s"'<>\\)\]}]+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | [\w.~-]*/[\w./~-]*\w )""",
     re.VERBOSE,
@@ -67,7 +67,7 @@ Wanted = dict[str, list[Seq]]
 
 
 def written(graph: Graph, entry: Entry) -> list[str]:
-    """What the agent wrote in an event: of a file the lines that are new, of a patch the new values."""
+    """What the agent wrote in an event; for a file only the new lines, for a patch the new values."""
     if entry.kind == "state.patched":
         return [text for op in told_ops(entry.delta) for text in texts_of(op.get("value"))]
     if entry.kind == "file.changed":
@@ -95,7 +95,7 @@ def _value(graph: Graph, entry: Entry, value: Value) -> Value:
 
 
 def texts_of(value: Value) -> Iterator[str]:
-    """The texts in a value, keys left out."""
+    """All texts in a value, without keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
@@ -109,36 +109,37 @@ def texts_of(value: Value) -> Iterator[str]:
 
 
 def needles_of(texts: Iterable[str]) -> list[str]:
-    """The distinctive strings of some texts: telling ones first, then the longest."""
-    telling: dict[str, None] = {}
+    """The most distinctive strings of some texts: addresses, paths and hashes first, then the longest lines."""
+    distinctive: dict[str, None] = {}
     lines: dict[str, None] = {}
     for text in texts:
         found = _ADDRESS.findall(text) if "/" in text or "@" in text else []
         for word in (*found, *_HASH.findall(text)):
-            telling[word.rstrip(".,;:")[:LONGEST]] = None
+            distinctive[word.rstrip(".,;:")[:LONGEST]] = None
         for line in _BREAKS.split(text):
             line = line.strip()
             if len(line) >= LEAST and len(set(line)) > 5:
                 lines[line[:LONGEST]] = None
-    ranked = [*telling, *sorted(lines, key=len, reverse=True)]
+    ranked = [*distinctive, *sorted(lines, key=len, reverse=True)]
     return [n for n in dict.fromkeys(ranked) if len(n) >= SHORT and len(set(n)) > 4][:NEEDLES]
 
 
 def is_target(graph: Graph, seq: Seq) -> bool:
-    """Whether an event holds text that the agent wrote, to be looked for."""
+    """Whether an event has text that the agent wrote."""
     tracks = graph.tracks
     return tracks.kinds[seq] in TARGETS and tracks.roles[seq] not in (Role.MODEL_ASKED, Role.MODEL_RECORDED)
 
 
 def match(graph: Graph, targets: Iterable[Seq]) -> dict[Seq, tuple[Edge, ...]]:
-    """For each target the earliest events that hold its text, as edges. One pass over what was read before the last."""
+    """For each target, edges to the earliest events that contain its text. One pass over everything before the last
+    target."""
     wanted = _wanted(graph, _entries_at(graph, [s for s in sorted(set(targets)) if is_target(graph, s)]))
     return _edges(wanted, _first_mentions(graph, wanted))
 
 
 def match_from(graph: Graph, sources: Iterable[Seq], targets: Iterable[Seq]) -> dict[Seq, tuple[Edge, ...]]:
-    """Those targets whose text first stood in one of the sources. The targets are taken a few thousand at a time, so
-    that their text is never all in memory."""
+    """Edges from targets whose text appeared first in one of the sources. Targets are processed a few thousand at a
+    time, so that their text is never all in memory."""
     chosen = sorted(s for s in set(sources) if graph.is_carrier(s))
     later = [s for s in sorted(set(targets)) if chosen and s > chosen[0] and is_target(graph, s)]
     mine: Wanted = {}
@@ -162,7 +163,7 @@ def _wanted(graph: Graph, entries: Iterable[Entry]) -> Wanted:
 
 
 def _edges(wanted: Wanted, found: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]:
-    """One edge for each pair of events, with the longest text they share."""
+    """One edge for each pair of events, with the longest text that both contain."""
     best: dict[Seq, dict[Seq, str]] = {}
     for needle, source in found.items():
         for target in wanted[needle]:
@@ -177,7 +178,7 @@ def _edges(wanted: Wanted, found: dict[str, Seq]) -> dict[Seq, tuple[Edge, ...]]
 
 
 def _entries_at(graph: Graph, seqs: list[Seq]) -> Iterator[Entry]:
-    """The entries at some seqs: neighbours are read together."""
+    """The entries at `seqs`; neighbours are read together."""
     place = 0
     while place < len(seqs):
         end = place
@@ -188,11 +189,11 @@ def _entries_at(graph: Graph, seqs: list[Seq]) -> Iterator[Entry]:
         place = end + 1
 
 
-# Looking for text
+# Searching
 
 
 def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
-    """The earliest event that a model could read in which each needle stands, if that is before the last to use it."""
+    """For each needle, the earliest event that a model could read and that contains it."""
     upto = max((max(seqs) for seqs in wanted.values()), default=1) - 1
     asked = (tuple(wanted), upto)
     if asked in graph.mentions:
@@ -200,11 +201,12 @@ def _first_mentions(graph: Graph, wanted: Wanted) -> dict[str, Seq]:
     found = graph.mentions[asked] = {}
     left = dict.fromkeys(wanted)
     by_start = _by_start(wanted)
-    for seq, content in _likely(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto):
+    contents = _contents_of_likely_commits(graph, upto, left) if _is_raw(graph, left) else _contents(graph, upto)
+    for seq, content in contents:
         if not left:
             break
         hits = [n for n in left if n in content] if len(left) <= FEW else _held(content, by_start) & left.keys()
-        # What was found is read again and checked against its hash; nothing depends on bytes that only the scan saw.
+        # A hit is read again and checked against its hash: the scan itself does not verify bytes.
         sure = _held(read(graph, graph.log.entry(seq)), by_start) if hits else ()
         for needle in hits:
             if needle in sure:
@@ -221,7 +223,7 @@ def _by_start(needles: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _held(text: str, by_start: dict[str, list[str]]) -> set[str]:
-    """The needles in a text, each at the beginning of a word."""
+    """The needles that a text contains at the beginning of a word."""
     held = set()
     for start in _STARTS.finditer(text):
         at = start.start()
@@ -232,19 +234,19 @@ def _held(text: str, by_start: dict[str, list[str]]) -> set[str]:
 
 
 def _is_raw(graph: Graph, needles: Collection[str]) -> bool:
-    """Whether needles can be looked for in stored bytes: few, and payloads beside their commits."""
+    """Whether stored bytes can be searched: there are few needles, and payloads are stored with their commits."""
     return len(needles) <= FEW and not graph.log.engine.abilities.payloads_apart
 
 
-def _likely(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[Seq, str]]:
-    """What a model could read in those commits whose bytes have a needle in them; the others are not even opened."""
+def _contents_of_likely_commits(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[Seq, str]]:
+    """What a model could read in the commits whose bytes contain a needle. Other commits are not decoded."""
     marks = {mark for needle in needles for mark in (needle.encode(errors="replace"), _encode(needle)[1:-1])}
     for commit, last in read_commits(graph.log.engine, graph.log.segments, upto=upto, payloads=True):
-        graph.note(commit, last)
+        graph.notice(commit, last)
         stored = b"\n".join([*(record.body for record in commit.records), *(content for _, content in commit.payloads)])
         if not _may_hold(stored, marks):
             continue
-        # A later event may mention a payload without bringing it again.
+        # A later event may refer to the same payload by its hash.
         marks |= {digest.hex().encode() for digest, content in commit.payloads if _may_hold(content, marks)}
         entries = open_commit(commit)
         for entry, following in zip(entries, [*entries[1:], None], strict=True):
@@ -256,12 +258,12 @@ def _likely(graph: Graph, upto: Seq, needles: Iterable[str]) -> Iterator[tuple[S
 
 
 def _may_hold(stored: bytes, marks: Collection[bytes]) -> bool:
-    """Whether bytes have a mark in them. Others may have escaped what we do not: then bytes do not tell."""
+    """Whether bytes may contain a mark. Bytes with escapes that we do not write ourselves count as a maybe."""
     return any(mark in stored for mark in marks) or (b"\\" in stored and (b"\\u" in stored or b"\\/" in stored))
 
 
 class _Body(msgspec.Struct):
-    """The fields of a body that a model could read; the others are passed over."""
+    """The fields of a body that a model could read; others are not decoded."""
 
     content: Value = None
     output: Value = None
@@ -276,17 +278,19 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _contents(graph: Graph, upto: Seq) -> Iterator[tuple[Seq, str]]:
-    """What a model could read, event by event. A payload that came before is not given again: the first time counts."""
+    """What a model could read, event by event. A repeated payload is left out: only its first occurrence counts."""
     log, seen = graph.log, set[bytes]()
     for commit, last in read_commits(log.engine, log.segments, upto=upto, payloads=True):
         payloads = dict(commit.payloads)
         for seq in range(commit.first, last + 1):
             if graph.is_carrier(seq):
                 body = commit.records[seq - commit.first].body
-                yield seq, "\n".join(_scanned(graph, seq, body, payloads, seen))
+                yield seq, "\n".join(_readable_texts(graph, seq, body, payloads, seen))
 
 
-def _scanned(graph: Graph, seq: Seq, body: bytes, payloads: dict[bytes, bytes], seen: set[bytes]) -> Iterator[str]:
+def _readable_texts(
+    graph: Graph, seq: Seq, body: bytes, payloads: dict[bytes, bytes], seen: set[bytes]
+) -> Iterator[str]:
     try:
         fields = _decode(body or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -302,11 +306,11 @@ def _scanned(graph: Graph, seq: Seq, body: bytes, payloads: dict[bytes, bytes], 
             seen.add(digest)
             content = payloads.get(digest)
             if content is None:
-                content = _fetched(graph, ref.at or seq, digest)
+                content = _fetch_payload(graph, ref.at or seq, digest)
             yield from texts_of(decode_payload(content, ref.media)) if content else ()
 
 
-def _fetched(graph: Graph, seq: Seq, digest: bytes) -> bytes:
+def _fetch_payload(graph: Graph, seq: Seq, digest: bytes) -> bytes:
     try:
         return fetch(graph.log.engine, graph.log.segments, seq, digest)
     except NotFoundError:

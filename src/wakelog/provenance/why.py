@@ -20,17 +20,19 @@ from wakelog.provenance.effective_trust import Exposure, TrustByEvent, exposure
 from wakelog.provenance.event_index import Condition, EdgeKind, Judgement
 from wakelog.provenance.graph import MATCHED, WINDOW, Edge, Graph, Known, Mentions, known_of
 from wakelog.provenance.graph_walk import Reach, Walk, walk_back
-from wakelog.provenance.near_graph import TURNS, NearGraph, PlainLog, Unread
-from wakelog.provenance.targets import Target, What, find, point_in, telling
+from wakelog.provenance.near_graph import TURNS_BEFORE, NearGraph, PlainLog, Unread
+from wakelog.provenance.targets import Target, What, find, narrow, point_in
 from wakelog.provenance.text_matches import is_target, match
 from wakelog.timeline.slices import tool_of
 from wakelog.timeline.turn_words import TurnWords, asked_for
 
 DEPTH, STEPS = 12, 60
 FAN = 5
-"""How many events of one range are laid out: the least trusted first, then the newest."""
-ROUNDS, MATCHED_AT_ONCE = 3, 16
-SHOWN = 10
+"""How many events of one range are shown: the least trusted first, then the newest."""
+MATCH_ROUNDS, MATCHED_AT_ONCE = 3, 16
+"""How often, and for how many events each time, text is searched for in earlier events."""
+SEQS_SHOWN = 10
+"""How many events of one origin are listed."""
 
 
 class WhyStep(msgspec.Struct, frozen=True):
@@ -51,7 +53,7 @@ class WhyStep(msgspec.Struct, frozen=True):
     marks: tuple[Judgement, ...]
     rests_on: tuple[Edge, ...]
     folded: int
-    """Events it depends on directly that are not laid out below it or elsewhere."""
+    """How many events it depends on directly are not shown."""
 
 
 class Origin(msgspec.Struct, frozen=True):
@@ -77,20 +79,20 @@ class Why(msgspec.Struct, frozen=True):
     target: Target
     exposure: Exposure | None
     steps: tuple[WhyStep, ...]
-    """Laid out as a tree: each below the one that depends on it."""
+    """A tree in depth-first order: each step comes after the one that depends on it."""
     origins: tuple[Origin, ...]
     unknown: tuple[Seq, ...]
-    """Steps of which nothing tells where they came from."""
+    """Steps whose origin is not known."""
     reached: int
     limits: tuple[str, ...]
-    """What was left out of the answer, in words."""
+    """Sentences about what was left out of the answer."""
     asked: TurnWords | None = None
-    """What the turn was asked for in which it happened; None where that is not known, or was the question."""
+    """The request that started the turn; None if it is not known, or if the question was about it."""
     tool: str = ""
-    """What made it in that turn."""
+    """The tool that made it."""
 
     def __bool__(self) -> bool:
-        """Whether anything was found that it depends on."""
+        """True if it depends on anything."""
         return self.reached > len(self.target.seqs) or any(o.path for o in self.origins)
 
     def __str__(self) -> str:
@@ -101,29 +103,31 @@ class Why(msgspec.Struct, frozen=True):
 def why(
     log: Log, what: What, *, at: Seq | None = None, depth: int = DEPTH, steps: int = STEPS, wide: bool = False
 ) -> Why:
-    """Where something came from: an event, a turn, a key of the state, a file or a line of it.
+    """Finds where something came from: an event, a turn, a key of the state, a file or a line of it.
 
-    `depth` and `steps` limit what is laid out (0: no limit), never what is walked. With a limit on the steps, a range
-    is laid out in part.
+    `depth` and `steps` limit what is shown (0: no limit), never what is walked. With a limit on the steps, only some
+    events of a range are shown.
     """
-    mentions: Mentions = {}  # the log is looked through once, whatever of it is read
-    near = None if wide else _near(log, what, at, depth, steps, mentions)
-    if near is not None:
-        return near
+    mentions: Mentions = {}  # shared by all tries, so that the log is searched for text once
+    answer = None if wide else _answer_from_near_turns(log, what, at, depth, steps, mentions)
+    if answer is not None:
+        return answer
     graph = Graph(log, at, wide=wide)
     graph.mentions = mentions
     return _answer(graph, find(graph, what), depth, steps)
 
 
-def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int, mentions: Mentions) -> Why | None:
-    """The answer from the turns around what was asked about; None where it takes the whole graph."""
+def _answer_from_near_turns(
+    log: Log, what: What, at: Seq | None, depth: int, steps: int, mentions: Mentions
+) -> Why | None:
+    """The answer from the turns around the target; None if it takes the whole graph."""
     if not (isinstance(what, int) or is_key(what) or point_in(what)):
         return None
     head = log.head().seq if at is None else at
     plain = PlainLog(log, head)
     if log.part_at_head("trust", head):
         return None
-    for back in TURNS:
+    for back in TURNS_BEFORE:
         graph = NearGraph(log, at, plain, head)
         graph.mentions = mentions
         target = find(graph, what)
@@ -139,8 +143,8 @@ def _near(log: Log, what: What, at: Seq | None, depth: int, steps: int, mentions
 
 
 def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
-    log, target = graph.log, telling(graph, found)
-    # A line is of the change that made it; what else stands in the file does not matter.
+    log, target = graph.log, narrow(graph, found)
+    # A line comes from the change that made it; earlier changes of the file do not matter.
     without: frozenset[EdgeKind] = frozenset({"earlier"} if target.way == "lines" else ())
     walk, extra, limits = _walk(graph, target.seqs, without)
     trusts = TrustByEvent(graph)
@@ -168,14 +172,14 @@ def _answer(graph: Graph, found: Target, depth: int, steps: int) -> Why:
 
 
 def _tool(log: Log, target: Target, steps: list[WhyStep]) -> str:
-    """The tool behind what was asked about: its own, or that of the call that made it."""
+    """The tool of the target: its own, or that of the call that made it."""
     first = target.seqs[0] if target.seqs else 0
     made = (s.seq for s in steps if s.parent == first and s.edge == "made")
     names = (tool_of(log, log.entry(seq), {}) for seq in (first, *made) if seq)
     return next(filter(None, names), "")
 
 
-# Walking, and looking for text where nothing is recorded
+# Walking, and searching for text where nothing is recorded
 
 
 def _walk(
@@ -184,7 +188,7 @@ def _walk(
     extra: dict[Seq, tuple[Edge, ...]] = {}
     looked: set[Seq] = set()
     walk = walk_back(graph, starts, None, without)
-    for _ in range(ROUNDS):
+    for _ in range(MATCH_ROUNDS):
         nearest = [s for s in _unmatched(graph, walk, starts) if s not in looked][:MATCHED_AT_ONCE]
         if not nearest:
             break
@@ -199,8 +203,8 @@ def _walk(
 
 
 def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Seq]:
-    """Events whose text is worth looking for: what was asked about, and what that certainly depends on where nothing is
-    recorded beyond it but what the model itself gave as evidence. Past a weaker edge a match tells nothing more."""
+    """Events whose text is worth searching for: the targets, and what they certainly depend on if nothing further is
+    recorded, apart from evidence that the model gave itself. Beyond a weaker edge a match adds nothing."""
     for seq, reach in walk.reached.items():
         if reach.strength >= MATCHED and is_target(graph, seq):
             told = any(e.known == "recorded" and e.kind != "evidence" for e in graph.edges(seq))
@@ -208,7 +212,7 @@ def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Se
                 yield seq
 
 
-# Laying out
+# The steps that are shown
 
 
 def _lay_out(
@@ -234,7 +238,7 @@ def _lay_out(
 
 
 def _choose(below: dict[Seq, list[Reach]], depth: int, steps: int) -> set[Seq]:
-    """The nearest events, level by level; of a range only some."""
+    """The nearest events, level by level; only FAN of each range."""
     chosen: set[Seq] = set()
     waiting = deque((reach, 0) for reach in below.get(0, []))
     while waiting and (not steps or len(chosen) < steps):
@@ -292,7 +296,7 @@ def _origins(graph: Graph, walk: Walk, trusts: TrustByEvent) -> Iterator[Origin]
             source=source,
             trust=TRUSTS[rank],
             count=len(found),
-            seqs=tuple(r.seq for r in found[:SHOWN]),
+            seqs=tuple(r.seq for r in found[:SEQS_SHOWN]),
             known=known_of(best.strength),
             may=best.strength <= WINDOW,
             path=tuple(r.seq for r in reversed(walk.path(best.seq))),
