@@ -11,7 +11,7 @@ import json
 import ssl
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
 
 from wakelog.errors import InvalidInputError, UnavailableError
@@ -190,11 +190,12 @@ def _request_line(method: str, path: str, headers: Mapping[str, str], content: b
     return f"{method} {path}{shown} {text}".rstrip()
 
 
-class SseFrame:
+class SseFrame(NamedTuple):
     """One server-sent event."""
 
-    def __init__(self, id: str, event: str, data: str) -> None:
-        self.id, self.event, self.data = id, event, data
+    id: str
+    event: str
+    data: str
 
     @property
     def json(self) -> Any:

@@ -1,4 +1,4 @@
-"""The answer to a pending append: set once, on a loop, and awaited in other threads.
+"""The answer to a pending append: set once, and awaited in any thread.
 
 It is only a lock. The futures of the standard library also cancel, count and notify, and cost several times as much for
 each commit.

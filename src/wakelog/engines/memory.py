@@ -18,6 +18,7 @@ from wakelog.engine import (
     payload_of,
     refuse_place_in_no_session,
 )
+from wakelog.engines.append_answer import AppendAnswer
 from wakelog.errors import NotFoundError, UnavailableError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -35,17 +36,6 @@ class _Session:
         self.snapshots: dict[Seq, bytes] = {}
         self.beat: Heartbeat | None = None
         self.head: Head | None = None
-
-
-class _Answer:
-    def __init__(self, head: Head | None, error: Exception | None = None) -> None:
-        self._head, self._error = head, error
-
-    def result(self) -> Head:
-        if self._error is not None:
-            raise self._error
-        assert self._head is not None
-        return self._head
 
 
 class MemoryEngine:
@@ -72,12 +62,14 @@ class MemoryEngine:
             raise UnavailableError("the store in memory was closed, and its content is gone", kind="store-closed")
         return self._condition
 
-    def submit(self, *commits: Commit) -> _Answer:
+    def submit(self, *commits: Commit) -> AppendAnswer:
+        answer = AppendAnswer(commits)
         with self._news:
             try:
-                return _Answer(self._store(commits))
+                answer.give(self._store(commits))
             except Exception as exc:
-                return _Answer(None, exc)
+                answer.refuse(exc)
+        return answer
 
     def _store(self, commits: tuple[Commit, ...]) -> Head:
         heads: dict[SessionId, Head | None] = {}
@@ -211,13 +203,11 @@ class MemoryEngine:
                 commits[place] = new
                 self._get(new.session).ids[new.commit_id] = new
             for session, seq in surgery.stale_from.items():
-                snapshots = self._get(session).snapshots
-                for key in [k for k in snapshots if k >= seq]:
-                    del snapshots[key]
+                entry = self._get(session)
+                entry.snapshots = {at: data for at, data in entry.snapshots.items() if at < seq}
             for session, seq in surgery.pruned_to.items():
-                snapshots = self._get(session).snapshots
-                for key in [k for k in snapshots if k < seq]:
-                    del snapshots[key]
+                entry = self._get(session)
+                entry.snapshots = {at: data for at, data in entry.snapshots.items() if at >= seq}
             return head
 
     def delete(self, commit: Commit) -> Head:

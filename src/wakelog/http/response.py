@@ -25,24 +25,18 @@ _to_lines = msgspec.json.Encoder().encode_lines
 _to_msgpack = msgspec.msgpack.Encoder().encode
 
 
-class Stream:
+class Stream(msgspec.Struct, frozen=True):
     """An answer of unknown length, sent piece by piece."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes, None]) -> None:
-        self.pieces = pieces
+    pieces: AsyncGenerator[bytes, None]
 
 
-class Rendered:
+class Rendered(msgspec.Struct):
     """An answer ready to be sent."""
 
-    __slots__ = ("content", "headers", "status")
-
-    def __init__(
-        self, status: int, headers: dict[str, str], content: bytes | IO[bytes] | AsyncGenerator[bytes, None] = b""
-    ) -> None:
-        self.status = status
-        self.headers = headers
-        self.content = content
+    status: int
+    headers: dict[str, str]
+    content: bytes | IO[bytes] | AsyncGenerator[bytes, None] = b""
 
 
 def render(answer: Any, route: Route, request: Request) -> Rendered:

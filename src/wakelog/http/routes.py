@@ -101,24 +101,15 @@ class Raw(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class VerbRequest:
+class VerbRequest(msgspec.Struct, frozen=True):
     """One request, as a verb sees it."""
 
-    def __init__(
-        self,
-        server: Server,
-        route: Route,
-        key: Key,
-        space: Namespace | None,
-        path: Mapping[str, str],
-        headers: Mapping[str, str],
-    ) -> None:
-        self.server = server
-        self.route = route
-        self.key = key
-        self._space = space
-        self.path = path
-        self.headers = headers
+    server: Server
+    route: Route
+    key: Key
+    _space: Namespace | None
+    path: Mapping[str, str]
+    headers: Mapping[str, str]
 
     @property
     def space(self) -> Namespace:

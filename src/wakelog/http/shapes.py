@@ -144,24 +144,19 @@ class EventRecord(msgspec.Struct, frozen=True):
     """What it changed in the state: RFC 6902."""
 
 
+_HEADER_FIELDS = ("at", "turn", "attempt", "actor", "cause", "derived_from", "source", "trust")
+
+
 def record_of(log: Log, entry: Entry, tools: dict[str, str], payload_max: int = 0) -> EventRecord:
     """The event as the API shows it. References to payloads of at most `payload_max` bytes are replaced by the
     content."""
-    header = entry.header
     body = {name: _resolve(log, entry, value, payload_max) for name, value in entry.body.items() if name != "delta"}
     return EventRecord(
         session=log.id,
         seq=entry.seq,
         kind=entry.kind,
-        at=header.at,
-        turn=header.turn,
-        attempt=header.attempt,
-        actor=header.actor,
         tool=tool_of(log, entry, tools),
-        cause=header.cause,
-        derived_from=header.derived_from,
-        source=header.source,
-        trust=header.trust,
+        **{name: getattr(entry.header, name) for name in _HEADER_FIELDS},
         commit_id=entry.commit_id,
         hash=entry.hash.hex(),
         intact=entry.is_intact,

@@ -82,6 +82,8 @@ class DueWork(msgspec.Struct, frozen=True, array_like=True, gc=False):
     is_deletion: bool = False
 
 
+_SAME = StoredCommit.__struct_fields__[:13]
+"""The fields up to `fingerprint`, which are the same in a Commit."""
 _message = msgspec.msgpack.Decoder(tuple[int, tuple[StoredCommit, ...]]).decode
 _id = msgspec.msgpack.Decoder(ChosenId).decode
 _ids = msgspec.msgpack.Decoder(tuple[ChosenId, ...]).decode
@@ -93,25 +95,9 @@ _version = msgspec.msgpack.Decoder(tuple[int, Any]).decode
 
 def to_stored(commit: Commit, fork: ForkPoint | None, *, has_lists: bool = False) -> StoredCommit:
     records, payloads = pack(commit.records, commit.payloads)
-    return StoredCommit(
-        first=commit.first,
-        last=commit.last,
-        prev=commit.prev,
-        hash=commit.hash,
-        at=commit.at,
-        epoch=commit.epoch,
-        status=commit.status,
-        turn=commit.turn,
-        turns=commit.turns,
-        kinds=commit.kinds,
-        paths=commit.paths,
-        commit_id=commit.commit_id,
-        fingerprint=commit.fingerprint,
-        fork=(fork.parent, fork.at, fork.hash) if fork is not None else None,
-        has_lists=has_lists,
-        records=records,
-        payloads=payloads,
-    )
+    point = (fork.parent, fork.at, fork.hash) if fork is not None else None
+    same = {name: getattr(commit, name) for name in _SAME}
+    return StoredCommit(fork=point, has_lists=has_lists, records=records, payloads=payloads, **same)
 
 
 def size_of(stored: StoredCommit) -> int:
@@ -176,53 +162,19 @@ def to_commit(session: SessionId, stored: StoredCommit, *, payloads: bool) -> Co
         raise CorruptLogError(
             f"{what}: {exc.message}", hint=hint, seq=stored.first, upto=stored.last, session=session
         ) from exc
-    return Commit(
-        session=session,
-        commit_id=stored.commit_id,
-        first=stored.first,
-        last=stored.last,
-        prev=stored.prev,
-        hash=stored.hash,
-        at=stored.at,
-        epoch=stored.epoch,
-        status=stored.status,
-        turn=stored.turn,
-        turns=stored.turns,
-        kinds=stored.kinds,
-        paths=stored.paths,
-        fingerprint=stored.fingerprint,
-        records=records,
-        payloads=content,
-    )
+    same = {name: getattr(stored, name) for name in _SAME}
+    return Commit(session=session, records=records, payloads=content, **same)
 
 
 def head_of(session: SessionId, stored: StoredCommit, name: str = "") -> Head:
     fork = ForkPoint(SessionId(stored.fork[0]), *stored.fork[1:]) if stored.fork is not None else None
-    return Head(
-        session,
-        stored.last,
-        stored.hash,
-        stored.at,
-        stored.epoch,
-        stored.status,
-        stored.turn,
-        stored.commit_id,
-        fork,
-        name,
-    )
+    seq, at, epoch, status = stored.last, stored.at, stored.epoch, stored.status
+    return Head(session, seq, stored.hash, at, epoch, status, stored.turn, stored.commit_id, fork, name)
 
 
 def chosen_id(commit: Commit) -> ChosenId:
-    return ChosenId(
-        commit.commit_id,
-        commit.fingerprint,
-        commit.last,
-        commit.hash,
-        commit.at,
-        commit.epoch,
-        commit.status,
-        commit.turn,
-    )
+    seq, at, epoch, status = commit.last, commit.at, commit.epoch, commit.status
+    return ChosenId(commit.commit_id, commit.fingerprint, seq, commit.hash, at, epoch, status, commit.turn)
 
 
 def encode(value: ChosenId | Iterable[ChosenId] | DueWork | Sequence[str | int]) -> bytes:

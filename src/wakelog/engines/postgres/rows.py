@@ -13,6 +13,8 @@ from wakelog.model.records import Commit, ForkPoint, Head
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(tuple[str, ...]).decode
+_SAME_IN_HEAD = ("hash", "at", "epoch", "status", "turn", "commit_id")
+_SAME_IN_COMMIT = (*_SAME_IN_HEAD, "first", "last", "prev", "fingerprint")
 
 
 def to_row(commit: Commit) -> tuple[Any, ...]:
@@ -45,37 +47,18 @@ def from_row(session: SessionId, row: Any) -> Commit:
         raise CorruptLogError(what, hint=hint, seq=first, upto=last, session=session) from exc
     return Commit(
         session=session,
-        commit_id=row["commit_id"],
-        first=row["first"],
-        last=row["last"],
-        prev=row["prev"],
-        hash=row["hash"],
-        at=row["at"],
-        epoch=row["epoch"],
-        status=row["status"],
-        turn=row["turn"],
         turns=(row["turn_first"], row["turn_last"]),
         kinds=_decode(row["kinds"]),
         paths=_decode(row["paths"]),
-        fingerprint=row["fingerprint"],
         records=records,
         payloads=payloads,
+        **{name: row[name] for name in _SAME_IN_COMMIT},
     )
 
 
 def head_from(session: SessionId, row: Any, fork: ForkPoint | None = None, name: str = "") -> Head:
-    return Head(
-        session=session,
-        seq=row["last"],
-        hash=row["hash"],
-        at=row["at"],
-        epoch=row["epoch"],
-        status=row["status"],
-        turn=row["turn"],
-        commit_id=row["commit_id"],
-        fork=fork,
-        name=name,
-    )
+    same = {name: row[name] for name in _SAME_IN_HEAD}
+    return Head(session=session, seq=row["last"], fork=fork, name=name, **same)
 
 
 def head_from_row(row: Any) -> Head:

@@ -94,12 +94,8 @@ class StoreChecks(msgspec.Struct, frozen=True):
 def live(call: VerbRequest, query: LiveQuery) -> LiveList:
     """Lists live sessions, the most urgent first: who writes, what is pending, what was spent."""
     fleet = find_live(call.space.store, query.needs, everything=query.everything, idle=query.idle, failed=query.failed)
-    return LiveList(
-        tuple(map(LiveAnswer.of, fleet.found)),
-        fleet.resting,
-        tuple(Unreadable(info.id, info.name, problem) for info, problem in fleet.unreadable),
-        call.now,
-    )
+    unreadable = tuple(Unreadable(info.id, info.name, problem) for info, problem in fleet.unreadable)
+    return LiveList(tuple(map(LiveAnswer.of, fleet.found)), fleet.resting, unreadable, call.now)
 
 
 @route("GET", "/sessions/{session}/audit")
