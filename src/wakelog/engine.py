@@ -433,9 +433,7 @@ def judge(commit: Commit, head: Head | None, known: Known | None) -> Head | None
         return None
     if head.status == "deleted":
         raise NotAllowedError(
-            f"session {commit.session} was deleted permanently",
-            kind="append-to-deleted",
-            hint="open a new session",
+            f"session {commit.session} was deleted permanently", kind="append-to-deleted", hint="open a new session"
         )
     if head.status in ("closed", "archived") and not commit.late:
         raise NotAllowedError(

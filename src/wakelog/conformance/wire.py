@@ -206,11 +206,7 @@ class Tail:
     """A stream of server-sent events, read as the HTML standard says."""
 
     def __init__(
-        self,
-        connection: http.client.HTTPConnection,
-        answer: http.client.HTTPResponse,
-        request: str,
-        timeout_s: float,
+        self, connection: http.client.HTTPConnection, answer: http.client.HTTPResponse, request: str, timeout_s: float
     ) -> None:
         self._connection, self._answer, self.request, self._timeout_s = connection, answer, request, timeout_s
 

@@ -102,8 +102,7 @@ class MemoryEngine:
         head = heads.get(commit.fork.parent, parent.head if parent else None)
         if head is None or head.status == "deleted" or head.seq < commit.fork.at:
             raise NotFoundError(
-                f"session {commit.fork.parent} has no event {commit.fork.at} to fork from",
-                kind="session-not-found",
+                f"session {commit.fork.parent} has no event {commit.fork.at} to fork from", kind="session-not-found"
             )
 
     def _append(self, commit: Commit) -> None:

@@ -244,11 +244,7 @@ def _describe_events(components: Schema) -> None:
         body = {"$ref": _REF.format(name=cls.__name__)}
         options.append(_event_option(whole, {"const": kind}, body, needs_body))
     options.append(_event_option(whole, {"type": "string", "pattern": r"^x\."}, {"type": "object"}, False))
-    components[EventIn.__name__] = {
-        "title": "EventIn",
-        "description": whole.get("description", ""),
-        "oneOf": options,
-    }
+    components[EventIn.__name__] = {"title": "EventIn", "description": whole.get("description", ""), "oneOf": options}
 
 
 def _event_option(whole: Schema, kind: Schema, body: Schema, needs_body: bool) -> Schema:

@@ -58,9 +58,7 @@ def no_method(method: str, path: str, allowed: str) -> InvalidInputError:
 
 def key_missing() -> NotAllowedError:
     return NotAllowedError(
-        "this needs a key: send it as `Authorization: Bearer KEY`",
-        kind="key-missing",
-        hint="wakelog key new makes one",
+        "this needs a key: send it as `Authorization: Bearer KEY`", kind="key-missing", hint="wakelog key new makes one"
     )
 
 

@@ -42,18 +42,7 @@ class GoneError(Exception):
 class Request:
     """A request, as ASGI brings it."""
 
-    __slots__ = (
-        "_receive",
-        "_scope",
-        "address",
-        "headers",
-        "host",
-        "method",
-        "origin",
-        "path",
-        "query",
-        "repeated",
-    )
+    __slots__ = ("_receive", "_scope", "address", "headers", "host", "method", "origin", "path", "query", "repeated")
 
     def __init__(
         self, scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -28,9 +28,7 @@ _ACTION_MOVES: dict[str | None, set[type[ev.Event]]] = {
         *(ev.ActionDenied, ev.ActionStarted, ev.ActionSucceeded, ev.ActionFailed),
         *(ev.ActionTimedOut, ev.ActionUncertain, ev.ActionAbandoned),
     },
-    "running": {
-        *(ev.ActionSucceeded, ev.ActionFailed, ev.ActionTimedOut, ev.ActionUncertain, ev.ActionAbandoned),
-    },
+    "running": {*(ev.ActionSucceeded, ev.ActionFailed, ev.ActionTimedOut, ev.ActionUncertain, ev.ActionAbandoned)},
     "uncertain": {ev.ActionSucceeded, ev.ActionFailed, ev.ActionReconciled, ev.ActionAbandoned},
 }
 _ACTIONS = set().union(*_ACTION_MOVES.values())

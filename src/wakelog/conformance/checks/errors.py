@@ -72,10 +72,7 @@ def routes_and_methods(bench: Bench) -> None:
         raise ServerFault("an Allow header with POST", reply.headers.get("allow", "none"), reply.request)
 
 
-@check(
-    "errors",
-    "Without a valid key, every operation on sessions is 401 and tells nothing more.",
-)
+@check("errors", "Without a valid key, every operation on sessions is 401 and tells nothing more.")
 def keys_are_asked_for(bench: Bench) -> None:
     session = bench.open()
     for path in ("/v1/info", session.path, f"{session.path}/events"):

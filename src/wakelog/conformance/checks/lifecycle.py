@@ -42,10 +42,7 @@ def close_ends(bench: Bench) -> None:
     want("closed", session.add(event("note.added", text="a remark"))["status"], "status", bench.last)
 
 
-@check(
-    "lifecycle",
-    "Closing first settles what is open: the turn ends, and only uncertain calls stay pending.",
-)
+@check("lifecycle", "Closing first settles what is open: the turn ends, and only uncertain calls stay pending.")
 def close_settles(bench: Bench) -> None:
     session = bench.open()
     session.add(event("turn.started"), event("action.requested", action="a", tool="t"))
@@ -144,11 +141,7 @@ def lease_fences(bench: Bench) -> None:
     session.add(message("b"), guard=new)
 
 
-@check(
-    "leases",
-    "Anybody can take a released lease; only the holder's epoch releases it.",
-    needs="lease",
-)
+@check("leases", "Anybody can take a released lease; only the holder's epoch releases it.", needs="lease")
 def lease_is_released(bench: Bench) -> None:
     session = bench.open()
     epoch = session.post("lease", {"holder": "one", "ttl_s": 600}).ok()["epoch"]
