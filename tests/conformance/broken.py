@@ -1,7 +1,7 @@
-"""Our server with one fault each: the application wrapped, so that requests or answers are a little wrong.
+"""Our server with one fault at a time: a wrapper around the application that changes requests or answers.
 
-A fault is a coroutine that is given the request and a way to pass it on. It returns the answer, or None to let the
-request through as it is; of tails it can change the request only.
+A fault is a coroutine that gets the request and a function that forwards it. It returns an answer, a changed request,
+or None to pass the request on unchanged. For tails it can only change the request.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from wakelog.http.state import Server, Settings
 Scope = MutableMapping[str, Any]
 
 
-class Asked(msgspec.Struct):
-    """A request, whole."""
+class WholeRequest(msgspec.Struct):
+    """A request with its complete body."""
 
     method: str
     path: str
@@ -36,7 +36,7 @@ class Asked(msgspec.Struct):
     def json(self) -> Any:
         return json.loads(self.body)
 
-    def with_json(self, value: object) -> "Asked":
+    def with_json(self, value: object) -> "WholeRequest":
         body = json.dumps(value).encode()
         return msgspec.structs.replace(self, body=body, headers={**self.headers, "content-length": str(len(body))})
 
@@ -45,8 +45,8 @@ class Asked(msgspec.Struct):
         return self.method == "POST" and self.path.endswith("/events")
 
 
-class Given(msgspec.Struct):
-    """An answer, whole."""
+class WholeAnswer(msgspec.Struct):
+    """An answer with its complete body."""
 
     status: int
     headers: dict[str, str]
@@ -56,16 +56,16 @@ class Given(msgspec.Struct):
     def json(self) -> Any:
         return json.loads(self.body)
 
-    def with_json(self, value: object) -> "Given":
+    def with_json(self, value: object) -> "WholeAnswer":
         return msgspec.structs.replace(self, body=json.dumps(value).encode())
 
 
-Pass = Callable[[Asked], Awaitable[Given]]
-Fault = Callable[[Asked, Pass], Awaitable[Given | Asked | None]]
+Forward = Callable[[WholeRequest], Awaitable[WholeAnswer]]
+Fault = Callable[[WholeRequest, Forward], Awaitable[WholeAnswer | WholeRequest | None]]
 
 
 class Broken:
-    """The application with the fault that is set; without one it is as it should be."""
+    """The application with the fault that is set; without one it works correctly."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -76,17 +76,17 @@ class Broken:
         if scope["type"] != "http" or self.fault is None:
             await self.app(scope, receive, send)
             return
-        asked = await self._asked(scope, receive)
-        found = await self.fault(asked, lambda changed: self._whole(scope, changed))
-        if isinstance(found, Given):
+        request = await self._read_request(scope, receive)
+        found = await self.fault(request, lambda changed: self._forward(scope, changed))
+        if isinstance(found, WholeAnswer):
             headers = {**found.headers, "content-length": str(len(found.body))}
             raw = [(name.encode(), value.encode()) for name, value in headers.items()]
             await send({"type": "http.response.start", "status": found.status, "headers": raw})
             await send({"type": "http.response.body", "body": found.body})
         else:
-            await self.app(*self._again(scope, found or asked, receive), send)
+            await self.app(*self._replay(scope, found or request, receive), send)
 
-    async def _asked(self, scope: Scope, receive: Any) -> Asked:
+    async def _read_request(self, scope: Scope, receive: Any) -> WholeRequest:
         body = b""
         while True:
             message = await receive()
@@ -95,10 +95,10 @@ class Broken:
                 break
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"]}
         query = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
-        return Asked(scope["method"], scope["raw_path"].decode(), query, headers, body)
+        return WholeRequest(scope["method"], scope["raw_path"].decode(), query, headers, body)
 
-    def _again(self, scope: Scope, asked: Asked, receive: Any = None) -> tuple[Scope, Any]:
-        bodies = [{"type": "http.request", "body": asked.body}]
+    def _replay(self, scope: Scope, request: WholeRequest, receive: Any = None) -> tuple[Scope, Any]:
+        bodies = [{"type": "http.request", "body": request.body}]
 
         async def give() -> Any:
             if bodies:
@@ -109,13 +109,13 @@ class Broken:
 
         changed = {
             **scope,
-            "query_string": urlencode(asked.query).encode(),
-            "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in asked.headers.items()],
+            "query_string": urlencode(request.query).encode(),
+            "headers": [(k.encode("latin-1"), v.encode("latin-1")) for k, v in request.headers.items()],
         }
         return changed, give
 
-    async def _whole(self, scope: Scope, asked: Asked) -> Given:
-        found = Given(0, {}, b"")
+    async def _forward(self, scope: Scope, request: WholeRequest) -> WholeAnswer:
+        found = WholeAnswer(0, {}, b"")
 
         async def take(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
@@ -124,7 +124,7 @@ class Broken:
             else:
                 found.body += message.get("body", b"")
 
-        await self.app(*self._again(scope, asked), take)
+        await self.app(*self._replay(scope, request), take)
         return found
 
 

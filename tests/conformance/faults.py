@@ -5,12 +5,12 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from tests.conformance.broken import Asked, Fault, Given, Pass
+from tests.conformance.broken import Fault, Forward, WholeAnswer, WholeRequest
 
 FAULTS: dict[str, Callable[[dict[str, str]], Fault]] = {}
-"""The check that names a fault → makes the fault, given the keys."""
+"""The check that must fail → makes the fault, from the keys."""
 ALSO: dict[str, set[str]] = {}
-"""Other checks that may notice it too, because they rest on the same promise."""
+"""Other checks that may fail too, because they depend on the same promise."""
 
 
 def names(check: str, *also: str) -> Callable[[Callable[[dict[str, str]], Fault]], Callable[[dict[str, str]], Fault]]:
@@ -21,41 +21,41 @@ def names(check: str, *also: str) -> Callable[[Callable[[dict[str, str]], Fault]
     return enter
 
 
-def _request(change: Callable[[Asked], Asked | None]) -> Callable[[dict[str, str]], Fault]:
-    async def fault(asked: Asked, _: Pass) -> Asked | None:
-        return change(asked)
+def _request(change: Callable[[WholeRequest], WholeRequest | None]) -> Callable[[dict[str, str]], Fault]:
+    async def fault(request: WholeRequest, _: Forward) -> WholeRequest | None:
+        return change(request)
 
     return lambda keys: fault
 
 
-def _without(asked: Asked, name: str) -> Asked:
-    return asked.with_json({k: v for k, v in asked.json.items() if k != name})
+def _without(request: WholeRequest, name: str) -> WholeRequest:
+    return request.with_json({k: v for k, v in request.json.items() if k != name})
 
 
-# The head is not looked at
+# The expected head is ignored
 names("append-expects-head", "one-writer-wins", "problems-have-groups")(
     _request(lambda a: _without(a, "expect") if a.is_append and b'"expect"' in a.body else None)
 )
-# An old lease is let in
+# An old lease is accepted
 names("lease-fences")(_request(lambda a: _without(a, "guard") if a.is_append and b'"guard"' in a.body else None))
 
 
-# A broken tail begins anew
-def _forgets_place(asked: Asked) -> Asked | None:
-    if not asked.path.startswith("/v1/sessions") or "last-event-id" not in asked.headers:
+# A resumed tail forgets its position
+def _forgets_place(request: WholeRequest) -> WholeRequest | None:
+    if not request.path.startswith("/v1/sessions") or "last-event-id" not in request.headers:
         return None
-    asked.headers = {k: v for k, v in asked.headers.items() if k != "last-event-id"}
-    return asked
+    request.headers = {k: v for k, v in request.headers.items() if k != "last-event-id"}
+    return request
 
 
 names("tail-resumes")(_request(_forgets_place))
 
 
-# Every state is the newest
-def _only_now(asked: Asked) -> Asked | None:
-    if asked.path.endswith("/state") and asked.query.get("at", "").startswith("e") and asked.query["at"] != "e9":
-        asked.query = {k: v for k, v in asked.query.items() if k != "at"}
-        return asked
+# Every state is the current one
+def _only_now(request: WholeRequest) -> WholeRequest | None:
+    if request.path.endswith("/state") and request.query.get("at", "").startswith("e") and request.query["at"] != "e9":
+        request.query = {k: v for k, v in request.query.items() if k != "at"}
+        return request
     return None
 
 
@@ -67,102 +67,110 @@ names("state-at-a-point", "state-is-folded", "rewind-appends")(_request(_only_no
 def _stores_twice(keys: dict[str, str]) -> Fault:
     seen: set[tuple[str, bytes]] = set()
 
-    async def fault(asked: Asked, _: Pass) -> Asked | None:
-        if not asked.is_append or b'"commit_id"' not in asked.body:
+    async def fault(request: WholeRequest, _: Forward) -> WholeRequest | None:
+        if not request.is_append or b'"commit_id"' not in request.body:
             return None
-        known = (asked.path, asked.body) in seen
-        seen.add((asked.path, asked.body))
-        return _without(_without(asked, "commit_id"), "expect") if known else None
+        known = (request.path, request.body) in seen
+        seen.add((request.path, request.body))
+        return _without(_without(request, "commit_id"), "expect") if known else None
 
     return fault
 
 
 @names("commit-id-is-not-reused")
 def _answers_reused_id(keys: dict[str, str]) -> Fault:
-    """Another commit under a known id is taken for a repetition."""
-    first: dict[tuple[str, str], Given] = {}
+    """Another commit with a known id is treated as a repetition."""
+    first: dict[tuple[str, str], WholeAnswer] = {}
 
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if not asked.is_append or b'"commit_id"' not in asked.body:
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if not request.is_append or b'"commit_id"' not in request.body:
             return None
-        known = (asked.path, asked.json["commit_id"])
-        given = await go_on(asked)
-        if given.status == 200:
-            first.setdefault(known, given)
-        return first[known] if given.status == 400 and known in first else given
+        known = (request.path, request.json["commit_id"])
+        answer = await forward(request)
+        if answer.status == 200:
+            first.setdefault(known, answer)
+        return first[known] if answer.status == 400 and known in first else answer
 
     return fault
 
 
 @names("append-is-atomic")
 def _stores_the_first_part(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if not asked.is_append:
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if not request.is_append:
             return None
-        given = await go_on(asked)
+        answer = await forward(request)
         try:
-            several = asked.json["events"][:-1]
+            several = request.json["events"][:-1]
         except (ValueError, TypeError, KeyError):
-            return given
-        if given.status == 409 and given.json["kind"] == "turn-machine" and several:
-            await go_on(asked.with_json({"events": several}))
-        return given
+            return answer
+        if answer.status == 409 and answer.json["kind"] == "turn-machine" and several:
+            await forward(request.with_json({"events": several}))
+        return answer
 
     return fault
 
 
 @names("event-pages-are-complete", "pages-go-on-while-writing")
 def _loses_one_between_pages(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        is_second_page = asked.query.get("after", "0") != "0" and asked.query.get("limit") in ("2", "3")
-        if not asked.path.endswith("/events") or not is_second_page:
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        is_second_page = request.query.get("after", "0") != "0" and request.query.get("limit") in ("2", "3")
+        if not request.path.endswith("/events") or not is_second_page:
             return None
-        given = await go_on(asked)
-        page = given.json
-        return given.with_json({**page, "events": page["events"][1:]})
+        answer = await forward(request)
+        page = answer.json
+        return answer.with_json({**page, "events": page["events"][1:]})
 
     return fault
 
 
 @names("etag-moves-with-the-head")
 def _etag_of_the_session(keys: dict[str, str]) -> Fault:
-    """The tag names the session, not what it is at."""
+    """The tag depends on the session only, not on its head."""
 
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        tag = f'"{asked.path}"'
-        if asked.method != "GET" or not asked.path.endswith(("/head", "/state", "/events")):
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        tag = f'"{request.path}"'
+        if request.method != "GET" or not request.path.endswith(("/head", "/state", "/events")):
             return None
-        if asked.headers.get("if-none-match") == tag:
-            return Given(304, {"etag": tag}, b"")
-        given = await go_on(asked)
-        return Given(given.status, {**given.headers, "etag": tag}, given.body) if "etag" in given.headers else given
+        if request.headers.get("if-none-match") == tag:
+            return WholeAnswer(304, {"etag": tag}, b"")
+        answer = await forward(request)
+        return (
+            WholeAnswer(answer.status, {**answer.headers, "etag": tag}, answer.body)
+            if "etag" in answer.headers
+            else answer
+        )
 
     return fault
 
 
 @names("other-key-sees-no-session")
 def _leaks(keys: dict[str, str]) -> Fault:
-    """Who knows the id may read the events."""
+    """Anybody who knows the id may read the events."""
 
-    async def fault(asked: Asked, go_on: Pass) -> Asked | None:
-        if asked.method == "GET" and asked.path.startswith("/v1/sessions/s_") and keys["two"] in str(asked.headers):
-            asked.headers = {**asked.headers, "authorization": f"Bearer {keys['one']}"}
-            return asked
+    async def fault(request: WholeRequest, forward: Forward) -> WholeRequest | None:
+        if (
+            request.method == "GET"
+            and request.path.startswith("/v1/sessions/s_")
+            and keys["two"] in str(request.headers)
+        ):
+            request.headers = {**request.headers, "authorization": f"Bearer {keys['one']}"}
+            return request
         return None
 
     return fault
 
 
-def _answer(change: Callable[[Asked, Given], Any]) -> Callable[[dict[str, str]], Fault]:
+def _answer(change: Callable[[WholeRequest, WholeAnswer], Any]) -> Callable[[dict[str, str]], Fault]:
     """Changes problems."""
 
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if asked.path.endswith("/tail"):
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if request.path.endswith("/tail"):
             return None
-        given = await go_on(asked)
-        if given.status < 400:
-            return given
-        return given.with_json(change(asked, given))
+        answer = await forward(request)
+        if answer.status < 400:
+            return answer
+        return answer.with_json(change(request, answer))
 
     return lambda keys: fault
 
@@ -175,56 +183,56 @@ names("append-names-legal-moves", "close-ends")(_answer(lambda _, g: {k: v for k
 
 @names("verify-holds-anchor")
 def _ignores_anchor(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if asked.method != "POST" or not asked.path.endswith("/verify"):
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if request.method != "POST" or not request.path.endswith("/verify"):
             return None
-        given = await go_on(asked)
-        return given.with_json({**given.json, "integrity": [], "completeness": [], "anchored": True})
+        answer = await forward(request)
+        return answer.with_json({**answer.json, "integrity": [], "completeness": [], "anchored": True})
 
     return fault
 
 
 @names("bundle-proves-itself", "bundle-is-taken-whole")
 def _rewrites_bundle(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if not asked.path.endswith("/bundle"):
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if not request.path.endswith("/bundle"):
             return None
-        given = await go_on(asked)
-        return Given(given.status, given.headers, given.body.replace(b"user", b"USER"))
+        answer = await forward(request)
+        return WholeAnswer(answer.status, answer.headers, answer.body.replace(b"user", b"USER"))
 
     return fault
 
 
 @names("writers-lose-nothing")
 def _loses_one_of_two(keys: dict[str, str]) -> Fault:
-    """Of appends at the same time without a commit id, the second is answered and not stored."""
-    busy: dict[str, asyncio.Future[Given]] = {}
+    """Of two concurrent appends without a commit id, the second is answered but not stored."""
+    busy: dict[str, asyncio.Future[WholeAnswer]] = {}
     turn = itertools.count()
 
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        plain = asked.is_append and b'"commit_id"' not in asked.body and b'"expect"' not in asked.body
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        plain = request.is_append and b'"commit_id"' not in request.body and b'"expect"' not in request.body
         if not plain:
             return None
-        if asked.path in busy and next(turn) % 2:
-            return await asyncio.shield(busy[asked.path])
-        future = busy[asked.path] = asyncio.get_running_loop().create_future()
+        if request.path in busy and next(turn) % 2:
+            return await asyncio.shield(busy[request.path])
+        future = busy[request.path] = asyncio.get_running_loop().create_future()
         try:
-            given = await go_on(asked)
-            future.set_result(given)
+            answer = await forward(request)
+            future.set_result(answer)
         finally:
-            if busy.get(asked.path) is future:
-                del busy[asked.path]
-        return given
+            if busy.get(request.path) is future:
+                del busy[request.path]
+        return answer
 
     return fault
 
 
-@names("keys-are-asked-for")
+@names("keys-are-request-for")
 def _needs_no_key(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Asked | None:
-        if asked.method == "GET" and "authorization" not in asked.headers:
-            asked.headers = {**asked.headers, "authorization": f"Bearer {keys['one']}"}
-            return asked
+    async def fault(request: WholeRequest, forward: Forward) -> WholeRequest | None:
+        if request.method == "GET" and "authorization" not in request.headers:
+            request.headers = {**request.headers, "authorization": f"Bearer {keys['one']}"}
+            return request
         return None
 
     return fault
@@ -232,9 +240,9 @@ def _needs_no_key(keys: dict[str, str]) -> Fault:
 
 @names("unknown-fields-are-refused")
 def _ignores_unknown_fields(keys: dict[str, str]) -> Fault:
-    async def fault(asked: Asked, go_on: Pass) -> Asked | None:
-        if asked.method == "POST" and asked.path == "/v1/sessions":
-            return asked.with_json({k: v for k, v in asked.json.items() if k in ("name", "goal", "labels", "data")})
+    async def fault(request: WholeRequest, forward: Forward) -> WholeRequest | None:
+        if request.method == "POST" and request.path == "/v1/sessions":
+            return request.with_json({k: v for k, v in request.json.items() if k in ("name", "goal", "labels", "data")})
         return None
 
     return fault
@@ -242,21 +250,21 @@ def _ignores_unknown_fields(keys: dict[str, str]) -> Fault:
 
 @names("append-answers-with-head")
 def _answers_before_it_is_stored(keys: dict[str, str]) -> Fault:
-    """The head that is told is not yet that of what was sent: the commit is stored a little later."""
+    """A read right after the answer still sees the old head, as if the commit were stored later."""
     heads: dict[str, bytes] = {}
 
-    async def fault(asked: Asked, go_on: Pass) -> Given | None:
-        if asked.method == "GET" and asked.path.endswith("/head"):
-            given = await go_on(asked)
-            shown = heads.pop(asked.path, given.body)
-            return Given(given.status, given.headers, shown)
-        if asked.is_append and asked.body.count(b'"message.added"') == 2 and b'"commit_id"' not in asked.body:
-            path = asked.path.removesuffix("/events") + "/head"
-            given = await go_on(asked)
-            if given.status != 200:
-                return given
-            heads[path] = given.with_json({**given.json, "seq": given.json["seq"] - 2}).body
-            return given
+    async def fault(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if request.method == "GET" and request.path.endswith("/head"):
+            answer = await forward(request)
+            shown = heads.pop(request.path, answer.body)
+            return WholeAnswer(answer.status, answer.headers, shown)
+        if request.is_append and request.body.count(b'"message.added"') == 2 and b'"commit_id"' not in request.body:
+            path = request.path.removesuffix("/events") + "/head"
+            answer = await forward(request)
+            if answer.status != 200:
+                return answer
+            heads[path] = answer.with_json({**answer.json, "seq": answer.json["seq"] - 2}).body
+            return answer
         return None
 
     return fault

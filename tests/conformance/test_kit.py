@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import wakelog.conformance
-from tests.conformance.broken import Asked, Given, Pass, Serving, serving_broken
+from tests.conformance.broken import Forward, Serving, WholeAnswer, WholeRequest, serving_broken
 from tests.conformance.faults import ALSO, FAULTS
 from wakelog.conformance import all_checks, run
 from wakelog.conformance.kit import CAPABILITIES, GROUPS
@@ -66,10 +66,10 @@ def test_without_a_second_key_namespaces_are_skipped(served: Serving) -> None:
 
 
 def test_what_is_not_offered_is_skipped_where_it_may_be_missing(served: Serving) -> None:
-    async def nothing(asked: Asked, go_on: Pass) -> Given | None:
-        if asked.path.rpartition("/")[2] in ("lease", "tail", "fork"):
+    async def nothing(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if request.path.rpartition("/")[2] in ("lease", "tail", "fork"):
             problem = b'{"kind": "no-such-route", "status": 404}'
-            return Given(404, {"content-type": "application/problem+json"}, problem)
+            return WholeAnswer(404, {"content-type": "application/problem+json"}, problem)
         return None
 
     served.broken.fault = nothing

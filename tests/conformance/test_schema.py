@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from docs.protocol import OPERATIONS, SCHEMA
-from tests.conformance.broken import Asked, Given, Pass, serving_broken
+from tests.conformance.broken import Forward, WholeAnswer, WholeRequest, serving_broken
 from wakelog.conformance import run
 from wakelog.http.routes import Route, all_routes
 
@@ -17,8 +17,8 @@ PATHS = [
 ]
 
 
-def _operation(asked: Asked) -> tuple[str, str] | None:
-    return next(((m, p) for m, p, fits in PATHS if m == asked.method and fits.fullmatch(asked.path)), None)
+def _operation(request: WholeRequest) -> tuple[str, str] | None:
+    return next(((m, p) for m, p, fits in PATHS if m == request.method and fits.fullmatch(request.path)), None)
 
 
 def _definition(route: Route) -> str:
@@ -35,18 +35,18 @@ def test_every_answer_fits_its_schema() -> None:
     seen: Counter[tuple[str, str] | None] = Counter()
     wrong: list[str] = []
 
-    async def look(asked: Asked, go_on: Pass) -> Given | None:
-        if asked.path.endswith("/tail"):
+    async def look(request: WholeRequest, forward: Forward) -> WholeAnswer | None:
+        if request.path.endswith("/tail"):
             return None
-        given = await go_on(asked)
-        found = _operation(asked)
-        name = "Problem" if given.status >= 400 else answers[found] if found else ""
-        if name in validators and given.body:
-            seen[found] += given.status < 400
+        answer = await forward(request)
+        found = _operation(request)
+        name = "Problem" if answer.status >= 400 else answers[found] if found else ""
+        if name in validators and answer.body:
+            seen[found] += answer.status < 400
             wrong.extend(
-                f"{asked.method} {asked.path}: {e.message[:200]}" for e in validators[name].iter_errors(given.json)
+                f"{request.method} {request.path}: {e.message[:200]}" for e in validators[name].iter_errors(answer.json)
             )
-        return given
+        return answer
 
     with serving_broken("memory:") as serving:
         serving.broken.fault = look

@@ -1,4 +1,4 @@
-"""A TCP proxy that cuts a connection at a chosen statement: before the server has it, or when it was done."""
+"""A TCP proxy that cuts a connection at a chosen statement: before the server gets it, or after it was carried out."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class CuttingProxy:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def cut_at(self, marker: str, *, delivered: bool, times: int = 1) -> None:
-        """From now on, whoever sends `marker` loses its connection: before the server has it, or after its answer,
-        which nobody gets."""
+        """From now on, a client that sends `marker` loses its connection: before the server gets it, or, if
+        `delivered`, instead of the answer."""
         self._marker, self._is_delivered, self._left = marker.encode(), delivered, times
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Connections to PostgreSQL that nobody closed.
+"""Finds connections to PostgreSQL that nobody closed.
 
-A connection that is collected while open warns then, in whatever test runs at that moment. So they are looked for at
-the end of each test that uses a server, and the test that left one fails. They are noted as they are made: looking
-through everything that lives takes longer than most tests.
+A connection that is garbage-collected while open warns in whatever test runs at that moment. So each test that uses a
+server checks for them at its end, and fails if it left one. Connections are recorded when they are made, because
+searching all live objects takes longer than most tests.
 """
 
 import functools
@@ -14,19 +14,19 @@ _made: weakref.WeakSet[Any] = weakref.WeakSet()
 
 @functools.cache
 def _watch() -> None:
-    """Note every connection from now on."""
+    """Records every connection from now on."""
     import asyncpg
 
-    begin = asyncpg.Connection.__init__
+    original_init = asyncpg.Connection.__init__
 
-    def noted(self: Any, *args: Any, **options: Any) -> None:
-        begin(self, *args, **options)
+    def recording_init(self: Any, *args: Any, **options: Any) -> None:
+        original_init(self, *args, **options)
         _made.add(self)
 
-    asyncpg.Connection.__init__ = noted
+    asyncpg.Connection.__init__ = recording_init
 
 
 def open_connections() -> list[Any]:
-    """Every connection that is open and was made after this was first asked."""
+    """Every open connection that was made after the first call."""
     _watch()
     return [each for each in _made if not each.is_closed()]

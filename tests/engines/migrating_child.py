@@ -1,5 +1,6 @@
-"""A process that migrates a store by steps of the test's and kills itself before a statement: `URL NUMBER`. With 0, it
-lives."""
+"""A process that migrates a store with extra steps and kills itself before statement NUMBER: `URL NUMBER`. With 0, it
+survives.
+"""
 
 import os
 import signal

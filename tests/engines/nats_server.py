@@ -1,4 +1,4 @@
-"""Real NATS servers for tests: from a wheel, on loopback, gone with the test run."""
+"""Real NATS servers for tests: from a wheel, on loopback, removed after the test run."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class NatsServer:
     def __init__(
         self, name: str = "n1", folder: Path | None = None, sync: str = "always", more: str = "", *, plain: bool = False
     ) -> None:
-        """`sync` is how often it syncs, the server's own default when it is empty; a `plain` one keeps nothing."""
+        """`sync` is how often it syncs; empty means the server's default. A `plain` one has no JetStream."""
         self.folder = folder or Path(tempfile.mkdtemp(prefix="wakelog-nats-"))
         self.folder.mkdir(exist_ok=True, parents=True)
         self.name = name
         self.host = "127.0.0.1"
         self.prefix: tuple[str, ...] = ()
-        """What it is started with, to be somewhere else."""
+        """A command to start it with, for example in another network namespace."""
         self.port, self.monitor, self.route = free_ports(3)
         self.sync, self.more, self.plain = sync, more, plain
         self.process: subprocess.Popen[bytes] | None = None
@@ -110,19 +110,19 @@ class NatsServer:
         self.process.wait()
 
     def halt(self) -> None:
-        """Ends the server in order, and keeps its data."""
+        """Stops the server cleanly, and keeps its data."""
         assert self.process is not None
         self.process.terminate()
         self.process.wait(60)
 
     def empty(self) -> None:
-        """Starts it again with nothing of what it had."""
+        """Restarts it without its data."""
         self.kill()
         self.lose_data()
         self.start().wait()
 
     def lose_data(self) -> None:
-        """Removes everything that it keeps; the folder stays, which may be a disk of its own."""
+        """Removes its data. The folder stays, because it may be a mount point."""
         for path in self.data.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -133,7 +133,7 @@ class NatsServer:
 
 
 class NatsCluster:
-    """Three servers that keep everything three times; on loopback, unless `hosts` are given."""
+    """Three servers with three replicas of everything; on loopback, unless `hosts` are given."""
 
     def __init__(self, size: int = 3, hosts: Sequence[str] = ()) -> None:
         self.servers = [NatsServer(f"n{i + 1}") for i in range(size)]
@@ -155,7 +155,7 @@ class NatsCluster:
         return self.url_from(0)
 
     def url_from(self, first: int) -> str:
-        """The same cluster, asked at another server first."""
+        """The URL of the cluster with another server first."""
         order = self.servers[first:] + self.servers[:first]
         monitors = ",".join(f"{s.host}:{s.monitor}" for s in self.servers)
         return f"nats://{','.join(s.address for s in order)}/wakelog?monitor={monitors}&patience=60"

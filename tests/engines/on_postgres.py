@@ -1,7 +1,8 @@
 """The same tests on PostgreSQL: `ON_POSTGRES` is a parameter for the fixture of a store or an engine.
 
-All of them run in `make test-all`. `make test` runs a sample: those whose name falls into one of `SHARES` parts, so
-that the choice stays as it is when a test is added (tests/conftest.py)."""
+All of them run in `make test-all`. `make test` runs a sample of about one in `SHARES`, chosen by a hash of the test's
+name, so that the choice stays the same when a test is added (tests/conftest.py).
+"""
 
 import zlib
 from pathlib import Path

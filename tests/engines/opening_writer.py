@@ -1,4 +1,4 @@
-"""A process that opens stores when it is told to, and says how that went: a URL a line in, `ok` or the error out."""
+"""A process that opens stores on request: it reads one URL per line, and prints `ok` or the error."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""A process that writes to a shared store and notes outside of it what was acknowledged: `pair_writer URL NAME OUT`."""
+"""A process that writes to a shared store and records in a file what was acknowledged: `pair_writer URL NAME OUT`."""
 
 import os
 import sys

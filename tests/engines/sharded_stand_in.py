@@ -1,6 +1,8 @@
-"""A stand-in for the Citus extension in a plain database: those functions and tables of its catalog that wakelog asks.
-They note what was distributed, and spread nothing. With it the engine takes its sharded way on a real PostgreSQL, and
-the statements that it sends can be judged (routing_rules.py). What a real cluster's planner accepts, it cannot tell."""
+"""A stand-in for the Citus extension in a plain database: the functions and catalog tables that wakelog uses.
+
+They record what was distributed, but distribute nothing. With it the engine takes its sharded code path on a real
+PostgreSQL, and its statements can be checked (routing_rules.py). It cannot show what a real cluster's planner accepts.
+"""
 
 SQL = """
 create table pg_dist_partition (

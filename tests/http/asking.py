@@ -1,4 +1,4 @@
-"""A client that knows nothing of ours: the standard library's, and JSON."""
+"""A client without our code: only the standard library and JSON."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ class Reply(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of the problem; empty when it is none."""
+        """The kind of the problem; empty if it is not a problem."""
         if self.headers.get("content-type") != "application/problem+json":
             return ""
         return str(self.json["kind"])
@@ -79,9 +79,9 @@ def segment(text: str) -> str:
 
 
 def until(ask: Callable[[], Any], within_s: float = 120) -> Any:
-    """The first answer that is one."""
+    """The first answer that is true."""
     deadline = time.monotonic() + within_s
     while not (answer := ask()):
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.02)
     return answer

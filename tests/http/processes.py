@@ -1,4 +1,4 @@
-"""A server in a process of its own, to be stopped or killed."""
+"""A server in its own process, which tests can stop or kill."""
 
 import contextlib
 import json
@@ -23,7 +23,7 @@ PATIENCE_S = 60.0
 
 
 class ServerProcess:
-    """`wakelog serve` on a store; started again, it is at the same address."""
+    """`wakelog serve` on a store. After a restart it has the same address."""
 
     def __init__(self, store: Path | str, *options: str) -> None:
         self._store, self._options = store, options
@@ -35,7 +35,7 @@ class ServerProcess:
         """The launch key of the last start."""
 
     def started_by(self, answers: Callable[[], bool]) -> "ServerProcess":
-        """The same, with another way to find out whether it answers."""
+        """Sets another way to find out whether it answers."""
         self._answers = answers
         return self
 
@@ -57,13 +57,13 @@ class ServerProcess:
             text=True,
             start_new_session=True,
         )
-        said = ""
-        while not said.endswith("\n}\n"):
+        output = ""
+        while not output.endswith("\n}\n"):
             assert self._process.stdout is not None
             line = self._process.stdout.readline()
-            assert line, f"the server ended early: {said}"
-            said += line
-        self.key = json.loads(said)["data"]["key"]
+            assert line, f"the server ended early: {output}"
+            output += line
+        self.key = json.loads(output)["data"]["key"]
         while not self._answers():
             time.sleep(0.01)
 
@@ -78,11 +78,11 @@ class ServerProcess:
         os.kill(self._process.pid, number)
 
     def peak_bytes(self) -> int:
-        """The most memory it has had, as the system counts it."""
+        """Its peak memory, as the system counts it."""
         assert self._process is not None
         status = Path(f"/proc/{self._process.pid}/status")
         if not status.exists():
-            pytest.skip("this system does not tell")
+            pytest.skip("this system does not report it")
         [line] = [line for line in status.read_text().splitlines() if line.startswith("VmHWM:")]
         return int(line.split()[1]) * 1024
 

@@ -1,4 +1,4 @@
-"""Holding values against the OpenAPI document, by a validator that is not ours."""
+"""Checks values against the OpenAPI document, with a third-party validator."""
 
 import json
 from typing import Any
@@ -30,7 +30,7 @@ def check_request(route: Route, body: Any) -> None:
 def check_reply(route: Route, reply: Reply) -> None:
     """The status, the type and the content of an answer, or of a problem."""
     responses = document()["paths"][route.full_path][route.method.lower()]["responses"]
-    told = responses["default"] if reply.kind else responses[str(reply.status)]
-    schema = told["content"][reply.headers["content-type"]]["schema"]
+    response = responses["default"] if reply.kind else responses[str(reply.status)]
+    schema = response["content"][reply.headers["content-type"]]["schema"]
     if reply.headers["content-type"] in ("application/json", "application/problem+json"):
         check(reply.json, schema)

@@ -1,4 +1,4 @@
-"""A server that all tests of a run share; each gets a namespace of its own on it."""
+"""A server that all tests of a run share; each test gets its own namespace."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -14,12 +14,12 @@ _numbers = count(1)
 
 @pytest.fixture(scope="session")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """A real server on a real port, behind it SQLite."""
+    """A real server on a real port, on SQLite."""
     folder: Path = tmp_path_factory.mktemp("served")
     with serving(Settings(url=str(folder), rate=0)) as running:
         yield running
 
 
 def new_space(running: RunningServer) -> str:
-    """The address of a namespace that nobody has used."""
+    """The address of an unused namespace."""
     return f"{running.url}/ns/test-{next(_numbers)}"

@@ -38,7 +38,7 @@ class Tail:
         self._rest = b""
 
     def rest(self) -> bytes:
-        """The body of an answer that is no stream."""
+        """The body of an answer that is not a stream."""
         return self._file.read(int(self.headers.get("content-length", "0")))
 
     def _chunk(self) -> bytes:
@@ -51,7 +51,7 @@ class Tail:
         return data
 
     def _block(self) -> str | None:
-        """What stands before the next empty line; None at the end."""
+        """The text before the next empty line; None at the end."""
         while b"\n\n" not in self._rest:
             chunk = self._chunk()
             if not chunk:
@@ -61,7 +61,7 @@ class Tail:
         return block.decode()
 
     def next(self) -> Event | None:
-        """The next event; comments are passed over. None at the end."""
+        """The next event, skipping comments; None at the end."""
         while (block := self._block()) is not None:
             fields = dict(line.partition(": ")[::2] for line in block.split("\n") if not line.startswith(":"))
             if "data" in fields:
@@ -77,7 +77,7 @@ class Tail:
         return found
 
     def until_quiet(self) -> bytes:
-        """Everything up to the first word that there is nothing new."""
+        """Everything up to the first keep-alive comment."""
         seen = b""
         while (block := self._block()) is not None and not block.startswith(":"):
             seen += block.encode()

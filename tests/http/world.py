@@ -1,7 +1,7 @@
-"""A namespace with something of everything in it, and for every route a request that makes sense there.
+"""A namespace with data of every kind, and a valid request for every route.
 
-`EXAMPLES` has an entry for each route of the table, by the route's name: a test fails when one is missing. An example
-is made from a world, and what it asks is about that world alone.
+`EXAMPLES` has an entry for each route, by the route's name; a test fails if one is missing. An example is made from a
+world, and its request is about that world only.
 """
 
 import base64
@@ -28,7 +28,7 @@ from wakelog.state.fold import Fold
 from wakelog.store import Store
 
 MARK = "zebra"
-"""Stands in everything that is written into a world, with the world's name."""
+"""Contained in everything that is written into a world, together with the world's name."""
 
 
 class World:
@@ -38,7 +38,7 @@ class World:
         self.space = space
         self.mark = f"{MARK}-{space}"
         self.url = f"{running.url}/ns/{space}"
-        # Filled by the server's own hand: a hundred requests for each world are many.
+        # Filled directly through the store, because a hundred requests for each world would be slow.
         behind = running.server.spaces.get(space, create=True).store
         work = self._work(behind)
         fork = work.fork(name=f"fork {self.mark}")
@@ -68,7 +68,7 @@ class World:
 
     @property
     def payload(self) -> tuple[int, bytes]:
-        """A payload: the event that brought it, and its hash."""
+        """A payload: its event and its hash."""
         for commit in self.store.engine.read(self.session.id, payloads=True):
             for digest, _ in commit.payloads:
                 return commit.first, digest
@@ -94,14 +94,14 @@ class World:
 
 
 class Example(NamedTuple):
-    """A request, and the status it is answered with where it belongs."""
+    """A request, and the expected status of its answer."""
 
     path: Mapping[str, str] = {}
     query: Mapping[str, Any] = {}
     body: Any = None
     status: int = 200
     before: Callable[[World], object] | None = None
-    """What must have happened."""
+    """What must happen first."""
 
     def full_path(self, route: Route) -> str:
         path = route.full_path
