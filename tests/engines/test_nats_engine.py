@@ -249,7 +249,7 @@ def cut_off_after(engine: NatsEngine, steps: int) -> None:
 
 
 def put_through(engine: NatsEngine, put: Callable[[str, Any], Awaitable[int]]) -> None:
-    """From now on everything that this engine stores is given to `put`, also what takes the short way."""
+    """From now on everything that this engine stores goes through `put`, including the fast path."""
     connection = engine._connection
 
     def put_soon(message: Any, stored: Callable[[int | Exception], None]) -> None:

@@ -121,17 +121,13 @@ class App:
         with server.bodies.hold(call.who) as bodies:
             inputs = await self._decode_inputs(call, request, bodies)
             # Take the slot only after the body has arrived, so that slow senders do not block other requests.
-            with (server.tails if route.waits else server.slots).hold(call.who) as slot:
-                try:
-                    slot.add(1)
-                except BaseException:
-                    _close_body(inputs)
-                    raise
-                server.metrics.pending.inc()
-                try:
-                    return await self._perform(call, request, inputs)
-                finally:
-                    server.metrics.pending.dec()
+            try:
+                slot = (server.tails if route.waits else server.slots).hold(call.who, 1)
+            except BaseException:
+                _close_body(inputs)
+                raise
+            with slot, server.metrics.pending.track_inprogress():
+                return await self._perform(call, request, inputs)
 
     async def _decode_inputs(self, call: VerbRequest, request: Request, bodies: ShareGrant) -> dict[str, Any]:
         """The verb's `query` and `body`, decoded."""
@@ -142,8 +138,7 @@ class App:
         elif request.query:
             raise InvalidInputError("this route takes no query", kind="bad-request")
         if route.body is not None:
-            with server.arrivals.hold(call.who) as arrival:
-                arrival.add(1)
+            with server.arrivals.hold(call.who, 1):
                 inputs["body"] = await receive_body(request, route, server, call.who, bodies)
         return inputs
 

@@ -56,8 +56,12 @@ class Share:
             if not count[name]:
                 del count[name]
 
-    def hold(self, who: Requester) -> ShareGrant:
-        return ShareGrant(self, who)
+    def hold(self, who: Requester, amount: int = 0) -> ShareGrant:
+        """Takes an amount for a request; UnavailableError if that much is not left."""
+        grant = ShareGrant(self, who)
+        if amount:
+            grant.add(amount)
+        return grant
 
 
 class ShareGrant:

@@ -35,6 +35,7 @@ REQUESTS_MAX = 64
 POLL_S = 0.25
 RETRY_S = 5.0
 _log = logging.getLogger("wakelog.http")
+_HEADERS = {401: {"www-authenticate": "Bearer"}, 405: {"allow": "POST"}, 503: {"retry-after": str(int(RETRY_S))}}
 _INVALID, _UNAUTHENTICATED, _UNAVAILABLE = 3, 16, 14
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -60,7 +61,6 @@ class TraceIntake:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
         form = otlp.PROTOBUF if media == otlp.PROTOBUF else otlp.JSON
-        extra: dict[str, str] = {}
         try:
             self._check(scope, headers, media)
             document = _decode(await _receive(headers, receive), headers, media)
@@ -74,13 +74,7 @@ class TraceIntake:
             status, answer = 415, otlp.status_body(form, _INVALID, f"{exc.message}; {exc.hint}")
         except WakelogError as exc:
             status, answer = 503, otlp.status_body(form, _UNAVAILABLE, exc.message)
-        if status == 503:
-            extra["retry-after"] = str(int(RETRY_S))
-        if status == 401:
-            extra["www-authenticate"] = "Bearer"
-        if status == 405:
-            extra["allow"] = "POST"
-        fields = {"content-type": form, "content-length": str(len(answer)), **extra}
+        fields = {"content-type": form, "content-length": str(len(answer)), **_HEADERS.get(status, {})}
         pairs = [(name.encode(), value.encode()) for name, value in fields.items()]
         await send({"type": "http.response.start", "status": status, "headers": pairs})
         await send({"type": "http.response.body", "body": answer})

@@ -153,7 +153,7 @@ def lease_is_released(bench: Bench) -> None:
 
 @check(
     "leases",
-    "A sign of life appends nothing. With an older epoch it is 409 `fenced`, and the newest holder stays alive.",
+    "A heartbeat appends nothing. With an older epoch it is 409 `fenced`, and the newest holder stays alive.",
     needs="lease",
 )
 def lease_is_kept_alive(bench: Bench) -> None:

@@ -1,5 +1,5 @@
--- The shard key, namespace and root of the fork tree, stands first in every key, so that one tree lives on one shard and no
--- statement about a session needs another. Nothing here is refused by the engines that speak PostgreSQL's protocol: no
+-- The shard key, namespace and root of the fork tree, comes first in every key. So one tree is on one shard, and a
+-- statement about a session needs no other shard. Other databases that speak PostgreSQL's protocol accept all of this: no
 -- sequences, triggers, foreign keys, locks, partial constraints, or types of an extension. Bodies are bytes.
 
 create table if not exists wl_version (
@@ -18,7 +18,7 @@ create table if not exists wl_session (
 
 create index if not exists wl_session_parent on wl_session (ns, root, parent);
 
--- One row per commit. Two writers that saw the same head want the same `first`: the key lets one of them in.
+-- One row per commit. Two writers that saw the same head use the same `first`, and the key admits one of them.
 create table if not exists wl_commit (
     ns          text not null,
     root        text not null,
@@ -45,7 +45,7 @@ create table if not exists wl_commit (
 
 create index if not exists wl_commit_feed on wl_commit (ns, stored_at);
 
--- Only ids that callers chose: a generated id tells its own place.
+-- Only ids that callers chose. A generated id is found by its position.
 create table if not exists wl_commit_id (
     ns        text not null,
     root      text not null,
@@ -74,7 +74,7 @@ create table if not exists wl_heartbeat (
     primary key (ns, root, session)
 );
 
--- A name is found by itself, so it is its own shard; what a session is called is told beside the session, too.
+-- A name is looked up without its session, so it is sharded by itself. wl_title has the name in the session's shard.
 create table if not exists wl_name (
     ns      text not null,
     name    text not null,
@@ -82,7 +82,7 @@ create table if not exists wl_name (
     primary key (ns, name)
 );
 
--- What the servers on one database share besides sessions, in no namespace: keys, and the names of namespaces.
+-- What the servers on one database share, outside any namespace: API keys, and the names of namespaces.
 create table if not exists wl_note (
     kind    text not null,
     name    text not null,
@@ -98,7 +98,7 @@ create table if not exists wl_title (
     primary key (ns, root, session)
 );
 
--- Notes about the care of a namespace: how far a scrub has come.
+-- Notes about a namespace's maintenance, such as the progress of a scrub.
 create table if not exists wl_mark (
     ns    text not null,
     name  text not null,
@@ -106,7 +106,7 @@ create table if not exists wl_mark (
     primary key (ns, name)
 );
 
--- The steps that brought the tables here (migrations.py); a store without this table is of version 1.
+-- The migrations that were taken (migrations.py). A store without this table has version 1.
 create table if not exists wl_migration (
     version bigint not null primary key
 );
