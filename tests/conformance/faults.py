@@ -227,7 +227,7 @@ def _loses_one_of_two(keys: dict[str, str]) -> Fault:
     return fault
 
 
-@names("keys-are-request-for")
+@names("keys-are-asked-for")
 def _needs_no_key(keys: dict[str, str]) -> Fault:
     async def fault(request: WholeRequest, forward: Forward) -> WholeRequest | None:
         if request.method == "GET" and "authorization" not in request.headers:

@@ -24,7 +24,7 @@ def _binary() -> str:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody has now, all different."""
+    """Unused ports, all different."""
     probes = [socket.socket() for _ in range(count)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))

@@ -11,6 +11,6 @@ ON_NATS = pytest.param("nats", marks=pytest.mark.nats)
 
 
 def nats_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A namespace that nobody has used."""
+    """The URL of an unused namespace."""
     server: NatsServer = request.getfixturevalue("nats")
     return f"{server.url}&namespace={tmp_path.name}"

@@ -16,7 +16,7 @@ SHARES = 16
 
 
 def postgres_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A namespace that nobody has used."""
+    """The URL of an unused namespace."""
     server: Server = request.getfixturevalue("postgres")
     return f"{server.url}?namespace={tmp_path.name}"
 

@@ -19,7 +19,7 @@ import pglast
 from pglast import parse_sql
 from pglast.enums import BoolExprType, ConstrType, SetOperation
 
-ast: Any = pglast.ast  # its types say that everything may be absent
+ast: Any = pglast.ast  # its types make everything optional
 Item = tuple[Any, ...]
 """A value or a column: ("value", "$1"), ("column", 3, "root")."""
 
@@ -31,7 +31,7 @@ SETTINGS = {"enable_seqscan", "idle_in_transaction_session_timeout", "lock_timeo
 
 
 class Fault(AssertionError):
-    """A statement that a sharded server refuses, or does not send on."""
+    """A statement that a sharded server refuses, or cannot pass to a worker."""
 
 
 class Verdict:
@@ -114,7 +114,7 @@ class Verdict:
         if a is None or b is None:
             return
         a, b = self._find(a), self._find(b)
-        if a[0] == "value":  # a value stays on top
+        if a[0] == "value":  # a value stays the root
             a, b = b, a
         if a != b and a[0] != "value":
             self._parents[a] = b
@@ -136,7 +136,7 @@ class Verdict:
             self._found.append((table, ("column", scope, column)))
 
     def _query(self, node: Any, names: dict[str, Any]) -> dict[str, Item | None]:
-        """Goes through a query with the names that are around it; where its own columns come from."""
+        """Visits a query with the names in scope, and returns where its own columns come from."""
         names = dict(names)
         for cte in node.withClause.ctes if node.withClause is not None else ():
             self._count += 1
@@ -203,7 +203,7 @@ class Verdict:
                 raise Fault(f"{other} in from: {self._statement}")
 
     def _within(self, conditions: list[Any], names: dict[str, Any], scope: list[tuple[str, int, str]]) -> None:
-        """Equalities that must hold, and the queries inside of conditions."""
+        """Collects equalities that must hold, and visits the queries inside conditions."""
         for condition in conditions:
             for each in conjuncts(condition):
                 if isinstance(each, ast.A_Expr) and each.name and each.name[-1].sval == "=" and each.kind == 0:
@@ -271,7 +271,7 @@ def conjuncts(node: Any) -> Iterator[Any]:
 
 
 def walk(node: Any) -> Iterator[Any]:
-    """A node and all below it."""
+    """A node and all its descendants."""
     if isinstance(node, (tuple, list)):
         for each in node:
             yield from walk(each)
@@ -282,7 +282,7 @@ def walk(node: Any) -> Iterator[Any]:
 
 
 def sublinks(node: Any) -> Iterator[Any]:
-    """The queries inside of a condition, and not those inside of these."""
+    """The queries directly inside a condition."""
     if isinstance(node, (tuple, list)):
         for each in node:
             yield from sublinks(each)

@@ -1,4 +1,4 @@
-"""Payloads in a blob store: the contract holds, and what is removed is removed there too."""
+"""Payloads in a blob store: the contract holds, and removed content is removed there too."""
 
 import contextlib
 import os
@@ -129,7 +129,7 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("weed")
     ports = {name: free_port() for name in ("master.port", "volume.port", "filer.port", "s3.port")}
     grpc = {f"{n}.grpc": free_port() for n in ports}
-    # Catalogs that nobody asked for listen on fixed ports: of two servers on a machine, the second ends itself.
+    # Unused catalogs listen on fixed ports, so a second server on the same machine would exit.
     unused = {"s3.port.iceberg": 0, "s3.port.lance": 0, "master.telemetry": "false"}
     options = {**ports, **grpc, **unused}
     command = [weed, "server", "-s3", f"-dir={folder}", "-ip=127.0.0.1", "-master.volumeSizeLimitMB=64"]

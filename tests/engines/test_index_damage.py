@@ -43,7 +43,7 @@ def damaged(folder: Path, data: bytes, at: int, mask: int) -> Iterator[Store]:
 
 
 def last_page(folder: Path, data: bytes, name: str) -> int:
-    """Where the last leaf of a table or index begins."""
+    """The offset of the last leaf of a table or index."""
     path = folder / "look.db"
     path.write_bytes(data)
     with contextlib.closing(apsw.Connection(str(path))) as db:
@@ -69,7 +69,7 @@ def test_a_damaged_index_is_made_anew(tmp_path: Path, whole: bytes, name: str) -
         with damaged(tmp_path, whole, at, mask) as store:
             faults = [finding.what for finding in store.engine.inspect()]  # type: ignore[attr-defined]
             if not faults:
-                continue  # a bit that nobody reads
+                continue  # a bit that is never read
             done = scrub(store, repair=True, anew=True)
             assert [finding.what for finding in done.findings] == [], (name, at - start, faults)
             assert done.repaired == 1
@@ -87,7 +87,7 @@ def test_a_row_of_a_session_or_name_is_written_as_it_was(tmp_path: Path, whole: 
             with damaged(tmp_path, whole, at, 1 << at % 7) as store:
                 faults = [finding.what for finding in store.engine.inspect()]  # type: ignore[attr-defined]
                 if not faults and all(report.ok for report in store.verify()):
-                    continue  # a bit that nobody reads
+                    continue  # a bit that is never read
                 done = scrub(store, repair=True, anew=True)
                 tried += 1
                 if any(finding.is_damage for finding in done.findings):
@@ -126,7 +126,7 @@ def test_an_index_is_left_as_a_witness_where_a_row_may_be_wrong(tmp_path: Path, 
     start = last_page(tmp_path, whole, name)
     for at, mask in ((start + PAGE - 20, 1), (start + 4, 1)):
         if at > start + 4 and name in ("name", "session"):
-            continue  # which is mended
+            continue  # which is repaired
         with damaged(tmp_path, whole, at, mask) as store:
             before = (tmp_path / "store" / "log.db").read_bytes()
             done = scrub(store, repair=True, anew=True)

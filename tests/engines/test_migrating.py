@@ -1,4 +1,4 @@
-"""Stores of older versions are used as they are and brought forward in place, beside whoever uses them."""
+"""Stores of older versions work without a migration, and are migrated in place while others use them."""
 
 import json
 import re
@@ -37,7 +37,7 @@ MODULES: dict[str, Any] = {"sqlite": on_sqlite, "postgres": on_postgres}
 
 
 class Place:
-    """A store of a golden version, in a place of its own."""
+    """A copy of a store of a golden version."""
 
     def __init__(self, kind: str, version: int, url: str, server: Server | None) -> None:
         self.kind, self.version, self.url, self.server = kind, version, url, server
@@ -46,7 +46,7 @@ class Place:
         return open_store(self.url, create=False)
 
     def tables(self) -> list[str]:
-        """What the tables are, however they came to be."""
+        """The definition of the tables, however they were created."""
         if self.server is not None:
             query = (
                 "select string_agg(t, ';' order by t) from (select table_name || '.' || column_name || ' ' || data_type"

@@ -1,4 +1,4 @@
-"""Reads inside one big commit fetch it once, and never tell what was removed meanwhile."""
+"""Reads inside one big commit fetch it once, and never return content that was removed meanwhile."""
 
 from collections.abc import Iterator
 from pathlib import Path

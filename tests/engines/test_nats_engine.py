@@ -1,4 +1,4 @@
-"""What the NATS engine does beyond the contract: what is big, what is cut off on the way, and shards."""
+"""What the NATS engine does beyond the contract: big commits, interruptions, and shards."""
 
 import asyncio
 import os
@@ -150,7 +150,7 @@ def test_many_chosen_ids_that_come_at_once_are_known_again(engine: NatsEngine, o
 
 def test_nothing_of_what_was_erased_is_left_in_the_files(nats: NatsServer, engine: NatsEngine) -> None:
     writer = opened(engine)
-    # Incompressible, and most of its commit, so that it stands in the files as it is.
+    # Incompressible, and most of its commit, so that the files contain it unchanged.
     secret, kept = os.urandom(4000), os.urandom(4000)
     commits = [writer.seal(message("x" * 2000)), writer.seal(message("y" * 2000))]
     commits = [
@@ -236,7 +236,7 @@ def test_a_deletion_that_was_cut_off_frees_the_name_and_the_parents_in_the_end(
 
 
 def cut_off_after(engine: NatsEngine, steps: int) -> None:
-    """From now on this engine erases so many messages, and then is as good as dead."""
+    """From now on this engine erases this many messages, and then fails."""
     erase, left = engine._connection.erase, [steps]
 
     async def fails(stream: str, seq: int) -> None:
@@ -273,7 +273,7 @@ def test_no_fork_begins_in_a_session_that_is_deleted_at_the_same_moment(engine: 
 
     async def late(stream: str, messages: Any) -> int:
         engine._connection.put = put  # type: ignore[method-assign]
-        await asyncio.to_thread(other.delete, tombstone)  # judged by then, and not sent
+        await asyncio.to_thread(other.delete, tombstone)  # judged, but not sent yet
         return await put(stream, messages)
 
     engine._connection.put = late  # type: ignore[method-assign]
@@ -381,7 +381,7 @@ def test_what_is_submitted_when_the_loop_has_ended_is_refused(nats: NatsServer, 
     engine = engine_on(nats, tmp_path.name)
     writer = opened(engine)
     engine.close()
-    engine._closed = False  # a caller that looked right before
+    engine._closed = False  # a caller that checked just before
     with pytest.raises(UnavailableError) as told:
         engine.submit(writer.seal(fact("a"))).result()
     assert told.value.kind == "store-closed"
@@ -393,14 +393,14 @@ def test_commits_that_wait_for_each_other_go_together(engine: NatsEngine) -> Non
 
     async def counted(stream: str, messages: Any) -> int:
         while len(engine._lanes._lanes[writer.session]) < 60 and not sizes:
-            await asyncio.sleep(0.001)  # until all are there
+            await asyncio.sleep(0.001)  # until all have arrived
         sizes.append(len(messages))
         return await put(stream, messages)
 
     put_through(engine, counted)
     pending = [engine.submit(writer.seal(fact(str(i)))) for i in range(60)]
     assert [p.result().seq for p in pending] == list(range(2, 62))
-    assert sizes == [1, 1]  # the first, and all that came while it was under way
+    assert sizes == [1, 1]  # the first, and all that arrived while it was in flight
     assert stored(engine, writer.session) == expected(*writer.commits)
 
 
@@ -413,7 +413,7 @@ def test_an_event_is_found_in_a_long_session_by_a_few_questions(
     writer, beside = opened(engine), opened(engine)
     for i in range(300):
         pending = [engine.submit(writer.seal(fact(str(i))))]
-        if i < 100:  # events lie unevenly in the stream
+        if i < 100:  # events are spread unevenly in the stream
             pending += [engine.submit(beside.seal(fact(f"{i}.{n}"))) for n in range(2)]
         for each in pending:
             each.result()
@@ -491,7 +491,7 @@ def test_many_sessions_can_be_opened_at_once(
             list(pool.map(lambda n: engine.submit(CommitWriter().open(name=f"{mark}{n}")).result(), range(24)))
 
     open_some(engine, "alone")
-    assert 10164 not in refused  # a process does not stand in its own way
+    assert 10164 not in refused  # a process does not conflict with itself
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(open_some, (engine, other), ("a", "b")))
     assert len(engine.sessions(limit=100)) == 72
@@ -575,7 +575,7 @@ class TestShards:
         for writer in (*old, *new):
             store(engine, writer.seal(fact("more")))
             assert stored(stale, writer.session) == expected(*writer.commits)
-        # Whoever was there before sees them too.
+        # Engines that were open before see them too.
         assert {c.session for c in reading.changes(cursor)} == {w.session for w in (*old, *new)}
         assert len(reading.sessions()) == 8
         other = self.open(nats, name)
@@ -626,7 +626,7 @@ class TestShards:
 
 
 def opened_now(engine: NatsEngine, shard: int = 0, knows: NatsEngine | None = None) -> CommitWriter:
-    """A session whose id is of this moment and belongs to a shard, by the layout that `knows` has."""
+    """A session with a current id that belongs to a shard, by the layout that `knows` has."""
     layout = (knows or engine)._layout.layout
     while True:
         session = root_id(time.time_ns() // 1000 + 1000, os.urandom(10))

@@ -1,4 +1,4 @@
-"""What is demanded of a cluster when a store is opened, and what is said when it does not have it."""
+"""The requirements for a cluster when a store is opened, and the errors if it does not meet them."""
 
 import socket
 import threading
@@ -37,7 +37,7 @@ def test_a_server_that_does_not_sync_each_message_is_refused(nats: NatsServer, t
         NatsEngine([nats.address], store=tmp_path.name, replicas=1, monitors=[f"127.0.0.1:{nats.monitor}"])
     assert told.value.kind == "not-synced"
     assert "n1" in told.value.message
-    with pytest.raises(NotFoundError):  # and nothing was made
+    with pytest.raises(NotFoundError):  # and nothing was created
         engine_on(nats, "n", store=tmp_path.name, create=False)
 
 
@@ -82,7 +82,7 @@ def test_a_server_before_2_12_is_refused(tmp_path: Path) -> None:
 
 
 class _old_server:
-    """What a server says when a client connects, and nothing more."""
+    """Sends what a server sends when a client connects, and nothing more."""
 
     def __init__(self, version: str) -> None:
         info = f'{{"server_id":"X","server_name":"old","version":"{version}","jetstream":true,"headers":true,'

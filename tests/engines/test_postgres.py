@@ -73,7 +73,7 @@ def test_many_who_wait_share_one_listener_and_closing_leaves_nothing_open(postgr
     together = threading.Barrier(8)
 
     async def counted(**settings: str) -> Any:
-        if not settings:  # the one that tells others of appends has some
+        if not settings:  # the connection for notifications has some
             connects.append(1)
         return await connect(**settings)
 

@@ -1,4 +1,4 @@
-"""What goes wrong with a server is settled by the engine where it can be, and else told so that a caller can act."""
+"""The engine recovers from a server's failures if it can, and otherwise raises an error that a caller can act on."""
 
 import asyncio
 import contextlib
@@ -34,7 +34,7 @@ host all all 127.0.0.1/32 trust
 
 @pytest.fixture(scope="module")
 def rough() -> Iterator[Server]:
-    """A server of our own, to be stopped and started."""
+    """A separate server, to stop and start."""
     server = Server().create()
     (server.data / "pg_hba.conf").write_text(HBA)
     server.start(fsync="off")
@@ -173,7 +173,7 @@ def test_a_server_that_restarts_under_load_loses_nothing_and_nobody_is_told(
         assert session.verify().ok
 
 
-# What cannot be waited for
+# Errors that no retry cures
 
 
 def test_nobody_there(tmp_path: Path) -> None:
@@ -208,12 +208,12 @@ def test_closing_lets_go_of_a_connection_that_is_being_opened(tmp_path: Path, ro
         listening.start()
         taken, _ = silent.accept()
         with taken:
-            held = asyncio.all_tasks(engine._loop._loop)  # so that nothing is let go of by chance
+            held = asyncio.all_tasks(engine._loop._loop)  # so that nothing is collected by chance
             engine.close()
             listening.join(180)
             taken.settimeout(60)
             while taken.recv(1000):
-                pass  # what it had asked; then the end, since the other side let go
+                pass  # what it had sent; then the end, because the other side has closed
             assert all(task.done() for task in held)
 
 
@@ -251,7 +251,7 @@ def test_a_server_that_went_away_is_waited_for_and_then_told(rough: Server, tmp_
         session = store.session("s")
         rough.halt()
         try:
-            # What stood in line when the server went may have been sent; what comes later was not.
+            # Queued appends may have been sent when the server stopped; later ones were not.
             assert refusal(lambda: session.fact("a", 1)).kind in ("answer-unknown", "unreachable")
             told = refusal(lambda: session.fact("a", 1))
             assert (type(told), told.kind) == (errors.UnavailableError, "unreachable")
@@ -267,7 +267,7 @@ def test_a_host_that_is_gone_without_a_word_does_not_keep_from_the_next(
     rough: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("wakelog.engines.postgres.connections.CONNECT_S", 1.5)
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says anything
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts connections, but never answers
         hosts = f"127.0.0.1:{silent.getsockname()[1]},127.0.0.1:{rough.port}"
         url = f"postgresql://postgres@{hosts}/postgres?target_session_attrs=primary"
         with Store(PostgresEngine(url, ns=str(tmp_path), patience_s=LONG_S)) as store:
@@ -318,7 +318,7 @@ def test_a_server_that_takes_no_writes(rough: Server, store: Store, tmp_path: Pa
         assert (type(told), told.kind) == (errors.UnavailableError, "read-only-server")
 
 
-# Too many
+# Too many connections
 
 
 def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: Server, tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def test_a_server_without_a_connection_left_is_waited_for_and_then_told(rough: S
     try:
         with Store(PostgresEngine(rough.url, ns=str(tmp_path), patience_s=LONG_S)) as store:
             session = store.session("s")
-            # Whoever has a connection keeps it; others wait for one.
+            # Connected callers keep their connection; others wait for one.
             rough.sql("select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()")
             holder = crowd()
             told = refusal(lambda: PostgresEngine(rough.url, patience_s=0.5))

@@ -1,4 +1,4 @@
-"""The feed of a PostgreSQL store misses nothing and tells nothing twice, whatever is at work on the server."""
+"""The feed of a PostgreSQL store misses nothing and repeats nothing, whatever transactions are running."""
 
 import asyncio
 import threading
@@ -26,7 +26,7 @@ def engine(postgres: Server, tmp_path: Path) -> Iterator[PostgresEngine]:
 
 
 def follow(engine: PostgresEngine, cursor: str = "", limit: int = 100) -> tuple[list[FeedChange], str]:
-    """All that is new, and the cursor after it."""
+    """All changes after the cursor, and the next cursor."""
     found: list[FeedChange] = []
     while page := engine.changes(cursor, limit):
         found += page
@@ -115,7 +115,7 @@ def test_where_the_work_of_others_is_hidden_the_horizon_lies_back(engine: Postgr
     opened(engine)
 
     async def ask(url: str, *, work: str = "") -> float:
-        """How far the horizon lies back, in times of the slack, while another transaction is at work."""
+        """How far back the horizon is, in multiples of the slack, while another transaction runs."""
         db, other = await asyncpg.connect(url), await asyncpg.connect(postgres.url)
         try:
             async with other.transaction():

@@ -77,6 +77,6 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(tmp_path: Path) ->
                 facts = [e.body["value"] for e in session.events(kind="fact.recorded")]
                 assert numbers == list(range(len(numbers)))
                 assert facts[: len(numbers)] == numbers
-                # At most the one that was in flight when the writer stopped is there unacknowledged.
+                # At most the append in flight when the writer stopped is stored but not acknowledged.
                 assert len(facts) <= len(numbers) + 1
                 assert session.verify().ok

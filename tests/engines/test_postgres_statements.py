@@ -63,5 +63,5 @@ def test_what_is_said_about_a_session_names_its_shard() -> None:
     for name, text in STATEMENTS.items():
         if re.search(r"\b(from|into|update) wl_(commit|session|snapshot|heartbeat|title|commit_id)\b", text):
             assert "ns" in text, name
-            if name not in ("CHANGES", "NEWEST", "NEWEST_TIME", "NEXT_SPACE", "HEARD"):  # plainly about all shards
+            if name not in ("CHANGES", "NEWEST", "NEWEST_TIME", "NEXT_SPACE", "HEARD"):  # clearly about all shards
                 assert "root" in text, name

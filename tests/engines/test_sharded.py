@@ -58,7 +58,7 @@ ASKS_ALL = {
 
 
 class Recorded(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types
-    """A connection that keeps what it is asked to send."""
+    """A connection that records what it sends."""
 
     sent: set[str] = set()  # noqa: RUF012 - of all connections
 
@@ -84,7 +84,7 @@ class Recorded(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types
 
 
 class Judge:
-    """What the database says of its tables and functions, and the verdicts made with it."""
+    """The database's catalog of tables and functions, and verdicts based on it."""
 
     def __init__(self, server: Server, url: str) -> None:
         self._server, self._url = server, url
@@ -138,7 +138,7 @@ def judge(postgres: Server, sharded: str) -> Judge:
 
 @pytest.fixture
 def sent(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[str]]:
-    """What the test has sent; all of it is judged in the end."""
+    """The statements that the test has sent; all are judged at its end."""
     connect = asyncpg.connect
     monkeypatch.setattr(
         asyncpg, "connect", lambda *args, **more: connect(*args, **more | {"connection_class": Recorded})
@@ -171,7 +171,7 @@ class TestSharded(EngineContract):
         return engine
 
 
-# Where rows are
+# Distribution
 
 
 def test_every_table_has_a_place(judge: Judge) -> None:
@@ -229,7 +229,7 @@ def test_the_first_table_has_as_many_shards_as_were_asked_for(postgres: Server) 
         assert postgres.ask_in(url, asked) == "wl_session 64"
 
 
-# What is sent
+# Statements
 
 
 def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> None:
@@ -266,7 +266,7 @@ def test_a_statement_that_is_not_for_one_worker_is_found_out(judge: Judge) -> No
 
 
 def test_an_append_is_sent_on_as_it_is(judge: Judge) -> None:
-    """What a planner asks of an insert from a select: one table, no limit, and the shard as a plain column of it."""
+    """What a planner requires of an insert from a select: one table, no limit, and the shard key as a plain column."""
     verdict = judge(statements.ROUTED_APPEND)
     assert verdict.reach == "one"
     select = verdict.node.selectStmt
@@ -347,7 +347,7 @@ def test_the_index_is_asked_on_one_worker(sharded: str, sent: set[str], judge: J
         ids = [log.id for log in player.logs]
         assert answers(index, ids[:1])
         for kind, _ in ALL_QUESTIONS.values():
-            with contextlib.suppress(errors.NotFoundError):  # no pattern goes by such an id
+            with contextlib.suppress(errors.NotFoundError):  # no pattern has such an id
                 index.ask(_question(kind, ids[0]))
         player.play(10)
         index.scrub()
@@ -359,13 +359,13 @@ def test_the_index_is_asked_on_one_worker(sharded: str, sent: set[str], judge: J
 
 
 def _question(kind: type[IndexQuestion], session: str) -> IndexQuestion:
-    """A question with something in each field that must be given."""
+    """A question with a value in each required field."""
     values = {str: session, tuple[str, ...]: (session,), Cohort: Cohort()}
     required = [field for field in msgspec.structs.fields(kind) if field.required]
     return kind(**{field.name: values[field.type] for field in required})
 
 
-# Workers that are lost
+# Lost workers
 
 
 def test_a_lost_worker_is_asked_again_and_an_append_is_stored_once(

@@ -80,7 +80,7 @@ def between(
 
 
 def _message(sock: socket.socket) -> bytes:
-    """One message with a content length, whole; empty when the other side has closed."""
+    """One complete message with a content length; empty if the other side has closed."""
     data = b""
     while b"\r\n\r\n" not in data:
         part = sock.recv(65536)
@@ -102,11 +102,11 @@ def passes(client: socket.socket, request: bytes, served: Callable[[], bytes]) -
 
 
 def drops_request(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
-    """The connection breaks before the server has heard anything."""
+    """The connection breaks before the server gets anything."""
 
 
 def drops_answer(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
-    """The server does it, and the client never hears of it."""
+    """The server carries it out, but the client gets no answer."""
     served()
 
 
@@ -128,7 +128,7 @@ def says_nonsense(client: socket.socket, request: bytes, served: Callable[[], by
 
 
 def says_in_chunks(client: socket.socket, request: bytes, served: Callable[[], bytes]) -> None:
-    """As a proxy may do it."""
+    """As a proxy may answer."""
     head, _, body = served().partition(b"\r\n\r\n")
     lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"content-length")]
     client.sendall(
@@ -160,7 +160,7 @@ def test_an_append_whose_answer_is_lost_is_asked_again_and_stored_once(running: 
 def test_when_patience_is_over_the_answer_is_unknown_and_asking_again_settles_it(
     running: RunningServer, fault: Any
 ) -> None:
-    # The first question introduces the engine; a kept connection that fails is tried once more at once.
+    # The first question asks for the server's version; a kept connection that fails is retried at once.
     with between(running, passes, *[fault] * 2) as url:
         engine = RemoteEngine(url, running.key, patience_s=0.0)
         writer = CommitWriter()
@@ -390,7 +390,7 @@ def test_the_index_behind_a_server_is_the_servers(running: RunningServer, tmp_pa
         assert [t.turn for t in index.turns(session.id)] == [1]
         assert [e.kind for e in index.events(session.id, kinds=("decision",))] == ["decision.made"]
         assert index.costs([session.id]).rows is not None
-        assert index.ask(lambda reading: reading.as_of.cursor)  # any other question is answered from here
+        assert index.ask(lambda reading: reading.as_of.cursor)  # any other question is answered here
 
 
 def test_waiting_longer_than_one_question_is_several(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

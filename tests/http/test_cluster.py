@@ -1,4 +1,4 @@
-"""Several servers on one NATS store: keys and namespaces are the cluster's."""
+"""Several servers on one NATS store: keys and namespaces belong to the cluster."""
 
 import pytest
 
@@ -13,7 +13,7 @@ from wakelog.http.namespaces import NamespaceStores
 
 @pytest.fixture
 def url(nats: NatsServer, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store of its own: keys belong to the whole store."""
+    """A separate store, because keys belong to the whole store."""
     name = tmp_path_factory.mktemp("cluster").name
     return nats.url.replace("/wakelog?", f"/served-{name}?")
 

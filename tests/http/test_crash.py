@@ -1,4 +1,4 @@
-"""`kill -9` of the server under writers: what was acknowledged is there, and what was asked again is there once."""
+"""`kill -9` of the server under writers: acknowledged appends are stored, and repeated ones are stored once."""
 
 import http.client
 import json
@@ -19,7 +19,7 @@ from wakelog.store import Store
 
 
 class Library(threading.Thread):
-    """Writes through the library: a session of its own, and one that it shares with all others."""
+    """Writes through the library: to its own session, and to one shared with all others."""
 
     def __init__(self, url: str, key: str, name: str, stop: threading.Event) -> None:
         super().__init__(name=name)
@@ -86,7 +86,7 @@ def play(tmp_path: Path, writers: int, kills: int, seed: int) -> None:
         for thread in threads:
             thread.start()
         while not all(t.acknowledged or t.error for t in threads):
-            stop.wait(0.005)  # whether there is a server at all is told at once, so none is killed before all are in
+            stop.wait(0.005)  # opening does not retry, so no server is killed before all writers have opened the store
         for number in range(kills):
             enough = (number + 1) * writers * 2
             while sum(len(t.acknowledged) for t in threads) < enough and all(t.error is None for t in threads):

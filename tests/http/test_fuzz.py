@@ -38,7 +38,7 @@ class Target:
         self.world = World(running, "default")
 
     def aim(self, case: schemathesis.Case) -> None:
-        """Makes a request one about a session that is there."""
+        """Changes a request to name an existing session."""
         fork = self.world.session.fork(name=f"fuzzed {next(_numbers)}")
         if "session" in case.path_parameters:
             case.path_parameters["session"] = fork.name
@@ -52,7 +52,7 @@ class Target:
 
 @pytest.fixture(scope="module")
 def target(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
-    # Erasing rewrites files, which takes its time on a busy machine; an answer that comes too late is another test's.
+    # Erasing rewrites files, which is slow on a busy machine; late answers have their own test.
     with serving(Settings(url=str(tmp_path_factory.mktemp("served")), rate=0, answer_s=600, body_s=600)) as running:
         running.server.failures = Rates(0, 0)  # wrong keys are tried a lot
         made = Target(running)
@@ -91,12 +91,12 @@ def fuzz(name: str, target: Target, count: int, number: int) -> None:
 
     @plan(DOES_NOT)
     def not_fitting(case: schemathesis.Case) -> None:
-        assume([] not in (case.query or {}).values())  # nothing of an empty list is sent, so what is sent may fit
+        assume([] not in (case.query or {}).values())  # an empty list sends nothing, so the request may be valid
         target.send(case)
 
     operation = operations()[name]
     can_be_wrong = operation.body or operation.query
-    # One request that fits is asked of every route in test_routes.py already.
+    # test_routes.py already sends one valid request to every route.
     if not (can_be_wrong and examples(count) == 1):
         fitting()
     if can_be_wrong:

@@ -1,4 +1,4 @@
-"""Who is let in: hosts, origins, rates; and what is too much: bodies, time, requests at once."""
+"""Who is admitted: hosts, origins, rates; and limits: bodies, time, concurrent requests."""
 
 import json
 import socket
@@ -201,7 +201,7 @@ def test_a_verb_that_takes_too_long_is_answered_as_unknown(serve: Serve, monkeyp
     monkeypatch.setattr(engine, "find", slow)
     while True:
         reply = Asker(running.url, running.key).post("/v1/engine/find", {"name": "s"})
-        if reply.kind != "server-busy":  # it was told so while no thread had come to it, and asks again
+        if reply.kind != "server-busy":  # refused before a thread started it, so it is sent again
             break
     release.set()
     assert began.is_set()

@@ -1,4 +1,4 @@
-"""Keys: kept hashed, refused at once when revoked or expired, safe to change while a server runs."""
+"""Keys: stored hashed, refused at once if revoked or expired, safe to change while a server runs."""
 
 import json
 import os
@@ -144,14 +144,14 @@ def test_some_names_are_no_namespaces(name: str) -> None:
 
 
 def test_a_key_made_while_the_server_runs_is_let_in_and_a_revoked_one_refused_at_once(running: RunningServer) -> None:
-    mine = NamespaceStores(running.server.settings.url).keys()  # another process would do it so
+    mine = NamespaceStores(running.server.settings.url).keys()  # as another process would do
     for n in range(3):
         key, token = make_key(f"ci{n}", "read", ("default",), now=running.server.clock())
         assert Asker(running.url, token).get("/v1/info").kind == "key-refused"
         mine.add(key)
         assert Asker(running.url, token).get("/v1/info").status == 200
         mine.revoke(f"ci{n}")
-        # In a file at once; in a database within a second, which a busy machine may stretch.
+        # At once for a file; within a second for a database, or longer on a busy machine.
         limit = time.monotonic() + (60 if isinstance(mine, SharedKeys) else 0)
         while Asker(running.url, token).get("/v1/info").kind != "key-refused":
             assert time.monotonic() < limit
@@ -192,7 +192,7 @@ def test_what_is_logged_names_the_key_by_its_id_and_no_content(
     limit = time.monotonic() + 60
     while len(records := [r for r in caplog.records if r.name == "wakelog.http" and r.getMessage() == "request"]) < 2:
         assert time.monotonic() < limit, "the requests were not noted"
-        time.sleep(0.001)  # a request is noted after it was answered
+        time.sleep(0.001)  # a request is recorded after it was answered
     assert [(r.__dict__["method"], r.__dict__["route"], r.__dict__["status"]) for r in records] == [
         ("POST", "/v1/sessions", 200),
         ("GET", "/v1/search", 200),

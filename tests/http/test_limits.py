@@ -1,4 +1,4 @@
-"""What one caller can take: memory, slots, threads and time are bounded, and others are answered meanwhile."""
+"""What one caller can use: memory, slots, threads and time are limited, and others are still answered."""
 
 import asyncio
 import contextlib
@@ -92,7 +92,7 @@ def test_what_would_become_large_is_refused_before_it_does(child: ServerProcess)
     with socket.create_connection(address, timeout=180) as sock, contextlib.suppress(OSError):
         sock.sendall(b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * 3_000_000)
     assert asker.get("/v1/info").status == 200
-    # Up to 16 MB of each are looked at; a refused one has made nothing of it.
+    # Up to 16 MB of each are read; a refused one builds nothing from them.
     assert child.peak_bytes() - before < 100 * MB
 
 
@@ -160,13 +160,13 @@ def test_a_query_beyond_its_limits_cannot_be_processed(serve: Serve) -> None:
 )
 def test_a_head_that_is_too_large_is_refused(lines: list[str], serve: Serve) -> None:
     running = serve(rate=0)
-    for end in ("\r\n\r\n", ""):  # whole, or going on for ever
+    for end in ("\r\n\r\n", ""):  # complete, or endless
         with _connected(running) as sock:
             sock.sendall(("\r\n".join(["GET /healthz HTTP/1.1", "Host: 127.0.0.1", *lines]) + end).encode())
             if not end:
                 sock.sendall(b"\r\nz: " + b"y" * (HEAD_MAX + 1))
             head, _, body = _until_closed(sock).partition(b"\r\n\r\n")
-        if end or head:  # what is still on its way when a connection is closed may take the answer along
+        if end or head:  # data still in flight when a connection is closed may discard the answer
             assert head.startswith(b"HTTP/1.1 431 ")
             assert json.loads(body)["kind"] == "head-too-large"
 
@@ -227,7 +227,7 @@ def test_one_address_has_so_many_connections_and_is_told_when_it_asks_for_more(s
             assert b"retry-after: 1" in head
             told = json.loads(body)
             assert (told["kind"], str(LOOPBACK_TIMES) in told["detail"]) == ("server-busy", True)
-    # The others have closed theirs. The server hears of that in its own time.
+    # The others have closed theirs. The server notices that a little later.
     deadline = time.monotonic() + 60
     while (reply := Asker(running.url, running.key).get("/v1/info")).status == 503:
         assert time.monotonic() < deadline

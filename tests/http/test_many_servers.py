@@ -1,4 +1,4 @@
-"""Several `wakelog serve` on one PostgreSQL store: what one knows, all know, and none of them is needed."""
+"""Several `wakelog serve` on one PostgreSQL store: what one knows, all know, and any of them can fail."""
 
 import json
 import secrets
@@ -106,7 +106,7 @@ def test_a_tail_sees_what_comes_through_others_and_goes_on_elsewhere(servers: Se
             assert append((a, b)[number % 3 == 0], name, number).status == 200
         seen = tail.take(20)
         if seen[0].data["seq"] == 1:
-            # A server hears of what came through another a moment later, so that "what is new" may begin before.
+            # A server learns a little later what was stored through another, so new events may begin earlier.
             seen = seen[1:] + tail.take(1)
         servers.b.kill()
     for number in range(20, 40):
@@ -149,7 +149,7 @@ def test_what_was_asked_again_elsewhere_is_there_once(servers: Servers) -> None:
     servers.a.kill()
     try:
         writer.join()
-        # The last one was sent and not answered: nobody knows. All of them are asked again, elsewhere.
+        # The last one was sent but not answered, so its outcome is unknown. All are repeated on another server.
         count = len(answered) + 1
         again = {number: append(b, "again", number, commit_id=f"n{number}").json for number in range(count)}
     finally:

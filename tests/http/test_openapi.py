@@ -1,4 +1,4 @@
-"""The OpenAPI document says what the routes do. That requests and answers fit it is tried in test_routes.py."""
+"""The OpenAPI document says what the routes do. test_routes.py checks that requests and answers match it."""
 
 import json
 from collections.abc import Iterator

@@ -54,7 +54,7 @@ class Client(threading.Thread):
 
 
 class Plain(Client):
-    """Plain requests; after one that failed, through the next server."""
+    """Sends plain requests; after a failure, through the next server."""
 
     def append(self, session: str, value: str) -> bool:
         asker = Asker(self.servers[self.number % len(self.servers)].url, self.token)
@@ -74,7 +74,7 @@ class Plain(Client):
 
 
 class Library(Client):
-    """The library, which asks again by itself for a while."""
+    """Uses the library, which retries for a while."""
 
     store: wakelog.Store | None = None
 
@@ -154,7 +154,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
             if kill:
                 pair.rejoin()
             _until(threads, [6] * clients)
-            time.sleep(rng.uniform(0, 0.3) if kills > 1 else 0)  # at any moment, not when something was just done
+            time.sleep(rng.uniform(0, 0.3) if kills > 1 else 0)  # at any moment, not right after something was done
             told = sum(len(t.told) for t in threads)
             pair.primary.kill()
             deadline = time.monotonic() + 120
@@ -172,7 +172,7 @@ def play(servers: int, clients: int, kills: int, seed: int) -> None:
 
 
 def _until(threads: list[Client], more: list[int]) -> None:
-    """Until each client has so many more acknowledged."""
+    """Waits until each client has this many more acknowledged."""
     wanted = [len(t.acknowledged[t.name]) + n for t, n in zip(threads, more, strict=True)]
     deadline = time.monotonic() + 180
     while any(len(t.acknowledged[t.name]) < n for t, n in zip(threads, wanted, strict=True)):

@@ -13,7 +13,7 @@ from wakelog.testing.contract import EngineContract
 
 
 class TestRemote(EngineContract):
-    """Every test has a namespace of its own on one server."""
+    """Every test has its own namespace on one server."""
 
     server: ClassVar[RunningServer]
 

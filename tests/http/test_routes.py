@@ -48,7 +48,7 @@ def calm(running: RunningServer) -> Iterator[World]:
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, running: RunningServer, calm: World) -> Iterator[World]:
-    """A world for one test; where a route only reads, the one that all of them share."""
+    """A world for one test; for routes that only read, a shared one."""
     name = request.node.callspec.params["name"]
     if ROUTES[name].scope == "read" and EXAMPLES[name](calm).before is None:
         yield calm
@@ -66,7 +66,7 @@ def ask(route: Route, example: Example, asker: Asker) -> Reply:
 
 
 def first_frames(asker: Asker, path: str, example: Example) -> Reply:
-    """What a tail begins with: everything until it has nothing new to say."""
+    """The first events of a tail, up to its first keep-alive comment."""
     from tests.http.tailing import Tail
 
     with Tail(asker, path, **example.query) as tail:

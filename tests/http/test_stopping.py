@@ -1,4 +1,4 @@
-"""Stopping: what is at work is finished, who waits is let go, and nothing that was answered is lost."""
+"""Stopping: running requests finish, waits end, and nothing that was answered is lost."""
 
 import signal
 import threading
@@ -44,7 +44,7 @@ def test_a_request_at_work_is_finished_and_answered(tmp_path: Path, monkeypatch:
 
 
 def test_who_waits_is_let_go_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakelog.http.verbs.engine.WAIT_MAX_S", 3600.0)  # nobody here sees a wait end by itself
+    monkeypatch.setattr("wakelog.http.verbs.engine.WAIT_MAX_S", 3600.0)  # so that no wait here ends by itself
     context = serving(Settings(url=str(tmp_path), rate=0))
     running = context.__enter__()
     asker = Asker(running.url, running.key)
@@ -93,7 +93,7 @@ def test_sigterm_under_writers_loses_nothing_and_ends_well(tmp_path: Path) -> No
     assert code in (0, -signal.SIGTERM)
     with wakelog.open(tmp_path / "store") as store:
         stored = sum(store.resume(f"w{n}").head.seq - 1 for n in range(4))
-        # An answer may have been lost on the way; an event that was answered may not.
+        # An answer may be lost, but not an event that was answered.
         assert len(acknowledged) <= stored <= len(acknowledged) + 4
         assert all(store.resume(f"w{n}").verify().ok for n in range(4))
 

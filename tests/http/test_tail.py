@@ -1,4 +1,4 @@
-"""Tails: live, gap-free, resumable, and no burden whoever reads how slowly."""
+"""Tails: live, without gaps, resumable, and cheap for slow readers."""
 
 import random
 import threading
@@ -139,7 +139,7 @@ def test_a_slow_reader_misses_nothing_and_its_slowness_is_kept_nowhere(
     with wakelog.open(running.url, key=running.key) as store:
         session = store.session("s")
         with Tail(asker, "/v1/sessions/s/tail", after=0) as slow, Tail(asker, "/v1/tail", after="") as feed:
-            # Far more than the sockets and the ring hold, before the first is read.
+            # Far more than the sockets and the ring hold, before the first event is read.
             for n in range(400):
                 session.append(wakelog.events.FactRecorded(key=f"k{n}", value=BIG))
             [kept] = running.server._hubs.values()
@@ -172,7 +172,7 @@ def test_many_watchers_share_one_reading_and_one_encoding(
     try:
         assert {tail._block() for tail in tails} == {"retry: 1000"}
         assert running.server.watchers == 100
-        # A watcher that has not looked yet reads what is new itself. After the first event all of them have.
+        # A watcher that has not started reads the log itself. After the first event all have started.
         session.fact("n", -1)
         for tail in tails:
             assert seqs(tail.take(1)) == [2]

@@ -36,7 +36,7 @@ class Intake:
 
 @pytest.fixture(autouse=True)
 def _no_settings_of_telemetry(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the machine or another test says about telemetry, the SDK sends here."""
+    """Makes the SDK send here, whatever the environment says about telemetry."""
     for name in [name for name in os.environ if name.startswith("OTEL_")]:
         monkeypatch.delenv(name)
 

@@ -1,4 +1,4 @@
-"""What the routes answer is what the library answers; and what programs need beyond: pages, tags, repetition."""
+"""Routes answer what the library answers; and what programs need too: pages, ETags, repetition."""
 
 import base64
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from wakelog.testing.builders import new_session
 SECRET = "ghp_" + "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8"
 BIG = "a payload is what does not fit into a body " * 30
 
-# Verbs that no route does, and why.
+# Verbs without a route, and why.
 RECORDING = "recording is appending events, which one route does for all kinds"
 IN_PROCESS = "about the code that runs in this process, or files on its machine"
 PART = "a part of what another route answers"

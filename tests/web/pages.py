@@ -1,4 +1,4 @@
-"""A page as its build leaves it, small and made by hand: the tests need no Node.js."""
+"""A small hand-made build of the page, so that the tests need no Node.js."""
 
 from pathlib import Path
 

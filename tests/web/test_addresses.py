@@ -1,4 +1,4 @@
-"""Every page is also data: its path with `.json` leads to the route that tells the same."""
+"""Every page is also data: its path with `.json` leads to the route with the same content."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""The files of the page over HTTP: which there are, and what a browser is told with them."""
+"""The files of the page over HTTP, and their headers."""
 
 import gzip
 from pathlib import Path

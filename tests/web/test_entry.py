@@ -1,4 +1,4 @@
-"""How a browser gets in, and what others on the same machine cannot do with its cookie."""
+"""How a browser signs in, and what others on the same machine cannot do with its cookie."""
 
 import logging
 
@@ -14,7 +14,7 @@ NOTE = {"name": "s"}
 
 
 def enter(running: RunningServer, key: str = "") -> tuple[str, str]:
-    """Hands a key in; the cookie's pair, and all of what is said with it."""
+    """Sends a key, and returns the cookie's pair and the whole header."""
     reply = Asker(running.url, key or running.key).post("/enter")
     assert reply.status == 204, reply.content
     pair, _, rest = reply.headers["set-cookie"].partition(";")
@@ -52,7 +52,7 @@ def test_without_a_key_there_is_only_the_page_and_no_data(serve: Serve) -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_a_page_of_another_port_cannot_use_the_cookie(site: str, serve: Serve) -> None:
-    """A browser sends it along: for cookies, all ports of this machine are one site."""
+    """A browser sends the cookie to all ports of this machine, which are one site."""
     running = serve()
     cookie = enter(running)[0]
     stranger = Asker(running.url, Cookie=cookie, **{"Sec-Fetch-Site": site})
