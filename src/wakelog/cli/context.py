@@ -154,7 +154,7 @@ class CommandContext:
         """The session's name, or its id if it has none or is damaged."""
         try:
             return self.store.engine.head(session).name or session
-        except (errors.CorruptLogError, errors.NotFoundError):
+        except errors.WakelogError:
             return session
 
     # Answers
@@ -266,6 +266,10 @@ class CommandContext:
 
     def style(self, text: str, **how: Any) -> str:
         return click.style(text, **how) if self.color and text else text
+
+    def mark(self, is_ok: bool) -> str:
+        """A green check, or a red cross."""
+        return self.style("✔", fg="green") if is_ok else self.style("✗", fg="red", bold=True)
 
     def flush(self) -> None:
         """Writes the lines so far, for streamed answers."""

@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 
 import click
 
@@ -28,6 +30,16 @@ RETRYABLE = (errors.ConflictError, errors.UnavailableError)
 FAULT = 70
 NO, INTEGRITY, PARTIAL = 1, 4, 7
 """Exit codes of answers that are not errors: "no", "something is damaged", and "done, but not all of it"."""
+
+
+@contextlib.contextmanager
+def extra_needed(what: str, extra: str) -> Iterator[None]:
+    """Around an import of optional packages: turns an ImportError into one that names the extra to install."""
+    try:
+        yield
+    except ImportError as exc:
+        hint = f"pip install 'wakelog[{extra}]'"
+        raise errors.UnsupportedError(f"{what} needs {exc.name}", kind="missing-extra", hint=hint) from exc
 
 
 def exit_code(exc: BaseException) -> int:

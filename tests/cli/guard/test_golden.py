@@ -1,15 +1,9 @@
-"""What people and programs see, word for word. `WAKELOG_GOLDEN=write` writes the files anew: read the difference."""
-
-import os
-import re
-from pathlib import Path
+"""What people and programs see, word for word."""
 
 import pytest
 
 from tests.cli.conftest import Cli
-
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "guard"
+from tests.cli.stories import check_story
 
 STORIES: dict[str, list[tuple[str, ...]]] = {
     "watch": [
@@ -74,19 +68,6 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
 }
 
 
-def _masked(text: str) -> str:
-    """Without hashes: they cover stored bytes, which other tests are about."""
-    return re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
-
-
 @pytest.mark.parametrize("name", STORIES)
 def test_the_same_words_as_before(guard: Cli, name: str) -> None:
-    parts = []
-    for args in STORIES[name]:
-        result = guard(*args)
-        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    path, text = GOLDEN / f"{name}.txt", _masked("\n".join(parts))
-    if WRITE:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_story(guard, STORIES[name], f"guard/{name}")

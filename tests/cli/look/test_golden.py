@@ -1,15 +1,11 @@
-"""What people and programs see, word for word. `WAKELOG_GOLDEN=write` writes the files anew: read the difference."""
+"""What people and programs see, word for word."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
-
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "look"
+from tests.cli.stories import check_story, mask_hashes
 
 HUMAN: dict[str, list[tuple[str, ...]]] = {
     "status": [("status",), ("status", "deploy-bot"), ("status", "--at", "fix-auth@2"), ("status", "try-redis")],
@@ -94,28 +90,14 @@ MACHINE: dict[str, list[tuple[str, ...]]] = {
 
 
 def _masked(text: str) -> str:
-    """Without hashes: they cover stored bytes, which other tests are about."""
-    text = re.sub(r"c:[0-9a-f]{8,}", lambda m: "c:" + "f" * (len(m[0]) - 2), text)
-    return re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
-
-
-def _check(look: Cli, path: Path, commands: list[tuple[str, ...]]) -> None:
-    parts = []
-    for args in commands:
-        result = look(*args)
-        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    text = _masked("\n".join(parts))
-    if WRITE:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    return mask_hashes(re.sub(r"c:[0-9a-f]{8,}", lambda m: "c:" + "f" * (len(m[0]) - 2), text))
 
 
 @pytest.mark.parametrize("name", HUMAN)
 def test_people_see_what_they_saw_before(look: Cli, name: str) -> None:
-    _check(look, GOLDEN / f"{name}.txt", HUMAN[name])
+    check_story(look, HUMAN[name], f"look/{name}", _masked)
 
 
 @pytest.mark.parametrize("name", MACHINE)
 def test_programs_read_what_they_read_before(look: Cli, name: str) -> None:
-    _check(look, GOLDEN / f"{name}.json.txt", MACHINE[name])
+    check_story(look, MACHINE[name], f"look/{name}.json", _masked)

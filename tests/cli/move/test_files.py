@@ -13,7 +13,7 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from tests.cli.look.test_fields import FIELDS
-from tests.cli.move.test_golden import GOLDEN, WRITE
+from tests.cli.stories import check_story
 from tests.files.conftest import git_state, run, tree
 from tests.files.repository import needs_git
 from wakelog.model import events as ev
@@ -94,16 +94,8 @@ STORY: list[tuple[str, ...]] = [
 
 
 def test_people_see_what_they_saw_before(cli: Cli, shop: Path) -> None:
-    parts = []
-    for args in STORY:
-        result = cli(*args, now=NOW_US)
-        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    text = _masked("\n".join(parts), shop)
+    text = check_story(cli, STORY, "move/files", lambda text: _masked(text, shop), now=NOW_US)
     assert TOKEN not in text
-    path = GOLDEN / "files.txt"
-    if WRITE:
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
 
 
 def test_programs_get_every_file_with_its_reason(cli: Cli, shop: Path) -> None:

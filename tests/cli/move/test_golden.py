@@ -1,15 +1,11 @@
-"""What people and programs see, word for word. `WAKELOG_GOLDEN=write` writes the files anew: read the difference."""
+"""What people and programs see, word for word."""
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Cli
-
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "move"
+from tests.cli.stories import check_story, mask_hashes
 
 # Each list is one story in a fresh copy of the demo store: later commands see what earlier ones did.
 STORIES: dict[str, list[tuple[str, ...]]] = {
@@ -216,20 +212,11 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
 def _masked(text: str) -> str:
     """Without hashes and random ids, and without sizes on disk, which belong to the engine."""
     text = re.sub(r"(?<=[0-9A-Z]{26})\.[0-9A-Z]{8}\b", ".########", text)
-    # A hash has a letter, which tells it from a number; the few that have none are found by the word before them.
-    text = re.sub(r"(?<=\bhead )\d{12}\b|\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
+    text = mask_hashes(text)
     text = re.sub(r'("bytes": ?)\d+', r"\1#", text)
     return re.sub(r" *\b\d+(\.\d)? [KM]?B\b", " #B", text)
 
 
 @pytest.mark.parametrize("name", STORIES)
 def test_people_and_programs_see_what_they_saw_before(move: Cli, name: str) -> None:
-    parts = []
-    for args in STORIES[name]:
-        result = move(*args)
-        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    text = _masked("\n".join(parts))
-    path = GOLDEN / f"{name}.txt"
-    if WRITE:
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_story(move, STORIES[name], f"move/{name}", _masked)

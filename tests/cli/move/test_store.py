@@ -58,7 +58,7 @@ def test_check_is_quick_and_scrub_names_the_altered_event(move: Cli) -> None:
 
 def test_a_scrub_goes_on_where_it_stopped(move: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("wakelog.cli.commands.store.parse_interval", lambda text: 0)  # time is up at once
+        patched.setattr("wakelog.cli.commands.store_scrub.parse_interval", lambda text: 0)  # time is up at once
         first = move("store", "scrub", "--for", "10m", "--json").data
         assert (first["sessions"], first["is_whole"], first["is_resumed"]) == (1, False, False)
         assert "the next scrub continues there" in move("store", "scrub", "--for", "10m").out

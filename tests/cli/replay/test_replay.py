@@ -1,8 +1,7 @@
-"""`wakelog replay`: what people and programs see, and the exit codes. `WAKELOG_GOLDEN=write` writes the files anew."""
+"""`wakelog replay`: what people and programs see, and the exit codes."""
 
 import functools
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator
@@ -12,10 +11,9 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from tests.cli.stories import check_story
 from wakelog.replay.plan import Plan
 
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "replay"
 NOW_US = 1_800_000_000_000_000
 
 SHOP = """
@@ -138,15 +136,7 @@ def _masked(text: str) -> str:
 
 @pytest.mark.parametrize("name", STORIES)
 def test_people_and_programs_see_what_they_saw_before(shop: Cli, name: str) -> None:
-    parts = []
-    for args in STORIES[name]:
-        result = shop(*args)
-        parts.append(f"$ wakelog {' '.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    text = _masked("\n".join(parts))
-    path = GOLDEN / f"{name}.txt"
-    if WRITE:
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+    check_story(shop, STORIES[name], f"replay/{name}", _masked)
 
 
 def test_what_the_agent_prints_is_not_the_answer(shop: Cli) -> None:

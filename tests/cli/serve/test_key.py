@@ -1,6 +1,5 @@
 """`wakelog key`: what people and programs see."""
 
-import os
 import re
 import shlex
 from pathlib import Path
@@ -9,10 +8,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.stories import check_story
 from wakelog.http.keys import Keys
 
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "serve"
 FIELDS = {"id", "name", "scope", "namespaces", "created", "expires", "last_used"}
 STORY: list[tuple[str, ...]] = [
     ("key", "ls"),
@@ -39,15 +37,7 @@ def desk(cli: Cli, plain_terminal: None, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_same_words_as_before(desk: Cli) -> None:
-    parts = []
-    for args in STORY:
-        result = desk(*args)
-        parts.append(f"$ wakelog {shlex.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    path, text = GOLDEN / "key.txt", _masked("\n".join(parts))
-    if WRITE:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8"), "WAKELOG_GOLDEN=write rewrites it"
+    check_story(desk, STORY, "serve/key", _masked, shlex.join)
 
 
 def _masked(text: str) -> str:

@@ -1,6 +1,5 @@
 """Settling calls by hand: what people and programs see, and what the agent's script then does."""
 
-import os
 import re
 import shlex
 from pathlib import Path
@@ -11,10 +10,9 @@ import pytest
 import wakelog
 from tests.cli.conftest import Cli
 from tests.cli.look.test_fields import FIELDS
+from tests.cli.stories import check_story
 from wakelog.session import Session
 
-WRITE = os.environ.get("WAKELOG_GOLDEN") == "write"
-GOLDEN = Path(__file__).parents[1] / "golden" / "settle"
 STORIES: dict[str, list[tuple[str, ...]]] = {
     "pending": [("pending",), ("pending", "billing"), ("pending", "quiet"), ("pending", "nobody")],
     "reconcile": [
@@ -58,20 +56,7 @@ STORIES: dict[str, list[tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", STORIES)
 def test_the_same_words_as_before(desk: Cli, name: str) -> None:
-    parts = []
-    for args in STORIES[name]:
-        result = desk(*args)
-        parts.append(f"$ wakelog {shlex.join(args)}\n{result.out}{result.err}[{result.code}]\n")
-    path, text = GOLDEN / f"{name}.txt", _masked("\n".join(parts))
-    if WRITE:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
-
-
-def _masked(text: str) -> str:
-    """Without hashes: they cover stored bytes, which other tests are about."""
-    return re.sub(r"\b(?=\w*[a-f])[0-9a-f]{12,64}\b", lambda m: "f" * len(m[0]), text)
+    check_story(desk, STORIES[name], f"settle/{name}", join=shlex.join)
 
 
 def test_data_has_exactly_the_documented_fields(desk: Cli) -> None:

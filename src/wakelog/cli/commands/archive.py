@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from wakelog.cli.commands.life import move_session
-from wakelog.cli.commands.store import show_archive
+from wakelog.cli.commands.store_copy import show_archive
 from wakelog.cli.context import CommandContext, common, hide_password
 from wakelog.cli.errors import INTEGRITY
 from wakelog.cli.options import session_argument, why_option
@@ -110,7 +110,7 @@ def _say_round(ctx: CommandContext, done: ArchiveResult, place: str) -> None:
     when = clock(ctx.store.clock(), utc=ctx.utc, long=True)
     ctx.say(f"{when}  {counted(done.sessions, 'session')} archived")
     for session, problem in done.problems.items():
-        ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {session}: {inert_line(problem)}")
+        ctx.say(f"{ctx.mark(False)} {session}: {inert_line(problem)}")
     ctx.flush()
 
 
@@ -124,7 +124,7 @@ def _check(ctx: CommandContext, place: str) -> int:
         sessions = f"{sound} of {counted(found.sessions, 'session')} in {where} verify"
         ctx.say(f"{sessions}, {counted(found.events, 'event')}{bundles}")
         for name, why in found.problems.items():
-            ctx.say(f"{ctx.style('✗', fg='red', bold=True)} {inert_line(name)}: {inert_line(why)}")
+            ctx.say(f"{ctx.mark(False)} {inert_line(name)}: {inert_line(why)}")
 
     ctx.answer("archive-check", found, human)
     return INTEGRITY if found.problems else 0

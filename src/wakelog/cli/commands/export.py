@@ -112,30 +112,38 @@ def export_command(
         return 0
     if form == "bundle" and place.text:
         raise click.UsageError(f"a bundle holds a whole session; wakelog fork {selector} makes one that ends there")
-    mask = None
+    export = _Export(place, form)
     if redact:
         mask = ShareMask(_own_words(words))
-        say_review(ctx, mask.learn(session.log, lambda: _entries(place, lambda _: None, form)), dry_run=dry_run)
+        say_review(ctx, mask.learn(session.log, export.read), dry_run=dry_run)
         if dry_run:
             return 0
+        export.text, export.value = mask.text, mask.value
     if target != STDOUT and not is_url(target):
         refuse_existing(Path(target), force=force)
     with (
         Progress(ctx, "exported events", session.head.seq) as progress,
         writing_to(target, force=force, zipped=zipped) as out,
     ):
-        gone, holes = _write(place, form, out, progress, beyond, mask, encrypted)
+        if form == "bundle":
+            _write_bundle(session, out, beyond, encrypted)
+        else:
+            export.progress = progress
+            out.writelines(_PIECES[form](export))
         written = out.tell() if is_url(target) else 0
-    if gone:
-        ctx.warn(f"the content of {gone} events was erased or pruned before; their places are marked")
+    if export.gone:
+        ctx.warn(f"the content of {export.gone} events was erased or pruned before; their places are marked")
     if ctx.store.encryption.state is not None and not encrypted:
         ctx.warn("the store is encrypted, and this file is not: keep it where only its readers get it")
-    for hole in holes:
+    for hole in export.holes:
         ctx.warn(f"{hole.place} of {session} cannot be read: {hole.why}")
-    if target == STDOUT:
-        return INTEGRITY if holes else 0
-    if not is_url(target):
-        written = Path(target).stat().st_size
+    if target != STDOUT:
+        _answer(ctx, export, target, written if is_url(target) else Path(target).stat().st_size)
+    return INTEGRITY if export.holes else 0
+
+
+def _answer(ctx: CommandContext, export: _Export, target: str, written: int) -> None:
+    session, form = export.session, export.form
     data = {
         "session": session.id,
         "name": session.name,
@@ -143,16 +151,15 @@ def export_command(
         "file": target,
         "bytes": written,
         "head": session.head.seq,
-        "content_gone": gone,
-        "holes": holes,
+        "content_gone": export.gone,
+        "holes": export.holes,
     }
     ctx.answer("export", data, f"Wrote {label(session)} as {form} to {target}  ({size(written)})")
     if form == "bundle":
         ctx.suggest(f"wakelog import {target} --store ELSEWHERE")
     elif form == "claude-code":
-        id = session_id(session, _end(place))
+        id = session_id(session, export.end)
         ctx.suggest(f"copy it to ~/.claude/projects/FOLDER/{id}.jsonl", f"claude --resume {id}")
-    return INTEGRITY if holes else 0
 
 
 def _check_redaction(form: str, redact: bool, words: tuple[str, ...], dry_run: bool) -> None:
@@ -172,61 +179,6 @@ def _own_words(words: tuple[str, ...]) -> list[str]:
     return found
 
 
-def _write(
-    place: Place,
-    form: str,
-    out: IO[bytes],
-    progress: Progress,
-    beyond: bool,
-    mask: ShareMask | None,
-    encrypted: bool,
-) -> tuple[int, list[Hole]]:
-    """Writes the export; returns how many events had lost their content before, and what could not be read."""
-    session = place.session
-    if form == "bundle":
-        _write_bundle(session, out, beyond, encrypted)
-        progress(session.head.seq)
-        return 0, []
-    gone = 0
-    holes: list[Hole] = []
-
-    def entries() -> Iterator[Entry]:
-        nonlocal gone
-        for entry in _entries(place, holes.append, form):
-            progress()
-            gone += not entry.is_intact
-            yield entry
-
-    text, value = (mask.text, mask.value) if mask is not None else (str, lambda value: value)
-    if form in ("openai", "claude-code"):
-        at = _end(place)
-        progress(at)
-        if form == "openai":
-            messages = b",\n".join(msgspec.json.encode(value(message)) for message in openai_chat(session, at))
-            out.write(b"[\n" + messages + b"\n]\n")
-        else:
-            for document in claude_code_file(session, at):
-                out.write(msgspec.json.encode(value(document)) + b"\n")
-    elif form == "html":
-        for piece in html_page(session, entries(), text):
-            out.write(piece.encode(errors="replace"))
-    elif form == "md":
-        from wakelog.cli.render.transcript import transcript
-
-        for line in transcript(session, entries(), text):
-            out.write(line.encode() + b"\n")
-        for hole in holes:
-            out.write(f"\n> {hole.place} cannot be read: {inert_line(hole.why)}\n".encode())
-    elif form == "ndjson":
-        for record in _records(session, entries()):
-            out.write(msgspec.json.encode({"schema": "wakelog.event/1", **value(record)}) + b"\n")
-        for hole in holes:
-            out.write(msgspec.json.encode({"schema": "wakelog.hole/1", **msgspec.to_builtins(hole)}) + b"\n")
-    else:
-        _write_json(session, map(value, _records(session, entries())), holes, out, text)
-    return gone, holes
-
-
 def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted: bool) -> None:
     """Writes a bundle. It must verify, so a damaged session is an error."""
     try:
@@ -241,44 +193,100 @@ def _write_bundle(session: Session[Any], out: IO[bytes], beyond: bool, encrypted
         ) from exc
 
 
-def _end(place: Place) -> Seq:
-    return place.span.last if place.text else place.session.head.seq
+class _Export:
+    """The events to write, and what is found while they are read."""
+
+    def __init__(self, place: Place, form: str) -> None:
+        self.place, self.session, self.form = place, place.session, form
+        self.text: Callable[[str], str] = str
+        self.value: Callable[[Any], Any] = lambda value: value
+        """What masks texts and values."""
+        self.progress: Callable[[int], None] = lambda _: None
+        self.gone = 0
+        """How many events had lost their content before."""
+        self.holes: list[Hole] = []
+        """What could not be read."""
+
+    @property
+    def end(self) -> Seq:
+        return self.place.span.last if self.place.text else self.session.head.seq
+
+    def read(self, told: Told = lambda _: None) -> Iterator[Entry]:
+        if not self.place.text:
+            return self.session.log.entries(told=told)
+        # A conversation starts with the first event.
+        after = 0 if self.form in ("openai", "claude-code") else max(0, self.place.span.first - 1)
+        return self.session.log.entries(after=after, upto=self.end, told=told)
+
+    def entries(self) -> Iterator[Entry]:
+        for entry in self.read(self.holes.append):
+            self.progress(1)
+            self.gone += not entry.is_intact
+            yield entry
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        from wakelog.cli.render.events import record
+
+        tools: dict[str, str] = {}
+        for entry in self.entries():
+            yield self.value(record(self.session, entry, tools, 0))
 
 
-def _write_json(
-    session: Session[Any],
-    records: Iterator[dict[str, Any]],
-    holes: list[Hole],
-    out: IO[bytes],
-    mask: Callable[[str], str],
-) -> None:
-    """Writes one document, event by event, because it may be larger than memory."""
-    name = mask(session.name or "") or None
+# Each format as pieces, because an export may be larger than memory.
+
+
+def _ndjson(export: _Export) -> Iterator[bytes]:
+    for record in export.records():
+        yield msgspec.json.encode({"schema": "wakelog.event/1", **record}) + b"\n"
+    for hole in export.holes:
+        yield msgspec.json.encode({"schema": "wakelog.hole/1", **msgspec.to_builtins(hole)}) + b"\n"
+
+
+def _json(export: _Export) -> Iterator[bytes]:
+    session = export.session
+    name = export.text(session.name or "") or None
     front = {"schema": "wakelog.export/1", "session": session.id, "name": name, "head": session.head.seq}
-    out.write(msgspec.json.encode(front)[:-1] + b',"events":[')
+    yield msgspec.json.encode(front)[:-1] + b',"events":['
     separator = b"\n"
-    for record in records:
-        out.write(separator + msgspec.json.encode(record))
+    for record in export.records():
+        yield separator + msgspec.json.encode(record)
         separator = b",\n"
-    rest = b',"holes":' + msgspec.json.encode(holes) if holes else b""
-    out.write(b"\n]" + rest + b"}\n")
+    holes = b',"holes":' + msgspec.json.encode(export.holes) if export.holes else b""
+    yield b"\n]" + holes + b"}\n"
 
 
-def _records(session: Session[Any], entries: Iterator[Entry]) -> Iterator[dict[str, Any]]:
-    from wakelog.cli.render.events import record
+def _markdown(export: _Export) -> Iterator[bytes]:
+    from wakelog.cli.render.transcript import transcript
 
-    tools: dict[str, str] = {}
-    for entry in entries:
-        yield record(session, entry, tools, 0)
+    for line in transcript(export.session, export.entries(), export.text):
+        yield line.encode() + b"\n"
+    for hole in export.holes:
+        yield f"\n> {hole.place} cannot be read: {inert_line(hole.why)}\n".encode()
 
 
-def _entries(place: Place, told: Told, form: str) -> Iterator[Entry]:
-    if not place.text:
-        return place.session.log.entries(told=told)
-    span = place.span
-    # A conversation starts with the first event.
-    after = 0 if form in ("openai", "claude-code") else max(0, span.first - 1)
-    return place.session.log.entries(after=after, upto=span.last, told=told)
+def _html(export: _Export) -> Iterator[bytes]:
+    for piece in html_page(export.session, export.entries(), export.text):
+        yield piece.encode(errors="replace")
+
+
+def _openai(export: _Export) -> Iterator[bytes]:
+    messages = openai_chat(export.session, export.end)
+    yield b"[\n" + b",\n".join(msgspec.json.encode(export.value(message)) for message in messages) + b"\n]\n"
+
+
+def _claude_code(export: _Export) -> Iterator[bytes]:
+    for document in claude_code_file(export.session, export.end):
+        yield msgspec.json.encode(export.value(document)) + b"\n"
+
+
+_PIECES: dict[str, Callable[[_Export], Iterator[bytes]]] = {
+    "ndjson": _ndjson,
+    "json": _json,
+    "md": _markdown,
+    "html": _html,
+    "openai": _openai,
+    "claude-code": _claude_code,
+}
 
 
 def export_test(ctx: CommandContext, place: Place, target: str, *, agent: str, zipped: bool, force: bool) -> None:

@@ -139,7 +139,7 @@ def _show_end(
         for result in applied:
             if not result.done:
                 name = inert_line(result.planned.name or result.planned.session)
-                ctx.say(f"{ctx.style('✗', fg='red')} {name}: {inert_line(result.problem)}")
+                ctx.say(f"{ctx.mark(False)} {name}: {inert_line(result.problem)}")
         done = sum(result.done for result in applied)
         word = {"archive": "Archived", "prune": "Pruned", "delete": "Deleted"}[policy.action]
         ctx.say(f"{word} {done} of {counted(len(doing), 'session')}.")

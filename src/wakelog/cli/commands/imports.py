@@ -355,7 +355,7 @@ def _show(ctx: CommandContext, results: list[ImportedFile], dry_run: bool) -> No
 def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
     file = inert_line(result.file)
     if not result.ok:
-        ctx.say(f"{ctx.style('✗', fg='red')} {file}: {inert_line(result.problem)}")
+        ctx.say(f"{ctx.mark(False)} {file}: {inert_line(result.problem)}")
         return
     mark = ctx.style("✔", fg="green") if not result.broken_count else ctx.style("!", fg="yellow")
     name = inert_line(result.name or result.session)

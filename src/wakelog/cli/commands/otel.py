@@ -14,12 +14,12 @@ import msgspec
 
 from wakelog import otlp
 from wakelog.cli.context import CommandContext, common, hide_password
-from wakelog.cli.errors import NO
+from wakelog.cli.errors import NO, extra_needed
 from wakelog.cli.options import force_option, place_argument
 from wakelog.cli.output import STDOUT, writing_to
 from wakelog.cli.text import counted, inert_line
 from wakelog.config.folders import store_folder
-from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError, UnsupportedError
+from wakelog.errors import CorruptLogError, NotAllowedError, NotFoundError
 from wakelog.exporters.session_spans import session_documents
 from wakelog.exporters.span_sender import SpanSender
 from wakelog.importers.transcript_import import ImportReport
@@ -170,13 +170,9 @@ def serve(
       wakelog otel serve
       wakelog otel serve --port 0 --json
     """
-    try:
+    with extra_needed("the receiver", "otel"):
         from wakelog.http import server as serving
         from wakelog.http.trace_intake import TraceImports, TraceIntake, run_intake
-    except ImportError as exc:
-        raise UnsupportedError(
-            f"the receiver needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[otel]'"
-        ) from exc
     from wakelog.importers.event_streams.otel.span_spool import SpanSpool
 
     token = os.environ.get("WAKELOG_OTEL_TOKEN", "")

@@ -13,11 +13,12 @@ import click
 
 from wakelog.cli.background_intake import background_intake
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import extra_needed
 from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import clock, inert_line
 from wakelog.config.amounts import parse_age, parse_size
-from wakelog.errors import InvalidInputError, NotAllowedError, UnsupportedError
+from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.http.keys import ANY, SCOPES, Key, Keys, check_namespace, make_key
 from wakelog.http.namespaces import DEFAULT, NamespaceStores
 from wakelog.model.values import check_text
@@ -91,14 +92,10 @@ def serve_command(
       wakelog serve --port 0 --json
       wakelog serve --host 0.0.0.0 --host-name wakelog.example --tls-cert cert.pem --tls-key key.pem
     """
-    try:
+    with extra_needed("the server", "server"):
         from wakelog.http import server as serving
         from wakelog.http.guards import LOOPBACK
         from wakelog.http.state import Server, Settings
-    except ImportError as exc:
-        raise UnsupportedError(
-            f"the server needs {exc.name}", kind="missing-extra", hint="pip install 'wakelog[server]'"
-        ) from exc
     is_local = _is_loopback(host)
     names = (*LOOPBACK, *host_names, *(() if is_local or host in ("0.0.0.0", "::") else (host,)))
     settings = Settings(

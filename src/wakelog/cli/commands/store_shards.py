@@ -63,7 +63,7 @@ def create(
     }
 
     def human() -> None:
-        ctx.say(f"{ctx.style('✔', fg='green')} created {inert_line(hide_password(where))}")
+        ctx.say(f"{ctx.mark(True)} created {inert_line(hide_password(where))}")
         say_placement(ctx, found)
         if distributed:
             ctx.say("  its tables are spread over the workers; a session and its forks are on one of them")

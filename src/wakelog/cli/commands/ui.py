@@ -9,6 +9,7 @@ import click
 
 from wakelog.cli.background_intake import background_intake
 from wakelog.cli.context import CommandContext, common
+from wakelog.cli.errors import extra_needed
 from wakelog.errors import UnsupportedError
 from wakelog.web.assets import require_page
 from wakelog.web.entry import entry_address
@@ -47,15 +48,9 @@ def open_page(
     ctx: CommandContext, url: str, *, may_write: bool = False, port: int | None = None, no_open: bool = False
 ) -> None:
     """Serves the page of a store and opens a browser on it, until stopped."""
-    try:
+    with extra_needed("the page", "ui"):
         from wakelog.http import server as serving
         from wakelog.http.state import Server, Settings
-    except ImportError as exc:
-        raise UnsupportedError(
-            f"the page needs {exc.name}",
-            kind="missing-extra",
-            hint="pip install 'wakelog[ui]', or in a clone: pip install '.[ui]'",
-        ) from exc
     server = Server(Settings(url=url), launch_scope="write" if may_write else "read")
     sock = serving.listen_near(HOST, PORT) if port is None else serving.listen(HOST, port)
     base = f"http://{HOST}:{sock.getsockname()[1]}"

@@ -117,7 +117,7 @@ def _verify_against_log(
                 show_anchored(ctx, anchors)
         for missing in anchored.values():
             if missing.session not in here:
-                mark = ctx.style("✔", fg="green") if missing.ok else ctx.style("✗", fg="red", bold=True)
+                mark = ctx.mark(missing.ok)
                 ctx.say(f"{mark} {missing.name or missing.session}")
                 show_anchored(ctx, missing)
         show_log(ctx, found)
@@ -168,7 +168,7 @@ def _name(ctx: CommandContext, report: VerifyReport) -> str:
 
 def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) -> None:
     name = _name(ctx, report)
-    mark = ctx.style("✔", fg="green") if report.ok and not failed else ctx.style("✗", fg="red", bold=True)
+    mark = ctx.mark(report.ok and not failed)
     if not report.head_hash:  # the store itself, or a session that cannot be read
         ctx.say(f"{mark} {name}" + ("  cannot be read: nothing of it was checked" if report.session else ""))
         for fault in report.integrity:
@@ -249,7 +249,7 @@ def show_anchored(ctx: CommandContext, found: AnchoredSession | None) -> None:
 
 def show_log(ctx: CommandContext, found: AnchorReport) -> None:
     """Prints the state of the log of anchors, and whether the store was rolled back."""
-    mark = ctx.style("✔", fg="green") if found.ok else ctx.style("✗", fg="red", bold=True)
+    mark = ctx.mark(found.ok)
     rounds = counted(found.rounds, "round")
     newest = f", the newest {clock(found.newest_at, utc=ctx.utc, long=True)}" if found.rounds else ""
     ctx.say(f"{mark} anchors in {inert_line(found.place)}: {rounds}{newest}")
