@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.cli.processes import Started
 from wakelog.cli import context
 from wakelog.cli.app import run
 from wakelog.store import open as open_store
@@ -88,3 +89,16 @@ def cli(plain_terminal: None, monkeypatch: pytest.MonkeyPatch, capfd: pytest.Cap
         return Result(code, caught.out, caught.err)
 
     return call
+
+
+@pytest.fixture
+def started() -> Iterator[Started]:
+    """Processes that must not outlive the test."""
+    running: Started = []
+    yield running
+    for process in running:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdout, process.stderr, process.stdin):
+            if pipe:
+                pipe.close()

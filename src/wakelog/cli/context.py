@@ -208,9 +208,9 @@ class CommandContext:
         self.answer(schema, data, human, records=found)
         return 0 if found else NO
 
-    def done(self, schema: str, session: Session[Any], said: str, **data: Any) -> None:
+    def done(self, schema: str, session: Session[Any], line: str, **data: Any) -> None:
         """Answers with one sentence about what was done to a session."""
-        self.answer(schema, {"session": session.id, "name": session.name, **data}, said)
+        self.answer(schema, {"session": session.id, "name": session.name, **data}, line)
 
     def print_json(self, value: Any) -> None:
         """Prints a document, indented, with hostile characters escaped."""
@@ -329,7 +329,7 @@ def _terminal_size(otherwise: tuple[int, int]) -> os.terminal_size:
     except (AttributeError, ValueError, OSError):  # closed, or no terminal
         shown = (0, 0)
     columns, lines = (
-        int(given) if (given := os.environ.get(name, "")).isascii() and given.isdigit() else 0
+        int(value) if (value := os.environ.get(name, "")).isascii() and value.isdigit() else 0
         for name in ("COLUMNS", "LINES")
     )
     return os.terminal_size((columns or shown[0] or otherwise[0], lines or shown[1] or otherwise[1]))

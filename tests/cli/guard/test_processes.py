@@ -1,23 +1,14 @@
 """`wakelog watch` as a process of its own: over a store that others write, killed and started again."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
+from tests.cli.processes import ENV, WAKELOG, Started, read_line, start
 from wakelog.store import open as open_store
 
-WAKELOG = [sys.executable, "-m", "wakelog"]
-ENV = {
-    k: v for k, v in os.environ.items() if not k.startswith(("WAKELOG_", "CLICOLOR")) and k not in ("NO_COLOR", "CI")
-}
-ENV |= {"TZ": "UTC", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
 SESSIONS, ROUNDS = 3, 8
 
 WRITER = f"""
@@ -37,50 +28,19 @@ with open_store(sys.argv[1]) as store:
 """
 
 
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that must not outlive the test."""
-    running: list[subprocess.Popen[str]] = []
-    yield running
-    for process in running:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdout, process.stderr, process.stdin):
-            if pipe:
-                pipe.close()
-
-
-def _start(started: list[subprocess.Popen[str]], *command: str) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=ENV)
-    started.append(process)
-    return process
-
-
-def _read(process: subprocess.Popen[str], within_s: float = 180) -> str:
-    """The next line a process writes; one that says nothing in time is killed, which ends the line."""
-    assert process.stdout
-    timer = threading.Timer(within_s, process.kill)
-    timer.start()
-    try:
-        return process.stdout.readline()
-    finally:
-        timer.cancel()
-
-
 def test_a_watcher_that_is_killed_again_and_again_misses_nothing_and_says_nothing_twice(
-    tmp_path: Path, started: list[subprocess.Popen[str]]
+    tmp_path: Path, started: Started
 ) -> None:
     url = str(tmp_path / "store")
     open_store(url).close()
-    writer = _start(started, sys.executable, "-c", WRITER, url)
+    writer = start(started, sys.executable, "-c", WRITER, url)
     assert writer.stdin
     for round in range(ROUNDS):
-        assert _read(writer) == f"{round}\n"
-        watcher = _start(started, *WAKELOG, "watch", "--store", url, "--ndjson")
+        assert read_line(writer) == f"{round}\n"
+        watcher = start(started, *WAKELOG, "watch", "--store", url, "--ndjson")
         # In some rounds it is killed in the middle of writing, in others once it has said something.
         for _ in range(round % (SESSIONS + 1)):
-            line = _read(watcher)
+            line = read_line(watcher)
             assert line, watcher.stderr and watcher.stderr.read()
             assert json.loads(line)["flag"].startswith("repeated-failure:search:")
         watcher.send_signal(signal.SIGKILL)
@@ -100,10 +60,10 @@ def test_a_watcher_that_is_killed_again_and_again_misses_nothing_and_says_nothin
             assert session.verify().ok
 
 
-def test_a_watcher_pauses_what_another_process_is_doing(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+def test_a_watcher_pauses_what_another_process_is_doing(tmp_path: Path, started: Started) -> None:
     url = str(tmp_path / "store")
     open_store(url).close()
-    watcher = _start(started, *WAKELOG, "watch", "--store", url, "--pause", "--ndjson")
+    watcher = start(started, *WAKELOG, "watch", "--store", url, "--pause", "--ndjson")
     worker = f"""
 import sys
 from wakelog import NotAllowedError
@@ -122,23 +82,23 @@ with open_store({url!r}) as store:
     except NotAllowedError as exc:
         print(exc.kind, flush=True)
 """
-    running = _start(started, sys.executable, "-c", worker)
-    assert _read(running) == "searched\n"
-    found = json.loads(_read(watcher))
+    running = start(started, sys.executable, "-c", worker)
+    assert read_line(running) == "searched\n"
+    found = json.loads(read_line(watcher))
     assert found["flag"].startswith("loop:")
     assert found["has_paused"] is True
     assert running.stdin
     running.stdin.write("\n")
     running.stdin.flush()
-    assert _read(running) == "session-paused\n"
+    assert read_line(running) == "session-paused\n"
 
 
-def test_ctrl_c_ends_it_quietly(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+def test_ctrl_c_ends_it_quietly(tmp_path: Path, started: Started) -> None:
     url = str(tmp_path / "store")
     with open_store(url) as store:
         store.session("a", limits={"tokens": 0})
-    watcher = _start(started, *WAKELOG, "watch", "--store", url)
-    assert "budget:tokens" in _read(watcher)
+    watcher = start(started, *WAKELOG, "watch", "--store", url)
+    assert "budget:tokens" in read_line(watcher)
     watcher.send_signal(signal.SIGINT)
     _, err = watcher.communicate(timeout=180)
     assert (watcher.returncode, err.strip()) == (130, "")

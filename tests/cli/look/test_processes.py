@@ -6,21 +6,14 @@ import pty
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.cli.processes import ENV, WAKELOG, Started, read_line, start
 from wakelog.store import open as open_store
-
-WAKELOG = [sys.executable, "-m", "wakelog"]
-ENV = {
-    k: v for k, v in os.environ.items() if not k.startswith(("WAKELOG_", "CLICOLOR")) and k not in ("NO_COLOR", "CI")
-}
-ENV |= {"TZ": "UTC", "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"}
 
 WRITER = """
 import sys
@@ -37,75 +30,43 @@ with open_store(sys.argv[1]) as store:
 """
 
 
-@pytest.fixture
-def started() -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that must not outlive the test."""
-    running: list[subprocess.Popen[str]] = []
-    yield running
-    for process in running:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
-
-
-def _start(started: list[subprocess.Popen[str]], *command: str) -> subprocess.Popen[str]:
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENV)
-    started.append(process)
-    return process
-
-
-def _read(process: subprocess.Popen[str], within_s: float = 180) -> str:
-    """The next line a process writes; a process that says nothing in time is killed, which ends the line."""
-    assert process.stdout
-    timer = threading.Timer(within_s, process.kill)
-    timer.start()
-    try:
-        return process.stdout.readline()
-    finally:
-        timer.cancel()
-
-
 @pytest.mark.parametrize("scope", [("hello",), ("--all",)])
-def test_tail_follows_and_flushes_each_record(
-    tmp_path: Path, started: list[subprocess.Popen[str]], scope: tuple[str, ...]
-) -> None:
+def test_tail_follows_and_flushes_each_record(tmp_path: Path, started: Started, scope: tuple[str, ...]) -> None:
     with open_store(tmp_path) as store:
         session = store.session("hello")
-        process = _start(started, *WAKELOG, "tail", "-f", *scope, "--ndjson", "--store", str(tmp_path))
-        assert json.loads(_read(process))["kind"] == "session.opened"
+        process = start(started, *WAKELOG, "tail", "-f", *scope, "--ndjson", "--store", str(tmp_path))
+        assert json.loads(read_line(process))["kind"] == "session.opened"
         for number in range(3):
             session.note(f"note {number}")
-            record = json.loads(_read(process))
+            record = json.loads(read_line(process))
             assert (record["seq"], record["summary"]) == (number + 2, f"note {number}")
         if scope == ("--all",):
             store.session("another")
-            assert json.loads(_read(process))["seq"] == 1
+            assert json.loads(read_line(process))["seq"] == 1
             session.fork(name="child")
-            assert json.loads(_read(process))["kind"] == "session.forked"
+            assert json.loads(read_line(process))["kind"] == "session.forked"
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=180) == 130
     assert process.stderr
     assert "Traceback" not in process.stderr.read()
 
 
-def test_tail_follows_only_what_was_asked_for(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+def test_tail_follows_only_what_was_asked_for(tmp_path: Path, started: Started) -> None:
     with open_store(tmp_path) as store:
         session = store.session("hello")
-        process = _start(started, *WAKELOG, "tail", "-f", "--errors", "-n", "5", "--ndjson", "--store", str(tmp_path))
+        process = start(started, *WAKELOG, "tail", "-f", "--errors", "-n", "5", "--ndjson", "--store", str(tmp_path))
         session.note("nothing wrong")
         with pytest.raises(RuntimeError), session.turn(user="x"):
             raise RuntimeError("boom")
-        record = json.loads(_read(process))
+        record = json.loads(read_line(process))
         assert (record["kind"], record["outcome"]) == ("turn.ended", "failed")
 
 
-def test_terminated_follower_ends_at_once(tmp_path: Path, started: list[subprocess.Popen[str]]) -> None:
+def test_terminated_follower_ends_at_once(tmp_path: Path, started: Started) -> None:
     with open_store(tmp_path) as store:
         store.session("hello")
-    process = _start(started, *WAKELOG, "tail", "-f", "--store", str(tmp_path))
-    assert "session" in _read(process)
+    process = start(started, *WAKELOG, "tail", "-f", "--store", str(tmp_path))
+    assert "session" in read_line(process)
     process.terminate()
     assert process.wait(timeout=180) in (143, -signal.SIGTERM)
 
@@ -198,11 +159,9 @@ LOOKS = (
 )
 
 
-def test_every_command_answers_while_another_process_writes(
-    cli: Cli, tmp_path: Path, started: list[subprocess.Popen[str]]
-) -> None:
-    writer = _start(started, sys.executable, "-c", WRITER, str(tmp_path))
-    assert _read(writer) == "ready\n"
+def test_every_command_answers_while_another_process_writes(cli: Cli, tmp_path: Path, started: Started) -> None:
+    writer = start(started, sys.executable, "-c", WRITER, str(tmp_path))
+    assert read_line(writer) == "ready\n"
     for args in LOOKS:
         done = cli(*args, "--store", str(tmp_path))
         assert done.code in (0, 1) if args[0] == "search" else done.code == 0, (args, done.err)

@@ -126,7 +126,7 @@ def bisect_run(ctx: CommandContext, in_files: bool, command: tuple[str, ...]) ->
     """Test points with a command until the first bad turn is found.
 
     The command gets the state at the point as JSON on its standard input and in the file $WAKELOG_BISECT_STATE, and
-    the files that the session changed, as far as they were captured, in the folder $WAKELOG_BISECT_FILES. Exit code 0
+    the captured files that the session changed in the folder $WAKELOG_BISECT_FILES. Exit code 0
     means good, 1 to 124 bad, 125 skip. Anything else stops the search, and nothing is marked. What the command prints
     goes to the error output.
 

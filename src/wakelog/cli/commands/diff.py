@@ -97,7 +97,7 @@ class _PathsLast(click.Command):
 
 @click.command("diff", cls=_PathsLast)
 @click.argument("places", nargs=-1, metavar="[A] [B] [KEY] [-- PATH...]", shell_complete=complete_selector)
-@click.option("--files", is_flag=True, help="Show changed lines of files, as far as they were captured.")
+@click.option("--files", is_flag=True, help="Show changed lines of files, if they were captured.")
 @click.option("--stat", is_flag=True, help="Show only how much changed in each part.")
 @click.option("--patch", is_flag=True, help="Print the change as a JSON Patch (RFC 6902).")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 when something differs.")

@@ -99,8 +99,8 @@ def _policy(rules: dict[str, Any]) -> RetentionPolicy:
         "statuses": rules["statuses"] or None,
         "action": rules["action"],
     }
-    given = {name: value for name, value in changes.items() if value is not None}
-    return msgspec.structs.replace(config.policy(config.load()), **given)
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    return msgspec.structs.replace(config.policy(config.load()), **chosen)
 
 
 def _show_plan(ctx: CommandContext, policy: RetentionPolicy, planned: list[Planned]) -> None:

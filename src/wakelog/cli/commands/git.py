@@ -60,7 +60,7 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
 
     A link says how it is known. recorded: a call of the turn made the commit. matched: the commit has a file just as
     the turn left it. derived: the commit was made during the turn, with a file that the turn changed. With --notes, git
-    gets a note of its own on each commit; HEAD, branches, index and messages are never touched. The exit code is 1 when
+    also gets a note on each commit; HEAD, branches, index and messages are never touched. The exit code is 1 when
     there is no such commit.
 
     Examples:
@@ -81,7 +81,7 @@ def link(ctx: CommandContext, name: str, everything: bool, folder: str, notes: b
             ctx.say(title(ctx, ctx.store.resume(session.session)))
             say_table(ctx, _LINKS, list(_link_rows(session.links)), titles=False)
         if not any(session.links for session in found):
-            ctx.say("no commit has work of a turn, as far as can be seen")
+            ctx.say("no commit with work of a turn was found")
         elif dry_run:
             ctx.remark("nothing was written")
 

@@ -125,7 +125,7 @@ _add_aspect(
 def facts(ctx: CommandContext, key: str, everything: bool, limit: int, as_of: str | None, known_at: str | None) -> int:
     """Show the facts that hold across sessions, the newest first.
 
-    A later value replaces an earlier one only when whoever wrote it knew the earlier one. Else both are shown, as
+    A later value replaces an earlier one only if its writer knew the earlier one. Otherwise both are shown, as
     contradicting.
 
     Examples:

@@ -287,7 +287,7 @@ def _show(ctx: CommandContext, found: Session[Any], undone: Undone, data: dict[s
     name = label(found)
     what = "the adoption" if data["mode"] == "adopt" else f"the {data['mode']}"
     went = f"(it went to e{data['went_to']})" if not undone.only_files else "of files"
-    ctx.say(f"{name}: took back {what} at e{undone.operation} {went}.")
+    ctx.say(f"{name}: undid {what} at e{undone.operation} {went}.")
     if data["left_view"]:
         ctx.say(
             f"  {data['left_view']} later events left the view and stay in the log; back to them: {inert(data['back'])}"

@@ -263,9 +263,9 @@ def _window_lines(ctx: CommandContext, session: Session[Any], entry: Entry) -> I
         rows.append(("", f"{len(items) - _MAX_MESSAGES:,} older: wakelog context {handle(session)}@e{entry.seq}"))
     for item in items[-_MAX_MESSAGES:]:
         who = item.name if item.kind == "call" else item.role
-        said = f" {glyph('arrow')} ".join(filter(None, item.asked_and_said)) if item.kind == "call" else item.text
+        text = f" {glyph('arrow')} ".join(filter(None, item.asked_and_said)) if item.kind == "call" else item.text
         front = f"{pad(item.key, 6)} {pad(fit(who, 12), 12)}"
-        rows.append(("", f"{front} {fit(inert_line(said[:2000]), max(12, ctx.columns - 18 - width(front)))}"))
+        rows.append(("", f"{front} {fit(inert_line(text[:2000]), max(12, ctx.columns - 18 - width(front)))}"))
     first = next((number for number, (name, _) in enumerate(rows) if not name), -1)
     for number, (name, text) in enumerate(rows):
         label = "messages" if number == first else name

@@ -87,7 +87,7 @@ def _passages(ctx: CommandContext, found: Why) -> Iterator[str]:
     for step in found.steps:
         for edge in step.rests_on if step.depth == 0 else ():
             if edge.kind == "match" and (step.seq, edge.first) not in shown:
-                yield fit(f'matched  "{edge.text}" of e{step.seq} stands in e{edge.first}', ctx.columns)
+                yield fit(f'matched  "{edge.text}" of e{step.seq} is in e{edge.first}', ctx.columns)
 
 
 def _indent(ctx: CommandContext, depth: int) -> str:
