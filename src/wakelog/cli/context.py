@@ -378,7 +378,7 @@ _OPTIONS = (
         "--color",
         type=click.Choice(["auto", "always", "never"]),
         default="auto",
-        help="When to use colour (NO_COLOR is respected).",
+        help="Use colour on terminals, always or never (NO_COLOR is respected).",
     ),
     click.option("--pager/--no-pager", default=True, help="Page long output on a terminal."),
     click.option("-q", "--quiet", is_flag=True, help="Do not suggest next commands."),

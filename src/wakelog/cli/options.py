@@ -59,7 +59,9 @@ named_session = click.argument("session", shell_complete=complete_names)
 at_option = click.option(
     "--at", default="", metavar="SEL", shell_complete=complete_places, help="Show it as it was at that point."
 )
-why_option = click.option("-m", "--message", "why", default="", metavar="TEXT", help="The reason; kept in the log.")
+why_option = click.option(
+    "-m", "--message", "why", default="", metavar="TEXT", help="Give the reason; kept in the log."
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 force_option = click.option("--force", is_flag=True, help="Replace an existing file.")
 all_projects_option = click.option("-A", "--all", "everything", is_flag=True, help="Ask across all projects.")

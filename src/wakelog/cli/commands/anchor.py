@@ -139,7 +139,7 @@ def _summary(log: AnchorLog, done: AnchorRound | None) -> str:
 
 @click.command("anchor-key")
 @click.argument("name", required=False, default="")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="Where to keep the private key.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="Write the private key to this file.")
 @click.option("--of", "source", default="", metavar="SOURCE", help="Print the public half of this key instead.")
 @common
 def anchor_key_command(ctx: CommandContext, name: str, out: Path | None, source: str) -> None:

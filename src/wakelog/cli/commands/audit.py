@@ -25,7 +25,7 @@ from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_repor
 @click.argument("sessions", nargs=-1, metavar="[SESSION]...", shell_complete=complete_session)
 @click.option("--case", type=click.Path(path_type=Path), help="Audit the sessions that this TOML file names.")
 @click.option(
-    "--report", "form", type=click.Choice(["html", "md", "json"]), default="md", help="The form (default md)."
+    "--report", "form", type=click.Choice(["html", "md", "json"]), default="md", help="Write this format (default: md)."
 )
 @click.option("-o", "--out", default="", metavar="FILE", help="Write the report to this file.")
 @force_option
@@ -33,8 +33,8 @@ from wakelog.maintenance.audit_report import AuditCase, AuditReport, audit_repor
     "--bundle", type=click.Path(path_type=Path), help="Write the sessions, and the report, to this new folder."
 )
 @click.option("--against", default="", metavar="LOG", help="Check the sessions against this log of anchors.")
-@click.option("--signer", "signers", multiple=True, metavar="KEY", help="Whose signatures count: key or file (repeat).")
-@click.option("--kept", multiple=True, metavar="FILE", help="A receipt kept elsewhere: file or git:FOLDER (repeat).")
+@click.option("--signer", "signers", multiple=True, metavar="KEY", help="Accept this signer: key or file (repeat).")
+@click.option("--kept", multiple=True, metavar="FILE", help="Use this kept receipt: file or git:FOLDER (repeat).")
 @common
 def audit_command(
     ctx: CommandContext,

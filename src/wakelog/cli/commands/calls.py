@@ -20,9 +20,9 @@ _WITH_EFFECTS = ("write", "external")
 
 @click.command("calls")
 @place_argument("where", "[SEL|RANGE]")
-@click.option("--tool", "tools", multiple=True, metavar="T", help="Only calls of this tool (repeat).")
-@click.option("--failed", is_flag=True, help="Only calls that failed or timed out.")
-@click.option("--effects", is_flag=True, help="Only calls with effects outside the session.")
+@click.option("--tool", "tools", multiple=True, metavar="T", help="List only calls of this tool (repeat).")
+@click.option("--failed", is_flag=True, help="List only calls that failed or timed out.")
+@click.option("--effects", is_flag=True, help="List only calls with effects outside the session.")
 @click.option("--reverse", is_flag=True, help="Show the oldest first.")
 @limit_option(MAX_ROWS)
 @common

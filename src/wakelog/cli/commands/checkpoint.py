@@ -76,7 +76,7 @@ def _check(name: str) -> None:
 
 @click.command("note")
 @place_argument()
-@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="The text of the note.")
+@click.option("-m", "--message", "text", required=True, metavar="TEXT", help="Write this text.")
 @common
 def note_command(ctx: CommandContext, selector: str, text: str) -> None:
     """Add a note to an event, or without a point to the session. This is always allowed, even after close.

@@ -177,7 +177,7 @@ def context_command(ctx: CommandContext, where: str, diff: bool, budget: int | N
 
 @click.command("compact")
 @place_argument("where", "[RANGE]")
-@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="The summary that replaces the range.")
+@click.option("-m", "--message", "summary", default="", metavar="TEXT", help="Replace the range with this summary.")
 @click.option("-F", "--file", type=click.File(), help="Read the summary from a file; - is stdin.")
 @common
 def compact_command(ctx: CommandContext, where: str, summary: str, file: IO[str] | None) -> None:

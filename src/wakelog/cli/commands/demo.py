@@ -24,7 +24,9 @@ FOLDER = "wakelog-demo"
 
 @click.command("demo")
 @click.argument("name", required=False, default="fix-bug", shell_complete=complete_demo)
-@click.option("--into", type=click.Path(file_okay=False, path_type=Path), help=f"The folder (default: ./{FOLDER}).")
+@click.option(
+    "--into", type=click.Path(file_okay=False, path_type=Path), help=f"Use this folder (default: ./{FOLDER})."
+)
 @click.option("--at", "when", metavar="TIME", help="Set the time of the demo (default: a fixed day; fleet: now).")
 @click.option("--list", "listing", is_flag=True, help="List the demos.")
 @click.option("--ui", "with_page", is_flag=True, help="Open the web page on them, and allow changes.")

@@ -39,7 +39,7 @@ NOT_ERASABLE = ("payload.erased", "range.pruned")
 
 @click.command("erase")
 @click.argument("selectors", metavar="SEL...", nargs=-1, required=True, shell_complete=complete_selector)
-@click.option("--why", required=True, metavar="TEXT", help="Who asked for it, and why; kept in the log.")
+@click.option("--why", required=True, metavar="TEXT", help="Say who asked for it, and why; kept in the log.")
 @click.option("--cascade", is_flag=True, help="Also erase events that are recorded as derived from these.")
 @click.option("--dry-run", is_flag=True, help="Show what would be erased, and stop.")
 @yes_option

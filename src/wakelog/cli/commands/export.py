@@ -55,9 +55,9 @@ _MASK_WORDS = {"user": "user name in a path", "own-word": "own word"}
     help="With --redact: mask this too, or each line of a file.",
 )
 @click.option("--dry-run", is_flag=True, help="With --redact: only say what would be masked.")
-@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: the agent to replay.")
+@click.option("--agent", default="", metavar="MODULE:FUNCTION", help="For pytest: replay this agent.")
 @click.option("--beyond", is_flag=True, help="Include events of its ancestors after the fork point, where needed.")
-@click.option("--encrypted", is_flag=True, help="From an encrypted store: a bundle that stays encrypted; needs no key.")
+@click.option("--encrypted", is_flag=True, help="Keep the bundle of an encrypted store encrypted; needs no key.")
 @force_option
 @common
 def export_command(

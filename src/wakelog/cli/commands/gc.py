@@ -33,7 +33,7 @@ MAX_SKIPPED = 10
 )
 @click.option("--action", type=click.Choice(["archive", "prune", "delete"]), help="Do this with them (default: prune).")
 @click.option(
-    "--archive-to", metavar="URL", help="First archive each session as a bundle in s3://bucket/prefix or a folder."
+    "--archive-to", metavar="URL", help="Archive each session first, as a bundle in s3://bucket/prefix or a folder."
 )
 @click.option("--archived-in", metavar="PLACE", help="Leave alone what this archive in Parquet does not have yet.")
 @click.option("--keep-totals", is_flag=True, help="Keep the totals of deleted sessions, as numbers only.")

@@ -28,7 +28,7 @@ def hold_command() -> None:
 
 @hold_command.command("add")
 @named_session
-@click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Who asked for it, and why.")
+@click.option("-m", "--message", "reason", required=True, metavar="TEXT", help="Say who asked for it, and why.")
 @common
 def add(ctx: CommandContext, session: str, reason: str) -> None:
     """Put a session on hold.
@@ -43,7 +43,7 @@ def add(ctx: CommandContext, session: str, reason: str) -> None:
 
 @hold_command.command("rm")
 @named_session
-@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Why it ends; kept in the log.")
+@click.option("-m", "--message", "why", default="", metavar="TEXT", help="Say why it ends; kept in the log.")
 @common
 def rm(ctx: CommandContext, session: str, why: str) -> None:
     """Remove the hold of a session.

@@ -17,7 +17,7 @@ from wakelog.hooks import spool
 @click.argument("agent", required=False, type=click.Choice(spool.AGENTS))
 @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
 @click.option("--drain", is_flag=True, help="Import what hooks wrote, and report the result.")
-@click.option("--brief", is_flag=True, help="At the start of a session, print a short brief of earlier work.")
+@click.option("--brief", is_flag=True, help="Print a short brief of earlier work at the start of a session.")
 @common
 def hook_command(ctx: CommandContext, agent: str | None, rest: tuple[str, ...], drain: bool, brief: bool) -> int:
     """Record what a coding agent reports to its hooks. Agents run this; `wakelog enable` sets it up. It reads JSON from

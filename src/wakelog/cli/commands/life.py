@@ -70,7 +70,7 @@ def close_command(ctx: CommandContext, session: str, why: str, outcome: str) -> 
 
 @click.command("cancel")
 @session_argument
-@click.option("-m", "--message", "why", required=True, metavar="TEXT", help="The reason; kept in the log.")
+@click.option("-m", "--message", "why", required=True, metavar="TEXT", help="Give the reason; kept in the log.")
 @click.option("--alone", is_flag=True, help="Leave the sub-agents that work for it alone.")
 @common
 def cancel_command(ctx: CommandContext, session: str, why: str, alone: bool) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="STORE")
 @click.option("--only", multiple=True, metavar="SESSION", help="Copy only this session, with its ancestors (repeat).")
 @click.option("--no-verify", is_flag=True, help="Do not verify what was copied.")
-@click.option("--decrypt", is_flag=True, help="From an encrypted store: make a copy that is not encrypted.")
+@click.option("--decrypt", is_flag=True, help="Make a copy of an encrypted store that is not encrypted.")
 @common
 def copy(ctx: CommandContext, target: str, only: tuple[str, ...], no_verify: bool, decrypt: bool) -> int:
     """Copy all sessions to another store, of any engine, and verify them there. Every hash is kept.

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Mapping
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -12,15 +11,15 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.call_lines import asked_calls, call_text, said_by_model
+from wakelog.cli.render.event_texts import event_text
 from wakelog.cli.render.money import cost_words, plain_cost
 from wakelog.cli.render.values import fetched, mention, preview, text_of
-from wakelog.cli.text import clock, counted, fit, fit_path, glyph, iso, other_time, pad, width
+from wakelog.cli.text import clock, fit, fit_path, glyph, iso, other_time, pad, width
 from wakelog.errors import CorruptLogError
 from wakelog.log import Log
 from wakelog.log.deleted_origins import ORIGIN
 from wakelog.log.reader import Entry
 from wakelog.model.agent_words import ASIDES, is_aside, unwrapped
-from wakelog.model.document import decision_words, told_ops
 from wakelog.model.ids import Seq
 from wakelog.model.payloads import without_bytes
 from wakelog.model.values import Value
@@ -70,25 +69,13 @@ def line_of(session: Session[Any], entry: Entry, tools: Tools) -> EventLine:
             word = ASIDES[text_of(body["name"])]
             return EventLine("note", word, unwrapped(text) or "(nothing)", {"dim": True})
         return EventLine("call" if body.get("role") == "user" else "note", text_of(body.get("role", "")), text)
-    word, say = _KINDS.get(entry.kind, (entry.kind, _unknown))
+    word, text = event_text(session, entry)
     sign = "note"
     if is_error(entry):
         sign = "failed"
     elif entry.kind in ("turn.ended", "session.closed"):
         sign = "done"
     style = {"fg": "red"} if sign == "failed" else {"dim": True} if entry.kind in _QUIET else {}
-    text = "(pruned)" if not body else "(erased)" if "$erased" in body else say(body)
-    if entry.kind == "turn.started" and body.get("input") is not None:
-        text = preview(session, entry, body["input"])
-    if entry.kind.startswith("subagent.") and body:
-        text = _subagent(session, entry.kind, body)
-    if entry.kind == "labels.set" and body:
-        text = ", ".join(label_changes(session, entry))
-    if entry.kind == "state.patched":
-        text = ", ".join(f"{op['op']} {op['path']}" for op in told_ops(entry.delta)[:20])
-    why = body.get("why")
-    if why and entry.kind not in ("decision.made",):
-        text = f"{text}  ({text_of(why)})" if text else f"({text_of(why)})"
     path = text_of(body.get("path", "")) if entry.kind == "file.changed" else ""
     return EventLine(sign, word, text, style, _tail(entry.kind, body), path)
 
@@ -177,98 +164,10 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     return word + by + (f": {why}" if why else "") + (f" {summary}" if summary else "")
 
 
-def _unknown(body: dict[str, Value]) -> str:
-    return text_of({k: v for k, v in body.items() if k not in ("delta", "why")})[:2000]
-
-
-def _say(template: str) -> Callable[[dict[str, Value]], str]:
-    """Fills the body's fields into a template; missing fields are empty."""
-
-    class Fields(dict[str, str]):
-        def __missing__(self, key: str) -> str:
-            return ""
-
-    return lambda body: template.format_map(Fields({k: text_of(v) for k, v in body.items()})).strip()
-
-
-def label_changes(session: Session[Any], entry: Entry, *, only: Container[str] | None = None) -> list[str]:
-    """What a `labels.set` says: `model changed: a → b`, or `model=a` for a new label. With `only`, just the changes of
-    these labels."""
-    labels = entry.body.get("labels")
-    if not isinstance(labels, dict) or (only is not None and not any(name in only for name in labels)):
-        return []
-    recorded = entry.body.get("before")
-    before = {**(recorded if isinstance(recorded, dict) else {}), **session.log.state(entry.seq - 1)["labels"]}
-    out = []
-    for name, value in labels.items():
-        old, new = before.get(name), None if value is None else _short(value)
-        word = name.replace("_", " ")
-        if old is None or old == value:
-            text = f"{name}={new}" if only is None else ""
-        else:
-            text = f"{word} changed: {_short(old)} {glyph('arrow')} {new if new is not None else 'none'}"
-        if text and (only is None or name in only):
-            out.append(text)
-    return out
-
-
-_HASH = re.compile(r"[0-9a-f]{40,64}")
-
-
-def _short(value: Value) -> str:
-    """A label's value; a hash is shortened."""
-    text = text_of(value)
-    return text[:10] if _HASH.fullmatch(text) else text
-
-
-def _file(body: dict[str, Value]) -> str:
-    return f"{text_of(body.get('change', 'modified'))} {text_of(body.get('path', ''))}"
-
-
-def _commit(body: dict[str, Value]) -> str:
-    return f"{_short(body.get('commit', ''))} has work of @{body.get('turn')} ({body.get('known', 'derived')})  " + (
-        text_of(body.get("subject", ""))
-    )
-
-
-def _recalled(body: dict[str, Value]) -> str:
-    shown = body.get("lines")
-    lines = ", ".join(map(text_of, shown)) if isinstance(shown, list) else ""
-    return f"was shown lines of earlier sessions ({body.get('occasion', 'asked')}): {lines}"
-
-
 def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
     if kind == "file.changed" and (body.get("added") or body.get("removed")):
         return (f"+{body.get('added', 0)} {glyph('minus')}{body.get('removed', 0)}",)
     return tuple(cost_words(body.get("cost")))
-
-
-def _imported(body: dict[str, Value]) -> str:
-    ids = body.get("ids")
-    count = len(ids) if isinstance(ids, list) else 0
-    name = text_of(body.get("source", "")).replace("\\", "/").rpartition("/")[2]
-    return f"{counted(count, 'record')} of {text_of(body.get('format', ''))} from {name}"
-
-
-def _subagent(session: Session[Any], kind: str, body: dict[str, Value]) -> str:
-    id = text_of(body.get("session", ""))
-    name = session.history.name_of(id)
-    verb, field = ("started", "task") if kind == "subagent.spawned" else ("returned", "outcome")
-    more = text_of(body.get(field) or "")
-    return f"{verb} {name if name != id else id[:12]}" + (f": {more}" if more else "")
-
-
-def _erased(body: dict[str, Value]) -> str:
-    erased = body.get("erased")
-    seqs = [f"e{target.get('seq')}" for target in erased[:12]] if isinstance(erased, list) else []
-    return " ".join(seqs)
-
-
-def _ended(body: dict[str, Value]) -> str:
-    outcome, error = text_of(body.get("outcome", "completed")), body.get("error")
-    if isinstance(error, dict):
-        return f"{outcome}: {text_of(error.get('type', ''))}: {text_of(error.get('message', ''))}"
-    return outcome
 
 
 _QUIET = frozenset(
@@ -283,58 +182,6 @@ _QUIET = frozenset(
         "records.imported",
     }
 )
-
-_KINDS: dict[str, tuple[str, Callable[[dict[str, Value]], str]]] = {
-    "session.opened": ("session", _say("opened  {goal}")),
-    "session.paused": ("session", _say("paused")),
-    "session.resumed": ("session", _say("resumed {host}")),
-    "session.closed": ("session", _say("closed {outcome}")),
-    "session.reopened": ("session", _say("reopened")),
-    "session.archived": ("session", _say("archived")),
-    "session.deleted": ("session", _say("deleted")),
-    "session.forked": ("session", _say("forked from {parent} at e{at}")),
-    "lease.taken": ("lease", _say("taken by {holder}, epoch {epoch}")),
-    "lease.released": ("lease", _say("released, epoch {epoch}")),
-    "goal.set": ("goal", _say("{goal}")),
-    "labels.set": ("labels", _say("")),
-    "turn.started": ("turn", _say("started")),
-    "turn.ended": ("turn", _ended),
-    "input.requested": ("input", _say("asked: {prompt}")),
-    "input.answered": ("input", _say("answered {by}: {answer}")),
-    "decision.made": ("decision", decision_words),
-    "fact.recorded": ("fact", _say("{key} = {value}")),
-    "fact.retracted": ("fact", _say("{key} retracted")),
-    "dead_end.noted": ("dead end", _say("{tried}: {learned}")),
-    "artefact.recorded": ("artefact", _say("{name}  {uri}")),
-    "file.changed": ("file", _file),
-    "resource.touched": ("resource", _say("{resource} {mode}")),
-    "subagent.spawned": ("sub-agent", _say("")),
-    "subagent.returned": ("sub-agent", _say("")),
-    "context.evicted": ("context", _say("evicted {key} (e{handle})")),
-    "context.restored": ("context", _say("restored {key}")),
-    "state.patched": ("data", _say("")),
-    "budget.set": ("budget", _say("limits {limits}")),
-    "budget.spent": ("budget", _say("spent")),
-    "budget.reached": ("budget", _say("limit reached: {limit}")),
-    "trust.endorsed": ("trust", _say("endorsed {targets} by {by}")),
-    "step.invalidated": ("trust", _say("invalidated {targets} by {by}")),
-    "flag.raised": ("flag", _say("{flag}: {message}")),
-    "flag.cleared": ("flag", _say("{flag} cleared")),
-    "history.rewound": ("rewind", _say("{mode} back to e{to}")),
-    "history.compacted": ("history", _say("compacted e{first}..e{last}")),
-    "history.expanded": ("history", _say("reverted the compaction e{compacted}")),
-    "history.adopted": ("history", _say("adopted {session} at e{at}")),
-    "payload.redacted": ("redaction", _say("e{target} {markers}")),
-    "payload.erased": ("erasure", _erased),
-    "range.pruned": ("prune", _say("everything up to e{upto}")),
-    "checkpoint.named": ("checkpoint", _say("{name} = e{at}")),
-    "note.added": ("note", _say("{text}")),
-    "gap.noted": ("gap", _say("{missed}")),
-    "git_commit.linked": ("commit", _commit),
-    "knowledge.recalled": ("recall", _recalled),
-    "items.kept": ("items", _say("{format}")),
-    "records.imported": ("import", _imported),
-}
 
 _TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
 _IMPORTED: WeakKeyDictionary[Log, bool] = WeakKeyDictionary()

@@ -9,7 +9,8 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.render.changes import change_lines
-from wakelog.cli.render.events import has_time, is_error, label_changes
+from wakelog.cli.render.event_texts import label_changes
+from wakelog.cli.render.events import has_time, is_error
 from wakelog.cli.render.insight import WHY, derive_insight, insight_lines
 from wakelog.cli.render.money import Spent, plain_cost
 from wakelog.cli.render.results import shape
