@@ -40,10 +40,7 @@ def writing(path: Path, *, force: bool = False, zipped: bool = False) -> Iterato
     """A file to write to. It gets its name once everything is written and synced, so a crash leaves no partial file."""
     refuse_existing(path, force=force)
     try:
-        with (
-            atomic_file(path, replace=force) as raw,
-            _zipped(raw) if zipped else contextlib.nullcontext(raw) as out,
-        ):
+        with atomic_file(path, replace=force) as raw, _zipped(raw) if zipped else contextlib.nullcontext(raw) as out:
             yield out
     except FileExistsError as exc:
         raise NotAllowedError(f"{path} already exists", kind="file-exists", hint="use --force to replace it") from exc

@@ -78,10 +78,8 @@ class Place(msgspec.Struct, frozen=True):
 def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
     """The place that a selector names, as seen from `at`, which may also name the session: `--at fix-auth@5`."""
     selector = parse_selector(text) if text else Selector("", "", "")
-    session = ctx.session(selector.session)
+    session = ctx.session(selector.session or (parse_selector(at).session if at else ""))
     text_in_session = selector.first + (f"..{selector.last}" if selector.last else "")
-    if at and not selector.session and (name := parse_selector(at).session):
-        session = ctx.session(name)
     return Place(session, text_in_session, selector.session, _find_at(ctx, session, at))
 
 

@@ -229,11 +229,7 @@ def _plain(course: Course, pair: Pair | None) -> dict[str, Any]:
 
 
 def _show_attempts(
-    ctx: CommandContext,
-    session: Session[Any],
-    turn: int,
-    courses: list[Course],
-    compared: list[Pair | None],
+    ctx: CommandContext, session: Session[Any], turn: int, courses: list[Course], compared: list[Pair | None]
 ) -> None:
     total = counted(len(courses), "attempt")
     logs = [_log(ctx, session, course) for course in courses]

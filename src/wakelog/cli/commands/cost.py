@@ -121,9 +121,7 @@ shape(
     **{kind: partial(_amount, kind=kind) for kind in AMOUNTS},  # as text, so that they stay exact
 )
 shape(
-    CostRow,
-    "tokens_in? tokens_out? duration_us? money unpriced_tokens?",
-    money=lambda row: plain_money(row.usd_micros),
+    CostRow, "tokens_in? tokens_out? duration_us? money unpriced_tokens?", money=lambda row: plain_money(row.usd_micros)
 )
 
 

@@ -196,11 +196,7 @@ def like(ctx: CommandContext, words: tuple[str, ...], everything: bool, limit: i
 @click.option("--error", default="", metavar="TEXT", help="Give the text of an error.")
 @click.option("--goal", default="", metavar="TEXT", help="Say what you want to do.")
 @click.option(
-    "--tokens",
-    type=click.IntRange(20, 10_000),
-    default=TOKENS,
-    show_default=True,
-    help="Use at most N tokens.",
+    "--tokens", type=click.IntRange(20, 10_000), default=TOKENS, show_default=True, help="Use at most N tokens."
 )
 @all_projects_option
 @common

@@ -59,11 +59,7 @@ def list_patterns(
       wakelog patterns list -A --kind recipe --kind flaky
     """
     found = ctx.store.patterns.find(
-        project=_project(ctx, everything),
-        kinds=kinds,
-        since=find_time(ctx, since) or None,
-        least=least,
-        limit=limit,
+        project=_project(ctx, everything), kinds=kinds, since=find_time(ctx, since) or None, least=least, limit=limit
     )
 
     def human() -> None:

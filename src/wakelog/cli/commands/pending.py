@@ -130,11 +130,7 @@ def _find(session: Session[Any], text: str) -> _Pending:
         return _Pending(session, matches[0], pending[matches[0]])
     what = f"can be {' or '.join(sorted(matches))}" if matches else f"is not pending in {session}"
     known = f" (pending: {', '.join(sorted(pending)) or 'nothing'})" if not matches else ""
-    raise NotFoundError(
-        f"{text!r} {what}{known}",
-        kind="action-not-pending",
-        hint=f"wakelog pending {handle(session)}",
-    )
+    raise NotFoundError(f"{text!r} {what}{known}", kind="action-not-pending", hint=f"wakelog pending {handle(session)}")
 
 
 @click.command("reconcile")

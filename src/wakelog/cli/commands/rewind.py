@@ -31,11 +31,7 @@ _force = click.option(
     "--force", is_flag=True, help="Replace files that you edited since, too; copies of them are kept."
 )
 _roots = click.option(
-    "--root",
-    "roots",
-    multiple=True,
-    metavar="DIR",
-    help="Restore in this folder (repeat; the first is the project's).",
+    "--root", "roots", multiple=True, metavar="DIR", help="Restore in this folder (repeat; the first is the project's)."
 )
 
 

@@ -66,11 +66,7 @@ def search_command(
     with Progress(ctx, "words of events") as progress:  # words are indexed on the first search, then kept
         ctx.store.index.catch_up_words(session, progress.reach)
     page = ctx.store.index.search(
-        text,
-        session=session,
-        kind=kind,
-        since=find_time(ctx, since),
-        limit=ALL if names or counts else limit,
+        text, session=session, kind=kind, since=find_time(ctx, since), limit=ALL if names or counts else limit
     )
     hits = list(page)
     if names or counts:

@@ -59,13 +59,7 @@ def state_command(ctx: CommandContext, key: str, at: str, schema: bool) -> None:
     document = session.log.state(session.seq(seq))
     pointer, value = find_key(document, key)
     entry = session.log.entry(seq)
-    data = {
-        **identity(session),
-        "at": seq,
-        "timestamp": iso(entry.header.at),
-        "pointer": pointer,
-        "value": value,
-    }
+    data = {**identity(session), "at": seq, "timestamp": iso(entry.header.at), "pointer": pointer, "value": value}
 
     def human() -> None:
         when = clock(entry.header.at, utc=ctx.utc, long=True)

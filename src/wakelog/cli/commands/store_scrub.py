@@ -43,13 +43,7 @@ def scrub(ctx: CommandContext, for_: str | None, rate: int | None, repair: bool,
     with Progress(ctx, "verified events", total) as progress:
         progress(known.events if known else 0)
         done = scrub_store(
-            ctx.store,
-            for_s=for_s,
-            rate=rate,
-            repair=repair,
-            anew=anew,
-            all_replicas=all_replicas,
-            progress=progress,
+            ctx.store, for_s=for_s, rate=rate, repair=repair, anew=anew, all_replicas=all_replicas, progress=progress
         )
     ctx.answer("store-scrub", _plain(ctx, done), lambda: _show(ctx, done))
     return INTEGRITY if done.damage else 0

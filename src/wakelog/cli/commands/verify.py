@@ -77,12 +77,7 @@ def verify_command(
 
 
 def _verify_against_log(
-    ctx: CommandContext,
-    session: str,
-    everything: bool,
-    against: str,
-    keys: list[PublicKey],
-    kept: tuple[str, ...],
+    ctx: CommandContext, session: str, everything: bool, against: str, keys: list[PublicKey], kept: tuple[str, ...]
 ) -> int:
     """Verifies sessions, and compares them with a log of anchors."""
     if not keys:
