@@ -38,5 +38,5 @@ def check_story(
     if WRITE:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8"), "WAKELOG_GOLDEN=write rewrites it"
+    assert text == path.read_text(encoding="utf-8")
     return text
