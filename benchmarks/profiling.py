@@ -36,15 +36,14 @@ from wakelog.log.intake import admit, default_redact
 from wakelog.model import events as ev
 from wakelog.model.ids import SessionId
 from wakelog.model.records import Commit
+from wakelog.state.changes import StateChanges
 from wakelog.state.fold import Fold
 
 _ROUNDS = 3
 _SESSION = SessionId("s_00000000000000000000000000")
 _INSIDE: tuple[tuple[str, tuple[tuple[Any, str], ...]], ...] = (
-    ("ask the state machines", ((sealing, "check_legal"),)),
-    ("find the delta, encode it, fold it", (
-        (sealing, "effect_of"), (sealing, "encode_delta"), (sealing, "decode_ops"), (Fold, "apply"),
-    )),
+    ("ask the state machines", ((sealing, "_check_legal"),)),
+    ("find the delta, encode it, fold it", ((sealing, "write_effect"), (StateChanges, "finish"))),
     ("encode the events", ((sealing, "encode_event"),)),
     ("headers, hashes, chain", ((sealing, "seal_records"),)),
     ("snapshots", ((sealing, "_snapshot_if_due"),)),

@@ -188,7 +188,7 @@ fn put_number(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> bool {
 }
 
 /// A value of any shape, if it can be stored as it is (values.rs). No floats: how they are written is for Python.
-fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> bool {
+pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> bool {
     if value.is_none() {
         out.extend_from_slice(b"null");
         return true;

@@ -5,6 +5,7 @@
 //! Python function, so that every odd input has one meaning. `tests/native` compares the two on anything.
 
 mod chain;
+mod changes;
 mod encode;
 mod pack;
 mod scan;
@@ -13,7 +14,7 @@ mod values;
 use pyo3::prelude::*;
 
 /// What this and the Python side must agree on (native.py).
-const INTERFACE: u32 = 3;
+const INTERFACE: u32 = 4;
 
 /// Work of fewer nanoseconds keeps the interpreter lock: giving it up and waiting for it takes longer.
 const WORTH_RELEASING: usize = 20_000;
@@ -37,6 +38,7 @@ fn wakelog_core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pack::pack, module)?)?;
     module.add_function(wrap_pyfunction!(pack::unpack, module)?)?;
     module.add_function(wrap_pyfunction!(values::is_plain, module)?)?;
+    module.add_class::<changes::StateChanges>()?;
     module.add_class::<encode::Encoder>()?;
     module.add_class::<scan::Scanner>()
 }

@@ -9,22 +9,25 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use rmp::{decode, encode};
 use zstd::bulk::{Compressor, Decompressor};
-use zstd::zstd_safe;
+use zstd::zstd_safe::{self, CParameter};
 
 const ZSTD: u8 = 1;
 const RECORDS_LEVEL: i32 = 1;
 const PAYLOADS_LEVEL: i32 = -1;
+const SMALL: usize = 16 * 1024;
+const SMALL_HASH_LOG: u32 = 12;
 /// A frame that says it is larger is left to Python, which asks for the memory in its own way.
 const LARGE: u64 = 1 << 28;
 
 type Parts<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 type Blobs<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
-type Kept = RefCell<Option<Compressor<'static>>>;
+/// For small inputs, and for the others.
+type Kept = RefCell<[Option<Compressor<'static>>; 2]>;
 
 thread_local! {
-    static FOR_RECORDS: Kept = const { RefCell::new(None) };
-    static FOR_PAYLOADS: Kept = const { RefCell::new(None) };
+    static FOR_RECORDS: Kept = const { RefCell::new([None, None]) };
+    static FOR_PAYLOADS: Kept = const { RefCell::new([None, None]) };
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -98,12 +101,17 @@ fn compress<const N: usize>(kept: &'static LocalKey<Kept>, level: i32, rows: &[[
         }
     }
     // A context costs more to make than to use.
-    kept.with_borrow_mut(|kept| {
+    kept.with_borrow_mut(|[small, large]| {
+        let is_small = plain.len() <= SMALL;
+        let kept = if is_small { small } else { large };
         let compressor = match kept {
             Some(compressor) => compressor,
             None => {
                 let mut fresh = Compressor::new(level)?;
                 fresh.include_checksum(true)?;
+                if is_small {
+                    fresh.set_parameter(CParameter::HashLog(SMALL_HASH_LOG))?;
+                }
                 kept.insert(fresh)
             }
         };

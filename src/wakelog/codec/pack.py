@@ -6,8 +6,10 @@ Packing is storage, not format: the chain is over the header bytes inside, and a
 byte tells the packing, so that a better one can come later. The frame's checksum finds an accidental flip on every
 read; a deliberate one is found by the hashes.
 
-Records are half hashes, written as hex, and those get shorter only at a level that counts how often each character
-comes: a fifth less for 8 microseconds a commit. Payloads and snapshots would gain half of that.
+Half of a record is hashes in hex. Those shrink only at a level that counts how often each character occurs: a fifth
+less for 8 microseconds a commit. Payloads and snapshots would gain half of that, so they are packed at a faster level.
+Small inputs are packed with a small hash table, which stays in the processor's first cache: after a wait for the disk
+the usual one takes twice as long, for a result that is 1 % smaller.
 
 `pack_in_python` and `unpack_in_python` are the specification. The native core gives the same bytes and values; what it
 refuses, damaged bytes above all, comes here for its answer.
@@ -32,6 +34,9 @@ PayloadPair = tuple[bytes, bytes]
 
 _PLAIN, _ZSTD = b"\x00", b"\x01"
 _RECORDS_LEVEL, _LEVEL = 1, -1
+_SMALL = 16 * 1024
+_SMALL_HASH_LOG = 12
+"""For small inputs: a table of 2^12 places, 16 KB."""
 _MAX_UNPACKED = 1 << 31
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -81,17 +86,21 @@ def unpack_snapshot(data: bytes) -> bytes:
 
 def _pack(value: Any, level: int = _LEVEL) -> bytes:
     data = _encode(value)
+    return bytes(_ZSTD + _compressor(level, is_small=len(data) <= _SMALL)(data))
+
+
+def _compressor(level: int, *, is_small: bool) -> Callable[[bytes], bytes]:
+    """One for each thread: a zstd context is not safe to share, and costs more to make than to use."""
     try:
-        compress = _local.compress[level]
+        return _local.compressors[level, is_small]  # type: ignore[no-any-return]
     except AttributeError:
-        # A zstd context is not safe to share between threads, and costs more to make than to use.
-        _local.compress = {at: _compressor(at) for at in (_RECORDS_LEVEL, _LEVEL)}
-        compress = _local.compress[level]
-    return bytes(_ZSTD + compress(data))
-
-
-def _compressor(level: int) -> Callable[[bytes], bytes]:
-    return zstandard.ZstdCompressor(level=level, write_checksum=True).compress
+        _local.compressors = {}
+    except KeyError:
+        how = zstandard.ZstdCompressionParameters(
+            compression_level=level, hash_log=_SMALL_HASH_LOG if is_small else 0, write_checksum=True
+        )
+        _local.compressors[level, is_small] = zstandard.ZstdCompressor(compression_params=how).compress
+    return _compressor(level, is_small=is_small)
 
 
 def _unpack(data: bytes, decode: Any) -> Any:

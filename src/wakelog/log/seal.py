@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Collection, Sequence
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -37,7 +38,8 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Commit, EventDraft, ForkPoint
 from wakelog.model.trust import TRUSTS
 from wakelog.model.values import Value, check_text
-from wakelog.state.effects import EventPlace, effect_of
+from wakelog.state.changes import StateChanges, open_changes
+from wakelog.state.effects import EventPlace, effect_of, write_effect
 from wakelog.state.fold import Fold, Undo
 from wakelog.state.patch import copy, equal
 from wakelog.state.rewind import restore, rewind_delta
@@ -136,13 +138,14 @@ def seal(
         ]
         if fork is not None or ev.SessionForked in map(type, events):
             _check_place(events, fork)
-        items = [_seal_one(sealed, tip, step, event, collector) for step, event in zip(steps, events, strict=True)]
+        changes = open_changes(tip.fold, sealed.undone_by)
+        items = [_seal_one(tip, step, event, collector, changes) for step, event in zip(steps, events, strict=True)]
         records, tip.hash, size = seal_records(prev, first, at, salts, items)
         tip.bytes_since += size
         if collector.new:
             _remember(sealed, tip, collector.new, first)
-        turns = [item[1] for item in items if item[1]]
-        kinds = tuple(dict.fromkeys([item[0] for item in items]))
+        turns = {*map(_turn_of_item, items)} - {0}  # not comprehensions: these call no Python function
+        kinds = tuple(dict.fromkeys(map(_kind_of_item, items)))
         doc = tip.fold.doc
         sealed.commit = Commit(  # by place: by name takes twice as long
             session,
@@ -174,10 +177,12 @@ def seal(
     return sealed
 
 
-def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector) -> SealItem:
+def _seal_one(
+    tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector, changes: StateChanges
+) -> SealItem:
     """What the record of one event is made of. Moves the tip by it, but for the chain."""
-    fold, draft, seq = tip.fold, step.draft, tip.seq + 1
-    doc = fold.doc
+    draft, seq = step.draft, tip.seq + 1
+    doc = tip.fold.doc
     kind = event.kind or kind_of(event)
     if kind in _FILLED_IN:
         event = _fill_in(tip, event)
@@ -191,7 +196,7 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
         body, event = encode_event(check_event(event), collector)
     if draft.within is not None:
         _check_within(doc, draft.within)
-    check_legal(doc, kind, event)
+    _check_legal(doc, kind, event)
     if not step.is_bare:
         _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
@@ -200,20 +205,28 @@ def _seal_one(sealed: Sealed, tip: Tip, step: SealStep, event: ev.Event, collect
         pending = doc["pending_actions"].get(event.action)  # type: ignore[attr-defined]
         cause = pending["seq"] if pending else 0
     place = EventPlace(seq, turn, draft.source, draft.trust)
+    if step.then is None and step.delta is None:
+        write_effect(doc, event, place, changes)
+    else:
+        changes.extend(_given_delta(doc, step, event, place))
+    delta = changes.finish()
+    tip.seq = seq
+    if kind == "state.patched":
+        delta = b""  # its patch is its delta
+    # The draft's texts were checked with the draft.
+    return kind, turn, attempt, draft.actor, cause, draft.derived_from, draft.source, draft.trust, body, delta
+
+
+_kind_of_item, _turn_of_item = itemgetter(0), itemgetter(1)
+
+
+def _given_delta(doc: dict[str, Value], step: SealStep, event: ev.Event, place: EventPlace) -> Delta:
+    """The delta that a step brings along, or that leads to the state it brings along. A copy, which shares nothing."""
     delta = effect_of(doc, event, place) if step.then is None else _copied_state(doc, step.then(), event, place)
     if step.delta is not None:
-        _check_same(doc, delta, step.delta, seq)
+        _check_same(doc, delta, step.delta, place.seq)
         delta = step.delta
-    stored_delta = b""
-    if delta:
-        stored_delta = encode_delta(delta)  # before it is folded: what it holds becomes part of the state
-        is_own = step.then is None and step.delta is None
-        fold.apply(delta if is_own else decode_ops(stored_delta), sealed.undone_by)
-        if kind == "state.patched":
-            stored_delta = b""  # its patch is its delta
-    tip.seq = seq
-    # The draft's texts were checked with the draft.
-    return kind, turn, attempt, draft.actor, cause, draft.derived_from, draft.source, draft.trust, body, stored_delta
+    return decode_ops(encode_delta(delta))
 
 
 def _copied_state(doc: dict[str, Value], then: dict[str, Value], event: ev.Event, place: EventPlace) -> Delta:
@@ -319,21 +332,30 @@ def fingerprint_of(events: Sequence[ev.Event], steps: Sequence[SealStep]) -> byt
     return whole.digest()
 
 
-def check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
+def _check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
     """Asks the three machines; an illegal move raises an error that names the legal ones."""
     status = doc["status"] if doc else ""
-    is_at_work = status in ("active", "open") and kind not in machines.SESSION  # where everything is allowed, as mostly
-    if not is_at_work and not machines.allowed_in(status, kind):
-        legal = machines.legal_in(status)
-        what = f"a session that is {status}" if status else "a session that was not opened"
-        raise NotAllowedError(
-            f"{kind} is not allowed in {what}; allowed now: {', '.join(legal) or 'nothing'}",
-            kind=f"session-{status or 'not-opened'}",
-            legal=legal,
-        )
+    if status not in _AT_WORK or kind in machines.SESSION:
+        _check_session(status, kind)
     check = _CHECKS.get(kind)
     if check is not None:
         check(doc, kind, event)
+
+
+_AT_WORK = frozenset({"active", "open"})
+"""Statuses in which only a move of the session itself can be illegal."""
+
+
+def _check_session(status: str, kind: str) -> None:
+    if machines.allowed_in(status, kind):
+        return
+    legal = machines.legal_in(status)
+    what = f"a session that is {status}" if status else "a session that was not opened"
+    raise NotAllowedError(
+        f"{kind} is not allowed in {what}; allowed now: {', '.join(legal) or 'nothing'}",
+        kind=f"session-{status or 'not-opened'}",
+        legal=legal,
+    )
 
 
 def _check_action(doc: dict[str, Value], kind: str, event: Any) -> None:

@@ -1,8 +1,11 @@
 """What each kind of event does to the state: one small function per kind, from state and event to delta.
 
-The functions are pure. They run once, when the event is sealed; from then on the stored delta speaks for itself, so
-that a reader in any language folds without knowing any of this, and changing a function here changes no old session.
-A kind without a function leaves the state as it is. A delta holds JSON values only, because it is folded as it is.
+The functions run once, when the event is sealed. From then on the stored delta speaks for itself: a reader in any
+language folds it without knowing any of this, and changing a function here changes no old session. A kind without a
+function leaves the state as it is.
+
+A function reads the state and writes its changes to `out`, which folds them in at once or when the function is done. So
+it reads nothing that it has written. It writes JSON values only, because they become part of the state.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ from wakelog.model.calls import FAILURES
 from wakelog.model.document import empty_document
 from wakelog.model.machines import ACTION, SESSION
 from wakelog.model.values import Value
-from wakelog.state.patch import Delta, escape
+from wakelog.state.changes import DeltaList, DeltaWriter
+from wakelog.state.patch import Delta
 
 Doc = dict[str, Value]
 
@@ -32,104 +36,99 @@ class EventPlace(msgspec.Struct, frozen=True, gc=False):
 
 
 def effect_of(doc: Doc, event: ev.Event, place: EventPlace) -> Delta:
-    """The delta of `event` on `doc`. The event must be legal here: log/seal.py has asked the machines."""
-    delta: Delta = []
+    """The delta of `event` on `doc`, which stays as it is."""
+    delta = DeltaList()
+    write_effect(doc, event, place, delta)
+    return delta.ops
+
+
+def write_effect(doc: Doc, event: ev.Event, place: EventPlace, out: DeltaWriter) -> None:
+    """Writes what `event` does to `doc`. The event must be legal here: log/seal.py has asked the machines."""
     kind = event.kind
-    move = SESSION.get(kind)
-    if move is not None and doc and doc["status"] != move[1]:
-        delta.append(_put("/status", move[1]))
+    if kind in SESSION and doc and doc["status"] != SESSION[kind][1]:
+        out.put("status", SESSION[kind][1])
     effect = _EFFECTS.get(kind)
     if effect is not None:
-        effect(doc, event, place, delta)
+        effect(doc, event, place, out)
     if place.trust != "trusted" and kind != "state.patched":
         # A patch is stored as its own delta, with nothing beside it: what is folded now must be what is read later.
-        delta.append(_put(f"/trust/{escape(place.source or kind)}", {"trust": place.trust, "seq": place.seq}))
-    return delta
+        out.put("trust", place.source or kind, {"trust": place.trust, "seq": place.seq})
 
 
-def _put(path: str, value: Value) -> dict[str, Value]:
-    # In an object, RFC 6902's add also replaces: one operation says "this is now the value".
-    return {"op": "add", "path": path, "value": value}
-
-
-def _drop(path: str) -> dict[str, Value]:
-    return {"op": "remove", "path": path}
-
-
-def _opened(doc: Doc, e: ev.SessionOpened, at: EventPlace, out: Delta) -> None:
+def _opened(doc: Doc, e: ev.SessionOpened, at: EventPlace, out: DeltaWriter) -> None:
     first = empty_document()
     first.update(goal=e.goal, labels=dict(e.labels), data=e.data, budget={"limits": dict(e.limits), "spent": {}})
     if e.goal is not None and at.trust != "trusted":
         first["goal_from"] = _goal_from(at)
-    out.append({"op": "replace", "path": "", "value": first})
+    out.extend([{"op": "replace", "path": "", "value": first}])
 
 
-def _forked(doc: Doc, e: ev.SessionForked, at: EventPlace, out: Delta) -> None:
+def _forked(doc: Doc, e: ev.SessionForked, at: EventPlace, out: DeltaWriter) -> None:
     if doc["lease"]["epoch"]:
-        out.append(_put("/lease", {"epoch": 0, "holder": ""}))
+        out.put("lease", {"epoch": 0, "holder": ""})
     if doc["turn"]["status"] == "open":
         _leave_turn(doc, "interrupted", out)
 
 
-def _lease_taken(doc: Doc, e: ev.LeaseTaken, at: EventPlace, out: Delta) -> None:
-    out.append(_put("/lease", {"epoch": e.epoch, "holder": e.holder}))
+def _lease_taken(doc: Doc, e: ev.LeaseTaken, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("lease", {"epoch": e.epoch, "holder": e.holder})
 
 
-def _lease_released(doc: Doc, e: ev.LeaseReleased, at: EventPlace, out: Delta) -> None:
-    out.append(_put("/lease/holder", ""))
+def _lease_released(doc: Doc, e: ev.LeaseReleased, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("lease", "holder", "")
 
 
-def _goal(doc: Doc, e: ev.GoalSet, at: EventPlace, out: Delta) -> None:
-    out.append(_put("/goal", e.goal))
+def _goal(doc: Doc, e: ev.GoalSet, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("goal", e.goal)
     if at.trust != "trusted":
-        out.append(_put("/goal_from", _goal_from(at)))
+        out.put("goal_from", _goal_from(at))
     elif "goal_from" in doc:
-        out.append(_drop("/goal_from"))
+        out.remove("goal_from")
 
 
 def _goal_from(at: EventPlace) -> Value:
     return {"seq": at.seq, "trust": at.trust, "source": at.source}
 
 
-def _labels(doc: Doc, e: ev.LabelsSet, at: EventPlace, out: Delta) -> None:
-    _merge(doc["labels"], e.labels, "/labels", out)
+def _labels(doc: Doc, e: ev.LabelsSet, at: EventPlace, out: DeltaWriter) -> None:
+    _merge(doc["labels"], e.labels, out, "labels")
 
 
-def _merge(current: Doc, changes: dict[str, Any], path: str, out: Delta) -> None:
+def _merge(current: Doc, changes: dict[str, Any], out: DeltaWriter, *path: str) -> None:
     for key, value in changes.items():
         if value is not None:
-            out.append(_put(f"{path}/{escape(key)}", value))
+            out.put(*path, key, value)
         elif key in current:
-            out.append(_drop(f"{path}/{escape(key)}"))
+            out.remove(*path, key)
 
 
-def _turn_started(doc: Doc, e: ev.TurnStarted, at: EventPlace, out: Delta) -> None:
+def _turn_started(doc: Doc, e: ev.TurnStarted, at: EventPlace, out: DeltaWriter) -> None:
     turn = doc["turn"]
     attempt = turn["attempt"] + 1 if e.retry else 1
     now: dict[str, Value] = {"number": at.turn, "attempt": attempt, "status": "open"}
     if e.holder:
         now["holder"] = e.holder
-    out.append(_put("/turn", now))
+    out.put("turn", now)
 
 
-def _turn_ended(doc: Doc, e: ev.TurnEnded, at: EventPlace, out: Delta) -> None:
+def _turn_ended(doc: Doc, e: ev.TurnEnded, at: EventPlace, out: DeltaWriter) -> None:
     _leave_turn(doc, e.outcome, out)
     if e.error is not None:
         _error(e.error, at, out)
 
 
-def _leave_turn(doc: Doc, status: str, out: Delta) -> None:
+def _leave_turn(doc: Doc, status: str, out: DeltaWriter) -> None:
     """The turn is over, and nobody has it: two that ended alike are alike, whoever had them."""
     if "holder" in doc["turn"]:
-        out.append(_drop("/turn/holder"))
-    out.append(_put("/turn/status", status))
+        out.remove("turn", "holder")
+    out.put("turn", "status", status)
 
 
-def _error(error: ev.Failure, at: EventPlace, out: Delta, tool: str = "") -> None:
-    out.append(_put("/last_error", {"type": error.type, "message": error.message, "tool": tool, "seq": at.seq}))
+def _error(error: ev.Failure, at: EventPlace, out: DeltaWriter, tool: str = "") -> None:
+    out.put("last_error", {"type": error.type, "message": error.message, "tool": tool, "seq": at.seq})
 
 
-def _requested(doc: Doc, e: ev.ActionRequested, at: EventPlace, out: Delta) -> None:
+def _requested(doc: Doc, e: ev.ActionRequested, at: EventPlace, out: DeltaWriter) -> None:
     pending = {
         "tool": e.tool,
         "status": "waiting" if e.approval else "requested",
@@ -141,17 +140,17 @@ def _requested(doc: Doc, e: ev.ActionRequested, at: EventPlace, out: Delta) -> N
         pending["key"] = e.key
     if e.input_hash:
         pending["input_hash"] = e.input_hash
-    out.append(_put(f"/pending_actions/{escape(e.action)}", pending))
+    out.put("pending_actions", e.action, pending)
     _use(doc, e.tool, at, out)
 
 
-def _use(doc: Doc, tool: str, at: EventPlace, out: Delta, failed: int = 0) -> None:
+def _use(doc: Doc, tool: str, at: EventPlace, out: DeltaWriter, failed: int = 0) -> None:
     used = doc["tools_used"].get(tool)
     calls, errors = (used["calls"], used["errors"]) if used else (0, 0)
-    out.append(_put(f"/tools_used/{escape(tool)}", {"calls": calls + 1, "errors": errors + failed, "last": at.seq}))
+    out.put("tools_used", tool, {"calls": calls + 1, "errors": errors + failed, "last": at.seq})
 
 
-def _recorded(doc: Doc, e: ev.ActionRecorded, at: EventPlace, out: Delta) -> None:
+def _recorded(doc: Doc, e: ev.ActionRecorded, at: EventPlace, out: DeltaWriter) -> None:
     failed = e.outcome in FAILURES
     _use(doc, e.tool, at, out, failed)
     if failed:
@@ -160,36 +159,37 @@ def _recorded(doc: Doc, e: ev.ActionRecorded, at: EventPlace, out: Delta) -> Non
         _spend(doc, e.cost, out)
 
 
-def _moved(doc: Doc, e: Any, at: EventPlace, out: Delta) -> None:
+def _moved(doc: Doc, e: Any, at: EventPlace, out: DeltaWriter) -> None:
     """approved, uncertain: the action stays pending under another status."""
-    out.append(_put(f"/pending_actions/{escape(e.action)}/status", ACTION[e.kind][1]))
+    out.put("pending_actions", e.action, "status", ACTION[e.kind][1])
 
 
-def _started(doc: Doc, e: ev.ActionStarted, at: EventPlace, out: Delta) -> None:
-    path = f"/pending_actions/{escape(e.action)}"
-    out.append(_put(f"{path}/status", "running"))
-    out.append(_put(f"{path}/attempt", e.attempt))
+def _started(doc: Doc, e: ev.ActionStarted, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("pending_actions", e.action, "status", "running")
+    out.put("pending_actions", e.action, "attempt", e.attempt)
 
 
-def _settled(doc: Doc, e: Any, at: EventPlace, out: Delta) -> None:
+def _settled(doc: Doc, e: Any, at: EventPlace, out: DeltaWriter) -> None:
     """succeeded, denied, reconciled, abandoned: the action is no longer pending."""
-    out.append(_drop(f"/pending_actions/{escape(e.action)}"))
+    out.remove("pending_actions", e.action)
     if type(e) is ev.ActionSucceeded:
         _spend(doc, e.cost, out)
 
 
-def _failed(doc: Doc, e: ev.ActionFailed | ev.ActionTimedOut, at: EventPlace, out: Delta) -> None:
+def _failed(doc: Doc, e: ev.ActionFailed | ev.ActionTimedOut, at: EventPlace, out: DeltaWriter) -> None:
     tool = doc["pending_actions"][e.action]["tool"]
-    path = f"/pending_actions/{escape(e.action)}"
-    out.append(_put(f"{path}/status", "requested") if e.retry else _drop(path))
+    if e.retry:
+        out.put("pending_actions", e.action, "status", "requested")
+    else:
+        out.remove("pending_actions", e.action)
     used = doc["tools_used"].get(tool)
     if used:
-        out.append(_put(f"/tools_used/{escape(tool)}/errors", used["errors"] + 1))
+        out.put("tools_used", tool, "errors", used["errors"] + 1)
     _error(e.error if type(e) is ev.ActionFailed else ev.Failure("timeout"), at, out, tool)
     _spend(doc, e.cost, out)
 
 
-def _input_requested(doc: Doc, e: ev.InputRequested, at: EventPlace, out: Delta) -> None:
+def _input_requested(doc: Doc, e: ev.InputRequested, at: EventPlace, out: DeltaWriter) -> None:
     pending = {
         "tool": "input",
         "status": "waiting",
@@ -198,106 +198,106 @@ def _input_requested(doc: Doc, e: ev.InputRequested, at: EventPlace, out: Delta)
         "turn": at.turn,
         "prompt": e.prompt,
     }
-    out.append(_put(f"/pending_actions/{escape(e.request)}", pending))
+    out.put("pending_actions", e.request, pending)
 
 
-def _input_answered(doc: Doc, e: ev.InputAnswered, at: EventPlace, out: Delta) -> None:
+def _input_answered(doc: Doc, e: ev.InputAnswered, at: EventPlace, out: DeltaWriter) -> None:
     if e.request in doc["pending_actions"]:
-        out.append(_drop(f"/pending_actions/{escape(e.request)}"))
+        out.remove("pending_actions", e.request)
 
 
-def _decision(doc: Doc, e: ev.DecisionMade, at: EventPlace, out: Delta) -> None:
+def _decision(doc: Doc, e: ev.DecisionMade, at: EventPlace, out: DeltaWriter) -> None:
     decision: Doc = {"choice": e.choice, "turn": at.turn}
     if e.because:
         decision["because"] = e.because
     for name in ("alternatives", "assumptions", "evidence"):
         if value := getattr(e, name):
             decision[name] = list(value)
-    out.append(_put(f"/decisions_made/{at.seq}", decision))
+    out.put("decisions_made", str(at.seq), decision)
 
 
-def _fact(doc: Doc, e: ev.FactRecorded, at: EventPlace, out: Delta) -> None:
+def _fact(doc: Doc, e: ev.FactRecorded, at: EventPlace, out: DeltaWriter) -> None:
     fact: Doc = {"value": e.value, "seq": at.seq}
     if at.trust != "trusted":
         fact["trust"] = at.trust
-    out.append(_put(f"/facts/{escape(e.key)}", fact))
+    out.put("facts", e.key, fact)
 
 
-def _fact_retracted(doc: Doc, e: ev.FactRetracted, at: EventPlace, out: Delta) -> None:
+def _fact_retracted(doc: Doc, e: ev.FactRetracted, at: EventPlace, out: DeltaWriter) -> None:
     if e.key in doc["facts"]:
-        out.append(_drop(f"/facts/{escape(e.key)}"))
+        out.remove("facts", e.key)
 
 
-def _dead_end(doc: Doc, e: ev.DeadEndNoted, at: EventPlace, out: Delta) -> None:
-    out.append(_put(f"/dead_ends/{at.seq}", {"tried": e.tried, "learned": e.learned, "turn": at.turn}))
+def _dead_end(doc: Doc, e: ev.DeadEndNoted, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("dead_ends", str(at.seq), {"tried": e.tried, "learned": e.learned, "turn": at.turn})
 
 
-def _artefact(doc: Doc, e: ev.ArtefactRecorded, at: EventPlace, out: Delta) -> None:
-    out.append(_put(f"/artefacts/{escape(e.name)}", {"uri": e.uri, "media": e.media, "seq": at.seq}))
+def _artefact(doc: Doc, e: ev.ArtefactRecorded, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("artefacts", e.name, {"uri": e.uri, "media": e.media, "seq": at.seq})
 
 
-def _file(doc: Doc, e: ev.FileChanged, at: EventPlace, out: Delta) -> None:
-    path = escape(e.path)
+def _file(doc: Doc, e: ev.FileChanged, at: EventPlace, out: DeltaWriter) -> None:
     used = doc["files_modified"].get(e.path)
     changes = used["changes"] + 1 if used else 1
-    out.append(_put(f"/files_modified/{path}", {"changes": changes, "last": at.seq, "change": e.change}))
-    out.append(_put(f"/working_set/files/{path}", at.seq))
+    out.put("files_modified", e.path, {"changes": changes, "last": at.seq, "change": e.change})
+    out.put("working_set", "files", e.path, at.seq)
 
 
-def _resource(doc: Doc, e: ev.ResourceTouched, at: EventPlace, out: Delta) -> None:
+def _resource(doc: Doc, e: ev.ResourceTouched, at: EventPlace, out: DeltaWriter) -> None:
     part = {"file": "files", "app": "apps", "data_source": "data_sources"}[e.category]
-    out.append(_put(f"/working_set/{part}/{escape(e.resource)}", at.seq))
+    out.put("working_set", part, e.resource, at.seq)
 
 
-def _spawned(doc: Doc, e: ev.SubagentSpawned, at: EventPlace, out: Delta) -> None:
-    out.append(_put(f"/subagents/{escape(e.session)}", {"task": e.task, "status": "running", "seq": at.seq}))
+def _spawned(doc: Doc, e: ev.SubagentSpawned, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("subagents", e.session, {"task": e.task, "status": "running", "seq": at.seq})
 
 
-def _returned(doc: Doc, e: ev.SubagentReturned, at: EventPlace, out: Delta) -> None:
+def _returned(doc: Doc, e: ev.SubagentReturned, at: EventPlace, out: DeltaWriter) -> None:
     task = doc["subagents"].get(e.session, {}).get("task", "")
-    out.append(_put(f"/subagents/{escape(e.session)}", {"task": task, "status": e.outcome, "seq": at.seq}))
+    out.put("subagents", e.session, {"task": task, "status": e.outcome, "seq": at.seq})
     _spend(doc, e.cost, out)
 
 
-def _evicted(doc: Doc, e: ev.ContextEvicted, at: EventPlace, out: Delta) -> None:
-    out.append(_put(f"/evicted_keys/{escape(e.key)}", {"handle": e.handle, "tokens": e.tokens, "seq": at.seq}))
+def _evicted(doc: Doc, e: ev.ContextEvicted, at: EventPlace, out: DeltaWriter) -> None:
+    out.put("evicted_keys", e.key, {"handle": e.handle, "tokens": e.tokens, "seq": at.seq})
 
 
-def _restored(doc: Doc, e: ev.ContextRestored, at: EventPlace, out: Delta) -> None:
+def _restored(doc: Doc, e: ev.ContextRestored, at: EventPlace, out: DeltaWriter) -> None:
     if e.key in doc["evicted_keys"]:
-        out.append(_drop(f"/evicted_keys/{escape(e.key)}"))
+        out.remove("evicted_keys", e.key)
 
 
-def _compacted(doc: Doc, e: ev.HistoryCompacted, at: EventPlace, out: Delta) -> None:
+def _compacted(doc: Doc, e: ev.HistoryCompacted, at: EventPlace, out: DeltaWriter) -> None:
     # Listed with its range, and itself as the handle: who reads a window knows what to leave out without a search, and
     # a rewind takes it back with the rest.
     key = f"e{at.seq}:e{e.first}..e{e.last}"
-    out.append(_put(f"/evicted_keys/{key}", {"handle": at.seq, "tokens": 0, "seq": at.seq}))
+    out.put("evicted_keys", key, {"handle": at.seq, "tokens": 0, "seq": at.seq})
 
 
-def _expanded(doc: Doc, e: ev.HistoryExpanded, at: EventPlace, out: Delta) -> None:
+def _expanded(doc: Doc, e: ev.HistoryExpanded, at: EventPlace, out: DeltaWriter) -> None:
     # Only a compaction is its own handle.
-    listed = (k for k, v in doc["evicted_keys"].items() if v["handle"] == v["seq"] == e.compacted)
-    out.extend(_drop(f"/evicted_keys/{escape(key)}") for key in listed)
+    listed = [k for k, v in doc["evicted_keys"].items() if v["handle"] == v["seq"] == e.compacted]
+    for key in listed:
+        out.remove("evicted_keys", key)
 
 
-def _patched(doc: Doc, e: ev.StatePatched, at: EventPlace, out: Delta) -> None:
+def _patched(doc: Doc, e: ev.StatePatched, at: EventPlace, out: DeltaWriter) -> None:
     out.extend(e.patch)
 
 
-def _budget_set(doc: Doc, e: ev.BudgetSet, at: EventPlace, out: Delta) -> None:
-    _merge(doc["budget"]["limits"], e.limits, "/budget/limits", out)
+def _budget_set(doc: Doc, e: ev.BudgetSet, at: EventPlace, out: DeltaWriter) -> None:
+    _merge(doc["budget"]["limits"], e.limits, out, "budget", "limits")
 
 
-def _budget_spent(doc: Doc, e: ev.BudgetSpent, at: EventPlace, out: Delta) -> None:
+def _budget_spent(doc: Doc, e: ev.BudgetSpent, at: EventPlace, out: DeltaWriter) -> None:
     _spend(doc, e.cost, out)
 
 
-def _adopted(doc: Doc, e: ev.HistoryAdopted, at: EventPlace, out: Delta) -> None:
+def _adopted(doc: Doc, e: ev.HistoryAdopted, at: EventPlace, out: DeltaWriter) -> None:
     _spend(doc, e.cost, out)
 
 
-def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
+def _spend(doc: Doc, cost: ev.Cost, out: DeltaWriter) -> None:
     if not (cost.tokens_in or cost.tokens_out or cost.usd_micros or cost.duration_us):
         return
     amounts = {
@@ -307,30 +307,29 @@ def _spend(doc: Doc, cost: ev.Cost, out: Delta) -> None:
     }
     if any(amounts.values()):
         spent = doc["budget"]["spent"]
-        out.append(_put("/budget/spent", {k: spent.get(k, 0) + v for k, v in amounts.items()}))
+        out.put("budget", "spent", {k: spent.get(k, 0) + v for k, v in amounts.items()})
 
 
-def _flag_raised(doc: Doc, e: ev.FlagRaised, at: EventPlace, out: Delta) -> None:
+def _flag_raised(doc: Doc, e: ev.FlagRaised, at: EventPlace, out: DeltaWriter) -> None:
     flag = {"rule": e.rule, "message": e.message, "severity": e.severity, "seq": at.seq}
     if e.count > 1:
         flag["count"] = e.count
-    out.append(_put(f"/flags/{escape(e.flag)}", flag))
+    out.put("flags", e.flag, flag)
 
 
-def _flag_cleared(doc: Doc, e: ev.FlagCleared, at: EventPlace, out: Delta) -> None:
+def _flag_cleared(doc: Doc, e: ev.FlagCleared, at: EventPlace, out: DeltaWriter) -> None:
     if e.flag in doc["flags"]:
-        out.append(_drop(f"/flags/{escape(e.flag)}"))
+        out.remove("flags", e.flag)
 
 
-def _checkpoint(doc: Doc, e: ev.CheckpointNamed, at: EventPlace, out: Delta) -> None:
-    path = f"/checkpoints/{escape(e.name)}"
+def _checkpoint(doc: Doc, e: ev.CheckpointNamed, at: EventPlace, out: DeltaWriter) -> None:
     if not e.remove:
-        out.append(_put(path, e.at))
+        out.put("checkpoints", e.name, e.at)
     elif e.name in doc["checkpoints"]:
-        out.append(_drop(path))
+        out.remove("checkpoints", e.name)
 
 
-_EFFECTS: dict[str, Callable[[Doc, Any, EventPlace, Delta], None]] = {
+_EFFECTS: dict[str, Callable[[Doc, Any, EventPlace, DeltaWriter], None]] = {
     "session.opened": _opened,
     "session.forked": _forked,
     "lease.taken": _lease_taken,

@@ -82,7 +82,8 @@ class SqliteEngine:
         self._group = Group(self._write, self._check_process)
         self._listeners: set[Bell] = set()
         self._numbers: dict[str, int] = {}
-        self._heads: dict[int, Head] = {}
+        self._heads: dict[str, tuple[int, Head]] = {}
+        """For a session its number and its head, as this process wrote them; see `_forget_old_heads`."""
         self._heads_as_of = (-1, -1)
 
     @property
@@ -167,8 +168,7 @@ class SqliteEngine:
 
     def _store_one(self, db: apsw.Connection, packed: PackedCommit) -> Head:
         commit = packed.commit
-        number = self._numbers.get(commit.session) or self._number(db, commit.session)
-        head = (self._heads.get(number) or tables.head_of(db, number, commit.session)) if number else None
+        number, head = self._heads.get(commit.session) or self._find_head(db, commit.session)
         known = None
         if head is not None and (commit.fingerprint or head.seq >= commit.last):
             known = self._known(db, number, commit)
@@ -182,8 +182,12 @@ class SqliteEngine:
         tables.insert_commit(db, number, packed)
         if len(self._heads) >= CACHE_MAX:
             self._heads.clear()
-        self._heads[number] = after
+        self._heads[commit.session] = number, after
         return after
+
+    def _find_head(self, db: apsw.Connection, session: str) -> tuple[int, Head | None]:
+        number = self._number(db, session)
+        return number, tables.head_of(db, number, session) if number else None
 
     def _forget_old_heads(self, db: apsw.Connection) -> None:
         """Heads are those that this process wrote, while no other has written since: the data version tells, to one

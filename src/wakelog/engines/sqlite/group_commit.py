@@ -107,7 +107,7 @@ class Group:
             leads = self._lock.acquire(blocking=False)
             if leads and not pending.done:
                 self._check()
-                batch = [self._queue[i] for i in range(min(len(self._queue), GROUP_MAX))]
+                batch = [*map(self._queue.__getitem__, range(min(len(self._queue), GROUP_MAX)))]
                 try:
                     self._write(batch)
                 except BaseException as exc:
