@@ -8,7 +8,7 @@ The header's bytes are kept as they were first written and are what is hashed, s
 The salt is 16 random bytes per record: when body and salt are erased together, a short body cannot be guessed from
 its hash.
 
-`seal_in_python` is the specification. The native core makes the same bytes; what it refuses is sealed here.
+`seal_in_python` is the specification. The native core makes the same bytes. What it refuses is sealed here.
 """
 
 from __future__ import annotations

@@ -2,17 +2,17 @@
 
     records   [[header, salt, body], …]        payloads   [[sha256, content], …]
 
-Packing is storage, not format: the chain is over the header bytes inside, and a bundle carries them unpacked. The first
-byte tells the packing, so that a better one can come later. The frame's checksum finds an accidental flip on every
-read; a deliberate one is found by the hashes.
+Packing is storage, not format: the chain covers the header bytes inside, and a bundle carries them unpacked. The first
+byte names the packing, so that a better one can be added. The frame's checksum detects an accidental flip on every
+read; the hashes detect a deliberate one.
 
 Half of a record is hashes in hex. Those shrink only at a level that counts how often each character occurs: a fifth
 less for 8 microseconds a commit. Payloads and snapshots would gain half of that, so they are packed at a faster level.
 Small inputs are packed with a small hash table, which stays in the processor's first cache: after a wait for the disk
 the usual one takes twice as long, for a result that is 1 % smaller.
 
-`pack_in_python` and `unpack_in_python` are the specification. The native core gives the same bytes and values; what it
-refuses, damaged bytes above all, comes here for its answer.
+`pack_in_python` and `unpack_in_python` are the specification. The native core gives the same bytes and values. What it
+refuses, above all damaged bytes, is handled here.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def pack_in_python(records: Sequence[Record], payloads: Sequence[PayloadPair]) -
 
 
 def unpack_in_python(records: bytes, payloads: bytes = b"") -> tuple[tuple[Record, ...], tuple[PayloadPair, ...]]:
-    """What was packed; CorruptLogError when that cannot be told."""
+    """The packed values; CorruptLogError when the bytes are damaged."""
     triples = _unpack(records, _decode_records)
     return tuple(starmap(Record, triples)), _unpack(payloads, _decode_pairs) if payloads else ()
 

@@ -1,7 +1,7 @@
-"""One event as stored: the JSON of its header, of its body, and of the delta in it. chain.py puts records together.
+"""One event as stored: the JSON of its header, its body, and the delta in the body. chain.py joins them into records.
 
-`check_event` and `encode_event` are the specification. The native core does the work of both for all events of an
-append in one call (`encode_plain`), as far as they are what a turn mostly consists of; the others are left to Python.
+`check_event` and `encode_event` are the specification. For the kinds that most turns consist of, the native core does
+the work of both for all events of an append in one call (`encode_plain`). It leaves the others to Python.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from wakelog.native import core
 Delta = list[dict[str, Value]]
 
 INLINE_MAX = 512
-"""Text up to this many characters, and JSON up to this many bytes, stays inside the body: below it, a payload's hash
-costs more than it saves."""
+"""Text up to this many characters, and JSON up to this many bytes, stays inside the body. A smaller payload would save
+less than its hash costs."""
 
 _encode = msgspec.json.Encoder().encode
 _decode_header = msgspec.json.Decoder(Header).decode
@@ -36,7 +36,7 @@ _decode_body = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class _Decoders(dict[str, Callable[[bytes], Event]]):
-    """kind → how its body is decoded. Made when first needed: all of them take longer than a command has time for."""
+    """From a kind to the decoder of its body. Built on first use: building all of them would slow down every start."""
 
     def __missing__(self, kind: str) -> Callable[[bytes], Event]:
         self[kind] = decode = msgspec.json.Decoder(described(KINDS[kind])).decode
@@ -58,8 +58,8 @@ _decode_delta = msgspec.json.Decoder(_Fold).decode
 
 
 def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
-    """Whether a field can hold something to look at here: open values, containers and numbers. Text, flags, choices and
-    nested structs are checked by encoding and decoding."""
+    """Whether `check_event` must look at a field: open values, containers and numbers. Text, flags, choices and nested
+    structs are checked by encoding and decoding."""
     if field.name == "occurred_at" or field.name in cls.payload_fields or get_origin(field.type) is Literal:
         return False
     text = str(field.type)
@@ -68,13 +68,13 @@ def _needs_check(field: msgspec.structs.FieldInfo, cls: type[Event]) -> bool:
 
 @functools.cache
 def _checked_fields(cls: type[Event]) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    """The fields to be checked, and those of payloads, each with what errors call it."""
+    """The fields to check and the payload fields, each with its name for error messages."""
     names = [f.name for f in msgspec.structs.fields(cls) if _needs_check(f, cls)]
     return tuple((n, f"{cls.kind} {n}") for n in names), tuple((n, f"{cls.kind} {n}") for n in cls.payload_fields)
 
 
 def decode_header(data: bytes) -> Header:
-    """The header these bytes hold. A newer format version is refused rather than misread."""
+    """Decodes a header. A newer format version is refused rather than misread."""
     try:
         header = _decode_header(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
@@ -91,7 +91,7 @@ class _Version(msgspec.Struct):
 
 
 def refuse_newer(data: bytes, field: str) -> None:
-    """UnsupportedError when a JSON object says that it is of a format version to come."""
+    """UnsupportedError when a JSON object says that its format version is newer than this one."""
     with contextlib.suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         version = getattr(msgspec.json.decode(data, type=described(_Version)), field)
         if version > FORMAT_VERSION:
@@ -116,7 +116,7 @@ def check_event(event: Event) -> Event:
                 changes[name] = checked
     for name, where in payloads:
         value = getattr(event, name)
-        if value is not None and not (type(value) is str and len(value) <= INLINE_MAX):  # most, which stay as they are
+        if value is not None and not (type(value) is str and len(value) <= INLINE_MAX):  # short text stays as it is
             stored = _as_payload(value, where)
             if stored is not value:
                 changes[name] = stored
@@ -135,7 +135,7 @@ def _check_foreign(event: Foreign) -> Foreign:
 
 
 def _as_payload(value: Value, where: str) -> Value:
-    """A payload field as it is stored: small values inside the body, the rest beside it."""
+    """A payload field as it is stored: a small value inside the body, a large one as a payload."""
     kind = type(value)
     if kind is str:
         return value if len(value) <= INLINE_MAX else Payload(encode_text(value, where), "text")
@@ -146,7 +146,7 @@ def _as_payload(value: Value, where: str) -> Value:
     try:
         value = check_value(value, where)
     except InvalidInputError as exc:
-        # A payload is opaque, so a value that holds our own markers can be kept there, and only there.
+        # A payload is opaque, so a value with our own markers in it can be stored there, and only there.
         if exc.kind != "reserved-key":
             raise
         return Payload(_encode(check_value(value, where, reserved=True)), "json")
@@ -157,9 +157,9 @@ def _as_payload(value: Value, where: str) -> Value:
 
 
 class PayloadCollector:
-    """Turns payloads into mentions while a commit's bodies are encoded, and keeps those that are new.
+    """Replaces payloads by references while a commit's bodies are encoded, and collects the new ones.
 
-    `known` tells where in the session a content hash is already stored.
+    `known` maps the hash of a stored payload to its seq.
     """
 
     __slots__ = ("encode", "known", "new")
@@ -208,8 +208,8 @@ _PLAIN_KINDS: tuple[type[Event], ...] = (
     *(ev.TurnStarted, ev.TurnEnded, ev.MessageAdded, ev.DecisionMade, ev.DeadEndNoted, ev.NoteAdded, ev.FileChanged),
     *(ev.ActionRequested, ev.ActionStarted, ev.ActionSucceeded, ev.ActionRecorded),
 )
-"""Of these the machines and effects look at texts, flags and numbers only: what is shared with the caller cannot
-change, so that nothing need be read back."""
+"""Of these kinds the machines and effects use only texts, flags and numbers. The caller cannot change those afterwards,
+so the event need not be decoded from its bytes."""
 _TEXT, _FLAG, _NUMBER, _CHOICE, _TEXTS, _OBJECT, _PAYLOAD, _STRUCT, _DEFAULT = range(9)
 
 
@@ -226,7 +226,7 @@ def _native_encoder() -> Any:
 
 
 def _shape_of(cls: type[msgspec.Struct]) -> list[tuple[str, Any, int, Any]]:
-    """The fields of a type for the native core: name, default, what it holds, and more about that."""
+    """The fields of a type for the native core: name, default, type code, and details of the type."""
     payloads = getattr(cls, "payload_fields", ())
     return [
         (field.name, field.default, *((_PAYLOAD, None) if field.name in payloads else _held_by(field.type)))
@@ -244,11 +244,11 @@ def _held_by(kind: Any) -> tuple[int, Any]:
 
 
 encode_plain: Callable[[list[Event]], Sequence[EncodedEvent | None]] | None = None if core is None else _encode_natively
-"""For each event what `check_event` and `encode_event` make of it, or None where they have to be asked."""
+"""For each event the result of `check_event` and `encode_event`, or None where those must be called."""
 
 
 def _legal_values(event: Event, problem: str) -> str:
-    """The values that a field may have, if a wrong one is the problem."""
+    """The allowed values of the field that an error is about, if it has a closed list of them."""
     for field in msgspec.structs.fields(event):
         if problem.endswith(f"`$.{field.name}`") and get_origin(field.type) is Literal:
             return f"{field.name} is one of {', '.join(map(str, get_args(field.type)))}"
@@ -280,7 +280,7 @@ def decode_body(body: bytes) -> dict[str, Value]:
 
 
 def decode_delta(body: bytes) -> Delta:
-    """What an event did to the state; empty when it did nothing or its body was pruned."""
+    """The delta in a body; empty when the event changed nothing or its body was pruned."""
     if not body:
         return []
     try:
@@ -291,7 +291,7 @@ def decode_delta(body: bytes) -> Delta:
 
 
 def _refuse_encrypted(body: bytes) -> None:
-    """What is no JSON may be encrypted: that is no damage."""
+    """Bytes that are not JSON may be encrypted rather than damaged: then the error says so."""
     if is_encrypted(body):
         raise refusal(body) from None
 

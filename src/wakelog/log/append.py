@@ -1,13 +1,13 @@
 """Appending on the pending tip.
 
-Under the log's lock, commits are sealed on the *pending* tip: the head plus what is in flight. So several calls of one
-session can share a sync, and still every event was checked against the state it really meets. When the engine says
-another process came first, what is in flight is undone, the missed events are folded in, and the commit is sealed
-again; events that are no longer legal then raise.
+Under the log's lock, commits are sealed on the *pending* tip: the head plus the commits in flight. So several threads
+can share one sync, and every event is still checked against the state it will meet. If the engine answers that another
+process came first, the commits in flight are undone, the missed events are folded in, and the commit is sealed again.
+Events that are no longer legal then raise.
 
-An interrupt may strike anywhere, and leave the tip ahead of what was sent, half applied or half undone, or a commit in
-flight that has landed. So whoever moves the tip first says that it is not whole, and last that it is; and an append
-that an interrupt leaves says so too. Who finds it so drops the tip, and folds what is stored.
+An interrupt can arrive at any point. It can leave the tip ahead of what was submitted, half changed or half undone, or
+leave a landed commit in the list of those in flight. So code that moves the tip clears `_is_whole` first and sets it
+last, and an interrupted append sets `_was_interrupted`. The next user of the tip then drops it and folds the store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def now_us() -> int:
 
 
 class Appender:
-    """The part of a log that appends: what this process knows of the session's end, and what is on its way there."""
+    """The part of a log that appends: the session's end as this process knows it, and the commits in flight."""
 
     engine: Engine
     id: SessionId
@@ -51,11 +51,11 @@ class Appender:
         self._was_interrupted = False
         self._is_stale = False
         self._is_settled = False
-        """Whether what a fork inherited was looked at."""
+        """Whether the calls that a fork inherited were given up (`_give_up_inherited`)."""
         self._looked_at: Seq = -1
-        """Where a caller has just seen the session stand, and may append without another look."""
+        """The position that a caller has just read: an append that expects it does not ask the engine again."""
         self._lookers: dict[int, bool] = {}
-        """Threads that look once (`one_look`), and whether they have."""
+        """Threads inside `one_look`, and whether they have asked the engine yet."""
         self._flight: list[Sealed] = []
         self._generation = 0
 
@@ -68,13 +68,13 @@ class Appender:
         *,
         is_new: bool = False,
     ) -> Head:
-        """Appends at the session's end; without `expect` again and again, while others come first."""
+        """Appends at the session's end. Without `expect` it retries while other writers come first."""
         tries = 0
         try:
             if not self._is_settled and len(self.segments) > 1:
                 self._give_up_inherited()
             if commit_id:
-                if not is_new and (answer := self._repeated(steps, commit_id)) is not None:
+                if not is_new and (answer := self._find_repeated(steps, commit_id)) is not None:
                     return answer
                 check_length(commit_id, "a commit id")
             while True:
@@ -85,12 +85,12 @@ class Appender:
                         raise
                     tries = next_try(tries, exc, self.id, "to append to")
         except BaseException as exc:
-            self._note(exc)
+            self._note_interrupt(exc)
             raise
 
     def _give_up_inherited(self) -> None:
-        """The first append to a fork gives up calls that are still open from its parent: one that was made without the
-        key of an encrypted store (keyless_fork.py) could not name them. Everybody else's gave them up at once."""
+        """Abandons calls that the parent left open. A fork does that when it is made, except one made without the key
+        of an encrypted store (keyless_fork.py), which cannot read them: there the first append does it."""
         with self._locked():
             tip = self._pending_tip()
             is_new = tip.seq == self.segments[-1].first
@@ -106,13 +106,13 @@ class Appender:
             self._is_settled = False
             raise
 
-    def _note(self, exc: BaseException) -> None:
-        """Whether something left an append that may strike anywhere in it."""
+    def _note_interrupt(self, exc: BaseException) -> None:
+        """Remembers an interrupt: it may have left the tip half moved."""
         if not isinstance(exc, Exception):
             self._was_interrupted = True
 
     def _launch(self, steps: Sequence[SealStep], expect: Seq | None, commit_id: str, guard: int | None) -> Sealed:
-        """Seals on the pending tip and submits, in one breath, so that the engine sees a session's commits in order."""
+        """Seals on the pending tip and submits under one lock, so that the engine gets a session's commits in order."""
         while True:
             with self._locked():
                 tip = self._pending_tip(refresh=expect is not None and expect != self._looked_at)
@@ -124,7 +124,7 @@ class Appender:
                     sealed = seal(tip, self.id, steps, now=self.clock(), commit_id=commit_id, guard=guard)
                 except (NotAllowedError, ConflictError, InvalidInputError):
                     self._is_whole = True
-                    # Refused on what this process knows. If that may be old news, look again.
+                    # Refused by what this process knows, which may be stale: read on and try again.
                     if not self._flight and not self._refresh():
                         raise
                     blocker = self._flight[-1] if self._flight else None
@@ -134,7 +134,7 @@ class Appender:
                 self._wait_for(blocker)
 
     def _submit(self, sealed: Sealed) -> Sealed:
-        """The tip is whole again when what was sealed is known to be in flight."""
+        """Hands a sealed commit to the engine. The tip is whole again once the commit is listed as in flight."""
         try:
             sealed.pending = self.engine.submit(sealed.commit)
         except Exception:
@@ -147,15 +147,15 @@ class Appender:
         return sealed
 
     def launch(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
-        """Puts a commit in line that was sealed elsewhere, once `reseal` has checked it on the tip it follows; None
-        when the session is not there. `land` waits for the answer."""
+        """Submits a commit that was sealed elsewhere, after `reseal` has checked it on the tip it follows. None when
+        the session is at another position. `land` waits for the answer."""
         try:
-            return self._launch_given(commit, reseal)
+            return self._launch_sealed(commit, reseal)
         except BaseException as exc:
-            self._note(exc)
+            self._note_interrupt(exc)
             raise
 
-    def _launch_given(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
+    def _launch_sealed(self, commit: Commit, reseal: Callable[[Tip], Sealed]) -> Sealed | None:
         while True:
             with self._locked():
                 tip = self._pending_tip()
@@ -175,8 +175,8 @@ class Appender:
             self._wait_for(blocker)
 
     def _wait_for(self, blocker: Sealed) -> None:
-        """Until what is in flight has landed, or was taken back. Its own writer may be waiting too: so it is landed
-        here."""
+        """Waits until a commit in flight has landed or was undone. Its own thread may be waiting as well, so this one
+        lands it."""
         with contextlib.suppress(WakelogError):
             self._land(blocker)
         time.sleep(0)
@@ -186,24 +186,24 @@ class Appender:
         try:
             return self._land(sealed)
         except BaseException as exc:
-            self._note(exc)
+            self._note_interrupt(exc)
             raise
 
     def _land(self, sealed: Sealed) -> Head:
-        """Waits for the engine's answer. Without one, or with a refusal, everything in flight is taken back."""
+        """Waits for the engine's answer. Without an answer, or on a refusal, undoes everything in flight."""
         try:
             try:
                 head = sealed.pending.result()
             except UnavailableError as exc:
                 if exc.kind != "answer-unknown":
                     raise
-                # Unknown is settled by asking again with the same commit: it is stored once at most.
+                # Submit the same commit again to learn the outcome: it is stored at most once.
                 head = self.engine.submit(sealed.commit).result()
         except BaseException:
             self._retreat(sealed)
             raise
         if head.hash != sealed.commit.hash:
-            self._retreat(sealed)  # a repetition: this is the original answer, and nothing new was stored
+            self._retreat(sealed)  # a repeated append: this is the first answer, and nothing new was stored
             return head
         with self._locked():
             if sealed.generation == self._generation and sealed in self._flight:
@@ -211,7 +211,7 @@ class Appender:
         return head
 
     def _retreat(self, sealed: Sealed) -> None:
-        """Takes back everything in flight, unless another thread already did."""
+        """Undoes everything in flight, unless another thread has done so."""
         with self._locked():
             if sealed.generation == self._generation:
                 self._is_whole = False
@@ -222,8 +222,8 @@ class Appender:
                 self._is_stale = True
                 self._is_whole = True
 
-    def _repeated(self, steps: Sequence[SealStep], commit_id: str) -> Head | None:
-        """The answer given before under this id. Asked first: it holds even if the session has moved on or closed."""
+    def _find_repeated(self, steps: Sequence[SealStep], commit_id: str) -> Head | None:
+        """The first answer to this commit id, if there was one. It holds even if the session has moved on or closed."""
         known = self.engine.known(self.id, commit_id)
         if known is None:
             return None
@@ -247,14 +247,14 @@ class Appender:
 
     def _locked(self) -> threading.RLock:
         if self._pid != os.getpid():
-            self._start()  # a forked child: the lock may be held, and what is in flight is the parent's
+            self._start()  # a forked child: the lock may be held, and the commits in flight are the parent's
         return self._lock
 
     @contextlib.contextmanager
     def one_look(self) -> Iterator[None]:
-        """Inside, this thread asks the engine once where the session stands, however much it wants to know of it. What
-        follows is told of that moment and of what this process knows since. So it is for what ends in an append that
-        expects that place: the engine refuses it when somebody came between."""
+        """Inside, this thread asks the engine for the head once, however many questions it has. Later answers combine
+        that head with what this process has appended since. Use it before an append that expects the position: the
+        engine refuses that append if another writer came in between."""
         thread = threading.get_ident()
         if thread in self._lookers:
             yield
@@ -265,8 +265,8 @@ class Appender:
         finally:
             self._lookers.pop(thread, None)
 
-    def _looks(self) -> bool:
-        """Whether a question goes to the engine."""
+    def _must_ask(self) -> bool:
+        """Whether this thread still has to ask the engine for the head."""
         thread = threading.get_ident()
         if thread not in self._lookers:
             return True
@@ -275,14 +275,14 @@ class Appender:
 
     def _pending_tip(self, *, refresh: bool = False) -> Tip:
         if not self._is_whole or self._was_interrupted:
-            # What is in flight still lands, or comes second: its writers see to that.
+            # Commits in flight still land or are refused; the threads that wait for them handle that.
             self._flight.clear()
             self._generation += 1
             self._tip = None
             self._is_whole, self._was_interrupted = True, False
         if self._tip is None:
             self._tip = self._load_tip()
-        elif ((refresh and self._looks()) or self._is_stale) and not self._flight:
+        elif ((refresh and self._must_ask()) or self._is_stale) and not self._flight:
             self._refresh()
         return self._tip
 
@@ -305,11 +305,11 @@ class Appender:
         head = self.engine.head(self.id)
         if (head.seq, head.hash) == (tip.seq, tip.hash):
             self._is_stale = False
-            return False  # mostly there is nothing, and a server tells that in one answer
+            return False  # the usual case, settled by one question
         self._is_whole = False
         for entry in read_entries(self.engine, self.segments, after=tip.seq, prev=tip.hash):
             if entry.kind in ("payload.erased", "range.pruned"):
-                # What was removed may be in the state this process holds, or among the payloads it would mention.
+                # The removed content may be in the state held here, or among the payloads that it would refer to.
                 self._tip = self._load_tip()
                 self._is_whole = True
                 return True
@@ -321,13 +321,13 @@ class Appender:
         return tip.seq > before
 
     def _hash_of(self, tip: Tip) -> str:
-        """The tip's state hash. The running digest moves when it is asked, and an interrupt could leave it between."""
+        """The tip's state hash. Asking updates the running digest, and an interrupt could leave that half done."""
         self._is_whole = False
         found = tip.fold.state_hash()
         self._is_whole = True
         return found
 
     def forget(self) -> None:
-        """Drops what this process holds of the state; it is folded anew when needed."""
+        """Drops the state that this process holds. It is folded again when needed."""
         with self._locked():
             self._tip = None

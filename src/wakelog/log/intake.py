@@ -1,7 +1,7 @@
-"""The append door: what comes in is redacted and checked here, once, whoever appends.
+"""Admission: every event that a caller appends is redacted and checked here, once.
 
-Secrets are replaced by typed markers, `[redacted:github-token]`, before anything is sealed; a `payload.redacted` event
-right after says what kinds were found, never what they were. It is a net for accidents, not a guarantee.
+Secrets are replaced by typed markers, `[redacted:github-token]`, before anything is sealed. A `payload.redacted` event
+right after names the kinds that were found, never the secrets. It is a net for accidents, not a guarantee.
 """
 
 from __future__ import annotations
@@ -33,39 +33,38 @@ OWN_KINDS = {
 
 
 def default_redact(event: ev.Event) -> tuple[ev.Event, tuple[str, ...]]:
-    """The redaction of every store that is not told otherwise."""
+    """The redaction of every store that sets no other."""
     return _default()[0](event)
 
 
 @functools.cache
 def _default() -> tuple[Redact, Callable[[Sequence[ev.Event]], bool]]:
-    # Imported at the first append: its expressions take longer to compile than a reader takes to read.
+    # Imported at the first append: compiling its expressions takes longer than a whole command that only reads.
     from wakelog.redaction import are_clean, redact_event
 
     return redact_event, are_clean
 
 
 def admit(events: Iterable[ev.Event | EventDraft], redact: Redact | None) -> list[SealStep]:
-    """What callers append, redacted and checked."""
+    """The events that a caller appends, redacted and checked."""
     steps: list[SealStep] = []
     given = list(events)
-    drafts = [each if isinstance(each, EventDraft) else EventDraft(each) for each in given]
-    authored = [draft.event for draft in drafts]
+    authored = [each.event if isinstance(each, EventDraft) else each for each in given]
     if redact is default_redact and _default()[1](authored):
         redact = None
     encoded = encode_plain(authored) if encode_plain is not None and redact is None else [None] * len(given)
-    for each, draft, ready in zip(given, drafts, encoded, strict=True):
-        is_bare = draft is not each
-        kind = draft.event.kind
+    for each, event, ready in zip(given, authored, encoded, strict=True):
+        draft = each if isinstance(each, EventDraft) else EventDraft(each)
+        is_bare, kind = draft is not each, event.kind
         if kind in OWN_KINDS:
             raise NotAllowedError(f"{kind} is written by the log itself", kind="own-kind", hint=OWN_KINDS[kind])
         if ready is not None:
             steps.append(SealStep(draft, is_bare=is_bare, encoded=ready))
             continue
-        event, found = redact(draft.event) if redact is not None else (draft.event, ())
-        event = check_event(event)
-        if event is not draft.event:
-            draft = msgspec.structs.replace(draft, event=event)
+        clean, found = redact(event) if redact is not None else (event, ())
+        checked = check_event(clean)
+        if checked is not event:
+            draft = msgspec.structs.replace(draft, event=checked)
         steps.append(SealStep(draft, is_checked=True, is_bare=is_bare))
         if found:
             # Sealing fills in the target: the event before it.

@@ -125,7 +125,7 @@ class Log(Appender):
             check_length(commit_id, "a commit id")
             return self._launch(steps, expect, commit_id, None)
         except BaseException as exc:
-            self._note(exc)
+            self._note_interrupt(exc)
             raise
 
     def record(self, event: ev.Event | EventDraft, *more: ev.Event | EventDraft, guard: int | None = None) -> Seq:

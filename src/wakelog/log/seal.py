@@ -1,11 +1,12 @@
 """Sealing: from events to a commit that fits on the end of a session.
 
-The tip is where the session stands, as this process knows it: seq, hash and folded state. Sealing a commit asks the
-machines whether each event is legal there, computes what it does to the state, encodes and chains it, and moves the tip
-forward. Nothing is stored yet; if the engine refuses the commit, `Sealed.undo` moves the tip back.
+The tip is the session's end as this process knows it: seq, hash and folded state. Sealing a commit asks the machines
+whether each event is legal there, folds its effect into the state, encodes and chains it, and moves the tip forward.
+Nothing is stored yet. If the engine refuses the commit, `Sealed.undo` moves the tip back.
 
-An event is encoded first, and read again: the machines and effects see what any reader will see, and the state in
-memory is what any reader would fold. It shares nothing with the caller's objects.
+An event is encoded first and decoded again, so that the machines and effects see what any reader will see. The state
+shares nothing with the caller's objects. Events that the core has encoded (`SealStep.encoded`) need no decoding: of
+those kinds only texts, flags and numbers reach the state.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ from wakelog.state.rewind import restore, rewind_delta
 from wakelog.state.snapshots import is_due
 
 KNOWN_PAYLOADS = 1024
-"""How many recent payloads a tip remembers at least, so that the same content again is a mention and not a copy."""
+"""How many recent payloads a tip remembers at least. The same content again is stored as a reference to the first."""
 
 
 class Tip:
-    """Where a session stands: position, chain and state, with what the next snapshot needs to know."""
+    """The end of a session: position, chain and state, and the sizes that decide when a snapshot is due."""
 
     __slots__ = ("at", "bytes_since", "fold", "hash", "payloads", "seq", "snapshot_size")
 
@@ -62,33 +63,34 @@ class Tip:
         self.bytes_since = 0
         self.snapshot_size = 0
         self.payloads = PayloadCollector({})
-        """What was stored lately, so that the same content again is a mention and not a copy."""
+        """Recent payloads: the same content again is stored as a reference to the first."""
 
 
 class SealStep(msgspec.Struct, frozen=True, gc=False):
-    """A draft with what only the log can know: for a rewind or an adoption, how to read the state it leads to."""
+    """A draft and how to seal it. For a rewind or an adoption, `then` reads the state it leads to."""
 
     draft: EventDraft
     then: Callable[[], dict[str, Value]] | None = None
     is_checked: bool = False
-    """The event went through the door (intake.py) already, and is as it will be stored."""
+    """The event was admitted (intake.py): its values are as they will be stored."""
     encoded: EncodedEvent | None = None
-    """The same, in bytes: then the event is as it came."""
+    """The admitted event as bytes, where the core has encoded it; `draft.event` is then the caller's."""
     is_bare: bool = False
-    """The draft has nothing but its event."""
+    """The draft is nothing but its event, so there is nothing else to check."""
     delta: Delta | None = None
-    """What the event does as whoever sealed it first has written it: operations on different keys have no order."""
+    """The delta as the first writer stored it, for a commit sealed elsewhere. It must lead to the same state as the
+    event; the order of its operations may differ."""
 
 
 class SealChoices(msgspec.Struct, frozen=True, gc=False):
-    """What was chosen when a commit was first sealed, elsewhere: salts, and which payloads are mentions."""
+    """The free choices of whoever first sealed a commit: its salts, and which payloads are references."""
 
     salts: bytes
     payloads: dict[bytes, Seq]
 
 
 class Sealed:
-    """A commit ready for the engine, and the way back if it is refused."""
+    """A commit ready for the engine, and how to undo it if it is refused."""
 
     __slots__ = ("_before", "_tip", "commit", "generation", "new_payloads", "pending", "undone_by")
 
@@ -122,8 +124,8 @@ def seal(
     force_snapshot: bool = False,
     given: SealChoices | None = None,
 ) -> Sealed:
-    """Seals events on the tip and moves it forward; on any error the tip is as it was. After an interrupt it is not:
-    what was half done cannot be taken back, and who holds the tip drops it."""
+    """Seals events on the tip and moves it forward. On an error the tip is as it was. After an interrupt it may be half
+    moved, and its owner drops it."""
     if not steps:
         raise InvalidInputError("an append needs at least one event", kind="empty-append")
     sealed = Sealed(tip)
@@ -180,20 +182,21 @@ def seal(
 def _seal_one(
     tip: Tip, step: SealStep, event: ev.Event, collector: PayloadCollector, changes: StateChanges
 ) -> SealItem:
-    """What the record of one event is made of. Moves the tip by it, but for the chain."""
+    """The parts of one event's record. Moves the tip past the event, except for the chain's hash."""
     draft, seq = step.draft, tip.seq + 1
     doc = tip.fold.doc
     kind = event.kind or kind_of(event)
     if kind in _FILLED_IN:
         event = _fill_in(tip, event)
-    # First, because it checks the types that the machines and effects rely on. They see what any reader will see.
+    # Encoding comes first: it checks the types that the machines and effects rely on.
     if step.encoded is None:
         body, event = encode_event(event, collector)
-    elif collector.known.keys().isdisjoint(step.encoded[1]):
+    else:
         body, payloads = step.encoded
-        collector.new.update(payloads)
-    else:  # a payload that was stored before is mentioned there
-        body, event = encode_event(check_event(event), collector)
+        if payloads and not collector.known.keys().isdisjoint(payloads):  # stored before, so it becomes a reference
+            body, event = encode_event(check_event(event), collector)
+        elif payloads:
+            collector.new.update(payloads)
     if draft.within is not None:
         _check_within(doc, draft.within)
     _check_legal(doc, kind, event)
@@ -201,7 +204,7 @@ def _seal_one(
         _check_draft(draft, seq)
     turn, attempt = _turn_of(doc, event)
     cause = draft.cause
-    if not cause and kind in machines.OF_ACTIONS:  # what an outcome answers: the request of its action
+    if not cause and kind in machines.OF_ACTIONS:  # an outcome is caused by the request of its action
         pending = doc["pending_actions"].get(event.action)  # type: ignore[attr-defined]
         cause = pending["seq"] if pending else 0
     place = EventPlace(seq, turn, draft.source, draft.trust)
@@ -213,7 +216,6 @@ def _seal_one(
     tip.seq = seq
     if kind == "state.patched":
         delta = b""  # its patch is its delta
-    # The draft's texts were checked with the draft.
     return kind, turn, attempt, draft.actor, cause, draft.derived_from, draft.source, draft.trust, body, delta
 
 
@@ -221,7 +223,7 @@ _kind_of_item, _turn_of_item = itemgetter(0), itemgetter(1)
 
 
 def _given_delta(doc: dict[str, Value], step: SealStep, event: ev.Event, place: EventPlace) -> Delta:
-    """The delta that a step brings along, or that leads to the state it brings along. A copy, which shares nothing."""
+    """The delta of a step that has one, or that leads to a given state. A copy that shares nothing with either."""
     delta = effect_of(doc, event, place) if step.then is None else _copied_state(doc, step.then(), event, place)
     if step.delta is not None:
         _check_same(doc, delta, step.delta, place.seq)
@@ -240,7 +242,7 @@ _FILLED_IN = frozenset({"payload.redacted", "checkpoint.named"})
 
 
 def _fill_in(tip: Tip, event: ev.Event) -> ev.Event:
-    """The event with what is ours to say: what was redacted, and the hash of the state that is at hand."""
+    """The event with the fields that the log fills in: the seq that was redacted, or the hash of the current state."""
     if type(event) is ev.PayloadRedacted:
         return msgspec.structs.replace(event, target=tip.seq)
     assert type(event) is ev.CheckpointNamed
@@ -259,17 +261,17 @@ def _check_same(doc: dict[str, Value], mine: Delta, given: Delta, seq: Seq) -> N
 
 
 def _check_place(events: Sequence[ev.Event], fork: ForkPoint | None) -> None:
-    """A fork begins with `session.forked`, and nothing else is one."""
+    """A fork, and only a fork, begins with `session.forked`."""
     places = [place for place, event in enumerate(events) if type(event) is ev.SessionForked]
     if places != ([] if fork is None else [0]):
         raise NotAllowedError("a fork, and only a fork, begins with session.forked", kind="not-a-fork")
 
 
 def _check_draft(draft: EventDraft, seq: Seq) -> None:
-    """The parts of a header that callers choose: of the right type, and making sense where the event is to stand."""
+    """Checks the header fields that callers choose: their types, and that they refer to earlier events."""
     is_bare = draft.cause == 0 and type(draft.cause) is int and draft.derived_from == ()
     if is_bare and draft.actor == "agent" and draft.source == "" and draft.trust == "trusted":
-        return  # nothing was chosen, as for most
+        return  # all defaults, as for most events
     for text in (draft.actor, draft.source):
         if type(text) is not str or not (text.isascii() or check_text(text, "a draft")):
             raise InvalidInputError(f"{text!r} is not text, as actor and source must be", kind="bad-draft")
@@ -293,7 +295,7 @@ def _remember(sealed: Sealed, tip: Tip, payloads: Collection[bytes], seq: Seq) -
     known = tip.payloads.known
     known.update(dict.fromkeys(payloads, seq))
     if len(known) > 2 * KNOWN_PAYLOADS:
-        # Many at once: the first entry of a dict that loses its first is looked for in an ever longer gap.
+        # Drop many at once: removing the oldest one by one leaves a gap at the front that each search has to cross.
         tip.payloads.known = dict(list(known.items())[-KNOWN_PAYLOADS:])
 
 
@@ -312,18 +314,19 @@ def _snapshot_if_due(tip: Tip, rewound: bool, force: bool) -> bytes | None:
         return None
     state = tip.fold.dump()
     if rewound and not force and len(state) * 2 > tip.snapshot_size and not is_due(tip.bytes_since, tip.snapshot_size):
-        return None  # only a rewind that shrinks the state makes the last snapshot too large a measure
+        return None  # a rewind is a reason for a snapshot only if it halves the state
     tip.bytes_since, tip.snapshot_size = 0, len(state)
     return pack_snapshot(state)
 
 
 def fingerprint_of(events: Sequence[ev.Event], steps: Sequence[SealStep]) -> bytes:
-    """What tells a repeated append from another under the same id: the authored content, without place or salt."""
+    """A hash of the authored content, without seqs and salts. It tells a repeated append from another one with the same
+    commit id."""
     encode = PayloadCollector({}).encode
     whole = hashlib.sha256()
     for event, step in zip(events, steps, strict=True):
         if type(event) is ev.PayloadRedacted:
-            continue  # ours, not the caller's
+            continue  # added by the log, not by the caller
         if step.encoded is not None:
             body = step.encoded[0]
         else:
@@ -333,7 +336,7 @@ def fingerprint_of(events: Sequence[ev.Event], steps: Sequence[SealStep]) -> byt
 
 
 def _check_legal(doc: dict[str, Value], kind: str, event: ev.Event) -> None:
-    """Asks the three machines; an illegal move raises an error that names the legal ones."""
+    """Asks the three machines. An illegal event raises an error that names the legal ones."""
     status = doc["status"] if doc else ""
     if status not in _AT_WORK or kind in machines.SESSION:
         _check_session(status, kind)
@@ -388,7 +391,7 @@ def _check_turn(doc: dict[str, Value], kind: str, event: Any) -> None:
 def _check_within(doc: dict[str, Value], within: tuple[int, int]) -> None:
     turn, (number, attempt) = doc["turn"], within
     is_there = (turn["number"], turn["attempt"], turn["status"]) == (number, attempt, "open")
-    if not is_there and doc["status"] not in ("closed", "archived"):  # of which the machine tells
+    if not is_there and doc["status"] not in ("closed", "archived"):  # those are refused by the session's machine
         raise ConflictError(
             f"attempt {attempt} of turn @{number} has ended: another process ended it, or started a new one",
             kind="turn-taken-over",
