@@ -86,7 +86,7 @@ class HookedSession:
         data = record.data
         event = record.event
         if event in _ENDS:
-            self._end_questions()
+            self._close_questions(QUESTION, "deny", "the call did not run")
             self._drop_held(is_over=event == "SessionEnd")
         elif event == "SessionStart":
             self._drop_held(is_over=True)  # the agent restarts: it was killed, and no hook reported that
@@ -292,16 +292,12 @@ class HookedSession:
 
     def _answer_question(self, data: dict[str, Any], answer: str) -> None:
         """A call that ran was allowed; one that was denied was not."""
-        mark = f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-"
-        for request in [each for each in self._pending if each.startswith(mark)]:
-            del self._pending[request]
-            self._put(ev.InputAnswered(request=request, answer=answer, by="user"), actor="user")
+        self._close_questions(f"{QUESTION}{hash_value(storable(data.get('tool_input')))[:12]}-", answer)
 
-    def _end_questions(self) -> None:
-        for request in [each for each in self._pending if each.startswith(QUESTION)]:
+    def _close_questions(self, prefix: str, answer: str, why: str = "") -> None:
+        for request in [each for each in self._pending if each.startswith(prefix)]:
             del self._pending[request]
-            why = "the call did not run"
-            self._put(ev.InputAnswered(request=request, answer="deny", by="user", why=why), actor="user")
+            self._put(ev.InputAnswered(request=request, answer=answer, by="user", why=why), actor="user")
 
     def _drop_held(self, *, is_over: bool) -> None:
         """A call that was running when the agent ended. Gemini's transcript does not have it, so only its hook reports

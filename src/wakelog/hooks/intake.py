@@ -9,6 +9,8 @@ Nothing here fails the command that runs it: what cannot be recorded stays in th
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import hashlib
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -64,11 +66,9 @@ def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> Intake
         file = take_file()
         if file is None:
             return report
-        opened = _Stores(open_store)
-        try:
-            left = _record_all(file.records, opened, into, now_us or time.time_ns() // 1000, report)
-        finally:
-            opened.close()
+        with contextlib.ExitStack() as stores:
+            open_once = functools.cache(lambda url: stores.enter_context(open_store(url)))
+            left = _record_all(file.records, open_once, into, now_us or time.time_ns() // 1000, report)
         keep_only(file, left)
         report.waiting, report.broken = len(left), file.broken
         for _ in range(file.broken):
@@ -77,7 +77,7 @@ def take_in(open_store: OpenStore, *, into: str = "", now_us: int = 0) -> Intake
 
 
 def _record_all(
-    records: Iterable[SpooledRecord], opened: _Stores, into: str, now_us: int, report: IntakeReport
+    records: Iterable[SpooledRecord], open_store: OpenStore, into: str, now_us: int, report: IntakeReport
 ) -> list[SpooledRecord]:
     """Records them, and returns those that must wait."""
     left: list[SpooledRecord] = []
@@ -86,9 +86,8 @@ def _record_all(
             left += given  # nothing new: the call is still running
             continue
         try:
-            enabled = receipts()
             folder = next((text_in(r.data, "cwd") for r in given if text_in(r.data, "cwd")), "")
-            store = opened.get(into or store_for(agent, folder, enabled))
+            store = open_store(into or store_for(agent, folder, receipts()))
             left += _SessionIntake(store, agent, given, now_us).run(report)
         except Exception as exc:  # a bug of ours must not lock anybody out of their store
             said = exc.message if isinstance(exc, WakelogError) else f"{type(exc).__name__}: {exc}"
@@ -107,23 +106,6 @@ def _by_session(records: Iterable[SpooledRecord]) -> dict[tuple[str, str], list[
         if agent in AGENTS and record.origin:
             out.setdefault((agent, record.origin), []).append(record)
     return out
-
-
-class _Stores:
-    """Opens each store once, when it is needed."""
-
-    def __init__(self, open_store: OpenStore) -> None:
-        self._open = open_store
-        self._stores: dict[str, Store] = {}
-
-    def get(self, url: str) -> Store:
-        if url not in self._stores:
-            self._stores[url] = self._open(url)
-        return self._stores[url]
-
-    def close(self) -> None:
-        for store in self._stores.values():
-            store.close()
 
 
 class _SessionIntake:

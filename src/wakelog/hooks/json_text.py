@@ -204,10 +204,8 @@ class _Parser:
         if depth > DEPTH_MAX:
             raise self._error("too deep", at)
         sign = self.text[at : at + 1]
-        if sign == "{":
-            return self._object(at, depth)
-        if sign == "[":
-            return self._array(at, depth)
+        if sign in ("{", "["):
+            return self._container(at, depth, "}" if sign == "{" else "]")
         found = (_STRING if sign == '"' else _SCALAR).match(self.text, at)
         if found is None:
             raise self._error("a value is missing" if sign in ("", ",", "}", "]") else "this is no JSON", at)
@@ -216,38 +214,30 @@ class _Parser:
         except ValueError as exc:
             raise self._error("this is no JSON", at) from exc
 
-    def _object(self, at: int, depth: int) -> JsonNode:
-        node = JsonNode(at, at, {}, [], "object")
+    def _container(self, at: int, depth: int, closing: str) -> JsonNode:
+        node = JsonNode(at, at, kind="object" if closing == "}" else "array", members=[])
         here = self._skip(at + 1)
-        while self.text[here : here + 1] != "}":
+        while self.text[here : here + 1] != closing:
             if node.members:
-                here = self._comma(here, "}")
-            key = _STRING.match(self.text, here)
-            if key is None:
-                raise self._error("a key in quotes is missing", here)
-            colon = self._skip(key.end())
-            if self.text[colon : colon + 1] != ":":
-                raise self._error("a colon is missing", colon)
-            value = self._value(self._skip(colon + 1), depth + 1)
-            name = json.loads(key[0])
+                here = self._comma(here, closing)
+            name, begin = self._key(here) if node.kind == "object" else (len(node.members), here)
+            value = self._value(begin, depth + 1)
             node.members.append((name, here, value))
-            node.value[name] = value.value
             here = self._skip(value.end)
+        values = [(name, member.value) for name, _, member in node.members]
+        node.value = dict(values) if node.kind == "object" else [value for _, value in values]
         node.end = here + 1
         return node
 
-    def _array(self, at: int, depth: int) -> JsonNode:
-        node = JsonNode(at, at, [], [], "array")
-        here = self._skip(at + 1)
-        while self.text[here : here + 1] != "]":
-            if node.members:
-                here = self._comma(here, "]")
-            value = self._value(here, depth + 1)
-            node.members.append((len(node.members), here, value))
-            node.value.append(value.value)
-            here = self._skip(value.end)
-        node.end = here + 1
-        return node
+    def _key(self, at: int) -> tuple[str, int]:
+        """The key of a member, and where its value starts."""
+        key = _STRING.match(self.text, at)
+        if key is None:
+            raise self._error("a key in quotes is missing", at)
+        colon = self._skip(key.end())
+        if self.text[colon : colon + 1] != ":":
+            raise self._error("a colon is missing", colon)
+        return json.loads(key[0]), self._skip(colon + 1)
 
     def _comma(self, at: int, closing: str) -> int:
         if self.text[at : at + 1] != ",":

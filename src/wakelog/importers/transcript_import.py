@@ -81,7 +81,6 @@ def import_transcript(
     sessions: list[ImportedSession] = []
     broken: list[str] = []
     deleted: list[str] = []
-    count = 0
     now, idle_us = store.clock(), store.idle_us
     for transcript in found.transcripts(path):
         stat = transcript.stat or of_file
@@ -96,7 +95,10 @@ def import_transcript(
             # An adapter's session is continued by its program, so it is never closed as idle.
             idle_after = sys.maxsize if transcript.keeps else idle_us
             if not writer.is_unchanged(is_idle=now - (writer.known.last_at or stat[1]) > idle_after):
-                _write(writer, transcript, on_progress)
+                for record, weight in transcript.read():
+                    writer.take(record, weight)
+                    if on_progress is not None:
+                        on_progress(weight)
                 age = now - (writer.last_at or stat[1])
                 is_idle = age > idle_after
                 writer.close(is_cold=is_idle or age > COLD_US, is_quiet=is_idle or age > QUIET_US, is_idle=is_idle)
@@ -106,13 +108,10 @@ def import_transcript(
         if changes is not None:
             for action in changes.keys() - writer.changes.keys():
                 del changes[action]
-        for why in [why for w in (writer, *writer.lanes) for why in w.broken]:
-            count += 1
-            if len(broken) < BROKEN_MAX:
-                broken.append(why)
+        broken += [why for w in (writer, *writer.lanes) for why in w.broken]
         sessions += [_session(w) for w in (writer, *writer.lanes) if w.session is not None or dry_run]
         deleted += writer.deleted
-    return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken), count, tuple(deleted))
+    return ImportReport(str(path), found.NAME, tuple(sessions), tuple(broken[:BROKEN_MAX]), len(broken), tuple(deleted))
 
 
 def _writer(store: Store, transcript: Transcript, **how: Any) -> SessionWriter:
@@ -129,13 +128,6 @@ def _kept_name(store: Store, head: TranscriptHead) -> str:
         return head.name
     labels = store.resume(head.name).log.part("labels")
     return head.name if labels.get("origin") == head.origin else session_name(store, head.agent, head.origin)
-
-
-def _write(writer: SessionWriter, transcript: Transcript, on_progress: OnProgress | None) -> None:
-    for record, weight in transcript.read():
-        writer.take(record, weight)
-        if on_progress is not None:
-            on_progress(weight)
 
 
 def _session(writer: SessionWriter) -> ImportedSession:

@@ -138,18 +138,14 @@ def _without_keys(value: Value) -> Value:
         return [_without_keys(each) for each in value]
     if not isinstance(value, dict):
         return value
-    return {
-        name: HIDDEN
-        if isinstance(held, str) and _KEYS.search(name)
-        else _hidden(held)
-        if name == "headers"
-        else _without_keys(held)
-        for name, held in value.items()
-    }
+    return {name: _without_key(name, held) for name, held in value.items()}
 
 
-def _hidden(headers: Value) -> Value:
-    return dict.fromkeys(headers, HIDDEN) if isinstance(headers, dict) else HIDDEN
+def _without_key(name: str, value: Value) -> Value:
+    if name == "headers" and isinstance(value, dict):
+        return dict.fromkeys(value, HIDDEN)
+    is_key = name == "headers" or (isinstance(value, str) and _KEYS.search(name))
+    return HIDDEN if is_key else _without_keys(value)
 
 
 # The four shapes

@@ -183,19 +183,16 @@ def _current_recorder() -> ConversationRecorder:
                 is_ours="session" not in _target,
                 holds_answers="files" in _target,
             )
-            _close_at_exit()
+            atexit.unregister(_close_now)  # a forked child may have it already
+            atexit.register(_close_now)
         return _recorder
 
 
 def _set_target(session: Session[Any] | None, store: Store | str | None, files: bool) -> None:
     global _recorder
     _target.clear()
-    if files:
-        _target["files"] = True
-    if session is not None:
-        _target["session"] = session
-    if store is not None:
-        _target["store"] = store
+    given = {"session": session, "store": store, "files": files or None}
+    _target.update({name: value for name, value in given.items() if value is not None})
     before, _recorder = _recorder, None
     if before is not None:
         before.close()
@@ -231,15 +228,6 @@ def program_name() -> str:
     path = Path(sys.argv[0] if sys.argv else "")
     stem = path.parent.name if path.stem == "__main__" else path.stem
     return "".join(c if c.isalnum() or c in "-_." else "-" for c in stem)[:60].strip("-.") or "python"
-
-
-_at_exit: set[int] = set()
-
-
-def _close_at_exit() -> None:
-    if os.getpid() not in _at_exit:
-        _at_exit.add(os.getpid())
-        atexit.register(_close_now)
 
 
 def _close_now() -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from wakelog.importers import steps as st
 from wakelog.importers.common.amounts import micros
-from wakelog.importers.common.chat import blocks_of, calls_of, first_choice, text_of
+from wakelog.importers.common.chat import blocks_of, calls_of, first_choice, task_steps, text_of
 from wakelog.importers.common.shell_writes import shell_writes
 from wakelog.importers.common.tools import effect_of, shell_command
 from wakelog.importers.source.files import Sample, bad_transcript, digest, home_files, read_document, storable
@@ -155,7 +155,7 @@ class _RunReader:
                 yield from self._exit(text, as_dict(message.get("extra")))
             case "user" if not self._is_begun:
                 self._is_begun = True
-                yield from _prompt(text, content)
+                yield from task_steps(content, _ISSUE.search(content) if isinstance(content, str) else None)
             case "user" if self._asked and self._is_result(number, text):
                 yield self._result(text, content, "", {})
             case "user":
@@ -218,16 +218,6 @@ class _RunReader:
             yield self._result(text, text, "", {"returncode": 0})
         else:
             yield st.MessageStep("user", text, name="exit")
-
-
-def _prompt(text: str, content: Any) -> Iterator[st.Step]:
-    """The task. The harness puts its own instructions around it, which are not the user's."""
-    issue = _ISSUE.search(text)
-    if issue is None or not issue[1] or not isinstance(content, str):
-        yield st.PromptStep(content)
-        return
-    yield st.PromptStep(issue[1])
-    yield st.MessageStep("user", text[: issue.start(1)] + text[issue.end(1) :], name="context")
 
 
 def _time(message: Any) -> int:

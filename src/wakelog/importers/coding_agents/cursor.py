@@ -21,6 +21,7 @@ import msgspec
 
 from wakelog.errors import InvalidInputError
 from wakelog.importers import steps as st
+from wakelog.importers.common.amounts import read_usage
 from wakelog.importers.common.chat import call_block, json_or_text, text_block, thinking_block
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.tools import effect_of
@@ -28,8 +29,7 @@ from wakelog.importers.source.files import USER_DATA, Sample, decode_json, diges
 from wakelog.importers.source.foreign_database import MAGIC, open_database, table_names
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import FileChanged
-from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, text_in, without
-from wakelog.model.usage import Usage
+from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
 from wakelog.model.values import Value
 
 NAME = "cursor"
@@ -146,7 +146,7 @@ def _steps(name: str, bubble: dict[str, Any], model: str) -> Iterator[st.NamedSt
     if called:
         blocks.append(call_block(call, called))
     if blocks:
-        usage = _usage(bubble.get("tokenCount"))
+        usage = read_usage(as_dict(bubble.get("tokenCount")), input="inputTokens", output="outputTokens")
         kind = text_in(as_dict(bubble.get("modelInfo")), "modelName") or model
         yield (
             f"{name}/said",
@@ -175,11 +175,6 @@ def _files(call: str, tool: str, given: dict[str, Any]) -> tuple[FileChanged, ..
     if not path or not _EDITS.match(tool):
         return ()
     return (file_change(path, change="deleted" if tool.startswith("delete") else "modified", action=call),)
-
-
-def _usage(given: Any) -> Usage:
-    count = as_dict(given)
-    return Usage(input=count_in(count, "inputTokens"), output=count_in(count, "outputTokens"))
 
 
 def _without_secrets(value: dict[str, Any]) -> dict[str, Any]:

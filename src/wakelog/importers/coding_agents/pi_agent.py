@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from wakelog.importers import steps as st
-from wakelog.importers.common.amounts import edited_lines, micros, tokens
+from wakelog.importers.common.amounts import edited_lines, micros, read_usage
 from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block
 from wakelog.importers.common.file_changes import TrackedFiles, diff_counts, file_change, replace_text
 from wakelog.importers.common.tools import effect_of
@@ -133,7 +133,7 @@ class _Reader:
         content = message.get("content")
         blocks = [text_block(content)] if isinstance(content, str) else dicts_in(content)
         stop = text_in(message, "stopReason")
-        usage, cost = _usage(message.get("usage"))
+        usage, cost = _usage(as_dict(message.get("usage")))
         said: list[dict[str, Value]] = []
         asks: list[st.Step] = []
         for number, block in enumerate(blocks):
@@ -216,9 +216,6 @@ def _block(block: dict[str, Any]) -> dict[str, Any]:
     return block
 
 
-def _usage(given: Any) -> tuple[Usage, int]:
-    if not isinstance(given, dict):
-        return Usage(), 0
-    heard, said, read, written = (tokens(given.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
-    paid = micros(as_dict(given.get("cost")).get("total"))
-    return Usage(input=heard, output=said, cache_read=read, cache_write=written), paid
+def _usage(given: dict[str, Any]) -> tuple[Usage, int]:
+    usage = read_usage(given, input="input", output="output", cache_read="cacheRead", cache_write="cacheWrite")
+    return usage, micros(as_dict(given.get("cost")).get("total"))

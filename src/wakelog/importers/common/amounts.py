@@ -3,11 +3,17 @@ that cannot be an amount counts as 0."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from wakelog.model.usage import Usage
 
 TOKENS_MAX = 1 << 50
+
+
+def read_usage(counts: Mapping[str, Any], **names: str) -> Usage:
+    """The usage in an object. `names` says how it names each field."""
+    return Usage(**{field: tokens(counts.get(name)) for field, name in names.items()})
 
 
 def usage_sum(a: Usage, b: Usage) -> Usage:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-import msgspec
-
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import storable
-from wakelog.importers.steps import CallStep
+from wakelog.importers.source.files import decode_json, storable
+from wakelog.importers.steps import CallStep, MessageStep, PromptStep, Step
 from wakelog.model.events import Effect
 from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in
 from wakelog.model.values import Value
-
-_decode = msgspec.json.Decoder().decode
 
 
 def text_of(content: object) -> str:
@@ -36,8 +33,8 @@ def json_or_text(given: object) -> Value:
     if not isinstance(given, str):
         return storable(given)
     try:
-        return storable(_decode(given))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return decode_json(given)
+    except ValueError:
         return given
 
 
@@ -52,6 +49,14 @@ def calls_of(message: dict[str, Any], group: str, effects: dict[str, Effect] | N
         effect = (effects or {}).get(tool) or effect_of(tool, input)
         calls.append(CallStep(id, tool, input, effect, group=group))
     return calls
+
+
+def task_steps(content: Value, issue: re.Match[str] | None) -> tuple[Step, ...]:
+    """The task of a benchmark. The harness puts its own instructions around it, which are not the user's."""
+    if issue is None or not issue[1].strip():
+        return (PromptStep(content),)
+    around = content[: issue.start(1)] + content[issue.end(1) :]
+    return PromptStep(issue[1]), MessageStep("user", around, name="context")
 
 
 def first_choice(response: dict[str, Any]) -> dict[str, Any]:

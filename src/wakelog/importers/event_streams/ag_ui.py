@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from wakelog.importers import steps as st
 from wakelog.importers.common.chat import call_block, json_or_text, text_block, text_of, thinking_block
 from wakelog.importers.common.foreign_state import ForeignState
@@ -21,6 +19,7 @@ from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     RecordIds,
     Sample,
+    decode_json,
     home_files,
     is_document,
     json_digest,
@@ -39,7 +38,6 @@ _TYPE = re.compile(
     rb'"type"\s*:\s*"(RUN_STARTED|TEXT_MESSAGE_(START|CONTENT|CHUNK)|TOOL_CALL_START|STATE_SNAPSHOT|MESSAGES_SNAPSHOT)"'
 )
 _FRAME = (b"event:", b"id:", b"retry:", b":")
-_decode = msgspec.json.Decoder().decode
 
 
 def recognises(found: Sample) -> bool:
@@ -90,11 +88,11 @@ def _events(path: Path) -> Iterator[tuple[Any, str, int]]:
 def _decode_data_line(raw: bytes, number: int) -> Iterator[tuple[Any, str, int]]:
     """Decodes an event from a `data:` line of the stream."""
     try:
-        event = _decode(raw[5:])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        event = decode_json(raw[5:])
+    except ValueError as exc:
         yield raw.decode(errors="replace"), f"line {number} is not JSON: {exc}", len(raw)
         return
-    yield storable(event), "" if isinstance(event, dict) else f"line {number} is not an object", len(raw)
+    yield event, "" if isinstance(event, dict) else f"line {number} is not an object", len(raw)
 
 
 class ThreadReader:

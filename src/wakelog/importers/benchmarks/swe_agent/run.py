@@ -18,7 +18,7 @@ import msgspec
 from wakelog.importers import steps as st
 from wakelog.importers.benchmarks.swe_agent.files import EDITS, REFUSED, OpenFiles
 from wakelog.importers.common.amounts import duration, micros
-from wakelog.importers.common.chat import blocks_of, calls_of, json_or_text, text_of
+from wakelog.importers.common.chat import blocks_of, calls_of, json_or_text, task_steps, text_of
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import (
     Sample,
@@ -178,13 +178,11 @@ class _RunReader:
         return st.SourceRecord(id, rest=item)
 
     def _task(self, id: str, content: Any, rest: dict[str, Any]) -> st.SourceRecord:
-        """The task. The harness puts its own instructions around it, which are not the user's."""
         issue = _ISSUE.search(content) if isinstance(content, str) else None
-        if issue is None or not issue[1].strip():
-            return st.SourceRecord(id, (st.PromptStep(content),), rest=rest)
-        around = content[: issue.start(1)] + content[issue.end(1) :]
-        steps = (st.PromptStep(issue[1]), st.MessageStep("user", around, name="context"))
-        return st.SourceRecord(id, steps, rest=rest | {"prompt_at": [issue.start(1), issue.end(1)]})
+        steps = task_steps(content, issue)
+        if issue is not None and len(steps) > 1:
+            rest["prompt_at"] = [issue.start(1), issue.end(1)]
+        return st.SourceRecord(id, steps, rest=rest)
 
     def _is_observed(self, text: str) -> bool:
         """Whether a message is the observation of the last imported step."""

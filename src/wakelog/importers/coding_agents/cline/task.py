@@ -22,12 +22,12 @@ import msgspec
 from wakelog.errors import WakelogError
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.cline.calls import outcome_of, plain_text, result_of, xml_call, xml_result
-from wakelog.importers.common.amounts import micros
+from wakelog.importers.common.amounts import micros, read_usage
 from wakelog.importers.common.chat import call_block, text_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.source.files import USER_DATA, Sample, digest, home_files, read_document, stat_of
 from wakelog.importers.source.timestamps import microseconds
-from wakelog.model.json_fields import as_dict, as_list, count_in, dicts_in, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
 from wakelog.model.usage import Usage
 from wakelog.model.values import Value
 
@@ -93,12 +93,8 @@ def _requests(path: Path) -> dict[int, SeenRequest]:
             metrics = as_dict(json.loads(text_in(entry, "text") or "{}"))
         except ValueError:
             metrics = {}
-        usage = Usage(
-            input=count_in(metrics, "tokensIn"),
-            cache_read=count_in(metrics, "cacheReads"),
-            cache_write=count_in(metrics, "cacheWrites"),
-            output=count_in(metrics, "tokensOut"),
-        )
+        names = {"input": "tokensIn", "cache_read": "cacheReads", "cache_write": "cacheWrites", "output": "tokensOut"}
+        usage = read_usage(metrics, **names)
         model = text_in(as_dict(entry.get("modelInfo")), "modelId")
         # The request is shown before its prompt is in the conversation; the reply comes after the prompt.
         place = index + 2 if isinstance(index, int) else 2 * number + 1
@@ -217,7 +213,5 @@ def _usage_and_cost(message: dict[str, Any], request: SeenRequest | None) -> tup
     tokens = as_dict(metrics.get("tokens"))
     if not tokens:
         return (request.usage, request.cost_micros) if request else (Usage(), 0)
-    usage = Usage(
-        input=count_in(tokens, "prompt"), cache_read=count_in(tokens, "cached"), output=count_in(tokens, "completion")
-    )
+    usage = read_usage(tokens, input="prompt", cache_read="cached", output="completion")
     return usage, micros(metrics.get("cost"))

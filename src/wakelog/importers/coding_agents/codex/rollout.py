@@ -218,7 +218,7 @@ class _Reader:
         id, _, patch, folder = self._calls.pop(given_id, (given_id or f"call-{self._record_id}", "", "", ""))
         self._answered.add(given_id)
         files = self._files.apply(patch, folder) if patch and result.outcome == "succeeded" else ()
-        return st.ResultStep(id, result.output, result.outcome, result.error, files, result.cost, result.child)
+        return msgspec.structs.replace(result, id=id, files=files)
 
     # What only the events know
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from wakelog.importers import steps as st
 from wakelog.importers.coding_agents.opencode.files import changes_of
-from wakelog.importers.common.amounts import micros, tokens
+from wakelog.importers.common.amounts import micros, read_usage, usage_sum
 from wakelog.importers.common.chat import call_block, image_block, join_texts, text_block, thinking_block
 from wakelog.importers.common.tools import effect_of
 from wakelog.importers.steps import NamedStep
@@ -205,11 +205,9 @@ def _usages(info: dict[str, Any], parts: list[dict[str, Any]]) -> list[tuple[Usa
 
 def _usage(entry: dict[str, Any]) -> tuple[Usage, int]:
     used = as_dict(entry.get("tokens"))
-    cache = as_dict(used.get("cache"))
-    counts = (used.get("input"), used.get("output"), used.get("reasoning"), cache.get("read"), cache.get("write"))
-    heard, said, thought, read, written = (tokens(n) for n in counts)
-    usage = Usage(input=heard, output=said, reasoning=thought, cache_read=read, cache_write=written)
-    return usage, micros(entry.get("cost"))
+    usage = read_usage(used, input="input", output="output", reasoning="reasoning")
+    cached = read_usage(as_dict(used.get("cache")), cache_read="read", cache_write="write")
+    return usage_sum(usage, cached), micros(entry.get("cost"))
 
 
 def _output(state: dict[str, Any]) -> Value:
