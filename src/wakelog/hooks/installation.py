@@ -276,10 +276,6 @@ def store_for(agent: str, folder: str, enabled: list[Receipt]) -> str:
     named = [each for each in enabled if each.agent == agent and each.store]
     here = Path(folder) if folder and Path(folder).is_absolute() else None
     for each in sorted(named, key=lambda receipt: receipt.scope == "user"):
-        if each.scope == "user" or (here is not None and here.is_relative_to(_project_of(each))):
+        if each.scope == "user" or (here is not None and here.is_relative_to(Path(each.file).parent.parent)):
             return each.store
     return (chosen_url(here) if here is not None else "") or user_store()
-
-
-def _project_of(receipt: Receipt) -> Path:
-    return Path(receipt.file).parent.parent

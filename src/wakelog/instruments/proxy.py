@@ -13,7 +13,6 @@ import socket
 import ssl
 import threading
 import urllib.request
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar, Self
 from urllib.parse import urlsplit
@@ -123,7 +122,7 @@ class _Exchange(BaseHTTPRequestHandler):
         record = _AnswerRecord(call, self.recorder, answer)
         try:
             self._send_head(answer)
-            for piece in _pieces(answer):
+            while piece := answer.read1(PIECE, decode_content=False):
                 record.take(piece)  # first, so that what the client does next is recorded later
                 self._send(piece)
         except (urllib3.exceptions.HTTPError, http.client.HTTPException) as exc:
@@ -135,7 +134,8 @@ class _Exchange(BaseHTTPRequestHandler):
             raise
         else:
             record.ended()
-            self._send_end()
+            if self._is_chunked:
+                self.wfile.write(b"0\r\n\r\n")
         finally:
             answer.close()
 
@@ -203,10 +203,6 @@ class _Exchange(BaseHTTPRequestHandler):
     def _send(self, piece: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece) if self._is_chunked else piece)
 
-    def _send_end(self) -> None:
-        if self._is_chunked:
-            self.wfile.write(b"0\r\n\r\n")
-
     def _send_text(self, status: int, text: str) -> None:
         data = text.encode()
         self.close_connection = True  # its body may be unread
@@ -250,12 +246,6 @@ def _copy(source: socket.socket, target: socket.socket) -> None:
             target.sendall(piece)
     with contextlib.suppress(OSError):
         target.shutdown(socket.SHUT_WR)
-
-
-def _pieces(answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """Yields data as soon as it arrives."""
-    while piece := answer.read1(PIECE, decode_content=False):
-        yield piece
 
 
 class _AnswerRecord:

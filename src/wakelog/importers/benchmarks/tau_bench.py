@@ -25,7 +25,7 @@ from wakelog.importers.source.files import (
     storable,
 )
 from wakelog.model.events import Effect
-from wakelog.model.json_fields import as_dict, as_list, as_text, text_in, without
+from wakelog.model.json_fields import as_dict, as_list, dicts_in, text_in, without
 
 NAME = "tau-bench"
 TITLE = "tau-bench"
@@ -43,11 +43,10 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     if not isinstance(runs, list):
         raise bad_transcript(f"{path} is not a list of runs", "is it tau-bench's own file?")
     for number, run in enumerate(runs):
-        yield _transcript(number, run)
+        yield _transcript(number, storable(run))
 
 
 def _transcript(number: int, run: Any) -> st.Transcript:
-    run = storable(run)
     about = as_dict(run)
     task, trial = about.get("task_id", number), about.get("trial", 0)
     # A run is written once and complete, so its content tells it from the same task run with another model.
@@ -97,17 +96,13 @@ class _RunReader:
             case "user":
                 return [st.PromptStep(content)]
             case "assistant":
-                return self._reply(id, message)
+                calls = [self._open_call(call) for call in calls_of(message, id, _effects(message))]
+                return [st.ReplyStep(id, blocks_of(text_of(content), calls), is_last=not calls), *calls]
             case "tool":
                 return [self._result(message)]
             case "system":
                 return [st.MessageStep("system", content, name="instructions")]
         return []
-
-    def _reply(self, id: str, message: dict[str, Any]) -> list[st.Step]:
-        calls = [self._open_call(call) for call in calls_of(message, id, _effects(message))]
-        blocks = blocks_of(text_of(message.get("content")), calls)
-        return [st.ReplyStep(id, blocks, is_last=not calls), *calls]
 
     def _open_call(self, call: st.CallStep) -> st.CallStep:
         self._open[call.id] = id = self._calls.unique(call.id)
@@ -128,7 +123,7 @@ class _RunReader:
 
 def _effects(message: dict[str, Any]) -> dict[str, Effect]:
     """Tools in these environments are named after what they do to the data."""
-    names = [as_text(as_dict(as_dict(c).get("function")).get("name")) for c in as_list(message.get("tool_calls"))]
+    names = [text_in(as_dict(call.get("function")), "name") for call in dicts_in(message.get("tool_calls"))]
     effects: dict[str, Effect] = {name: "read" for name in names if name.startswith(_READS)}
     return effects | {"think": "pure", "calculate": "pure"}
 

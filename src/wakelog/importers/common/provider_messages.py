@@ -107,7 +107,11 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
         return None
     call = item.get("call_id")
     if kind.endswith("_call_output") and isinstance(call, str):
-        return None if kind in ("function_call_output", "custom_tool_call_output") else ((), (_output(item, call),))
+        if kind in ("function_call_output", "custom_tool_call_output"):
+            return None
+        is_failed = item.get("status") == "failed"
+        result = ResultStep(call, item.get("output"), "failed" if is_failed else "succeeded")
+        return (), ((result, is_failed),)
     if not kind.endswith("_call"):
         return None
     given = next(
@@ -122,11 +126,6 @@ def _read_hosted_call(item: dict[str, Any], effects: Mapping[str, Effect]) -> Ho
     error = item.get("error")
     outcome: Outcome = "failed" if error or item.get("status") == "failed" else "succeeded"
     return (ask,), ((ResultStep(id, item, outcome, _error_text(error) if error else ""), outcome == "failed"),)
-
-
-def _output(item: dict[str, Any], call: str) -> tuple[ResultStep, bool]:
-    is_failed = item.get("status") == "failed"
-    return ResultStep(call, item.get("output"), "failed" if is_failed else "succeeded"), is_failed
 
 
 def said_content(message: ReadMessage) -> Value:
@@ -147,7 +146,7 @@ def reply_blocks(message: ReadMessage) -> list[Value]:
     given = message.message.get("content")
     asks = [call_block(ask.id, ask.tool) for ask in message.asks]
     if isinstance(given, list):
-        if not any(isinstance(b, dict) and b.get("type") == "tool_use" for b in given):
+        if not any(map(_is_call, given)):
             return given if given else asks
         return [without(b, ("input",)) if _is_call(b) else b for b in given]
     if isinstance(given, str) and given:

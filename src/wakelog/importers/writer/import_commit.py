@@ -74,21 +74,16 @@ class ImportCommit:
         return self._append_each(log, seen, about)
 
     def _append_all(self, log: Log, seen: Seq, about: ev.RecordsImported) -> list[Seq]:
-        mark = self._mark(about, self.records, self.drafts, tuple(self.step_names))
+        about = msgspec.structs.replace(about, steps=tuple(self.step_names))
+        mark = self._mark(about, self.records, self.drafts)
         closing = [self.closing] if self.closing is not None else []
         return self._store(log, self.drafts, seen, mark, *closing)
 
-    def _mark(
-        self,
-        about: ev.RecordsImported,
-        records: Sequence[CommitRecord],
-        drafts: Sequence[EventDraft],
-        step_names: tuple[str, ...] = (),
-    ) -> ev.Event:
+    def _mark(self, about: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
         """The event that names the records which these events were made from."""
         ids, counts = tuple(r.id for r in records), tuple(r.count for r in records)
         rest = rest_text([r.rest for r in records])
-        return msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest, steps=step_names)
+        return msgspec.structs.replace(about, ids=ids, counts=counts, rest=rest)
 
     def _store(self, log: Log, drafts: Sequence[EventDraft], before: Seq, *own: ev.Event) -> list[Seq]:
         """Appends events right after `before`, followed by the import's own events."""

@@ -26,13 +26,7 @@ class KeptCommit(ImportCommit):
         super().__init__()
         self._format = format
 
-    def _mark(
-        self,
-        about: ev.RecordsImported,
-        records: Sequence[CommitRecord],
-        drafts: Sequence[EventDraft],
-        step_names: tuple[str, ...] = (),
-    ) -> ev.Event:
+    def _mark(self, about: ev.RecordsImported, records: list[CommitRecord], drafts: list[EventDraft]) -> ev.Event:
         events = [draft.event for draft in drafts]
         lines, place, everywhere = [], 0, EventPlaces(enumerate(events))
         for record in records:

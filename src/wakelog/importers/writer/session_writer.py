@@ -376,7 +376,8 @@ class SessionWriter:
 
     def _write_call(self, call: st.CallStep, step: st.ResultStep, *, was_pending: bool = False) -> None:
         """Writes a call with its result, or the result alone if the call was pending in the log."""
-        child = self._child_session(step.child) if step.child else ""
+        # The sub-agent's session may not exist yet.
+        child = self._store.reserve(self._named(step.child)) if step.child and not self._dry_run else ""
         if step.child:
             self._put(ev.SubagentSpawned(session=child, task=task_of(call)))
         output = self._store_images(step.output)
@@ -393,10 +394,6 @@ class SessionWriter:
         self._calls.asked.clear()
 
     # Sub-agents
-
-    def _child_session(self, origin: str) -> str:
-        """The id of a sub-agent's session, which may not exist yet."""
-        return "" if self._dry_run else self._store.reserve(self._named(origin))
 
     def _lane_writer(self, lane: str) -> SessionWriter | None:
         """The writer of a sub-agent inside this transcript. None if its session was deleted."""

@@ -177,7 +177,8 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]
         broken = text_in(as_dict(value), "broken") if set(as_dict(value)) == {"broken"} else ""
         steps: list[st.Step] = []
         if number == 0 and as_dict(log.header.get("eval")):
-            steps.append(st.PromptStep(_task(log.header)))
+            about = as_dict(log.header.get("eval"))
+            steps.append(st.PromptStep(f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()))
         if key is not None:
             steps += _sample_steps(log, path, key)
             value = {"sample": _sample_origin(log.header, path, key)}
@@ -185,11 +186,6 @@ def _eval_records(log: _Log, path: Path) -> Iterator[tuple[st.SourceRecord, int]
             steps += _ending_steps(log.header)
         rest = {"entry": name, "content": value}
         yield st.SourceRecord(name, tuple(steps), created, rest, broken=broken), len(str(value))
-
-
-def _task(header: dict[str, Any]) -> str:
-    about = as_dict(header.get("eval"))
-    return f"{text_in(about, 'task')} with {text_in(about, 'model')}".strip()
 
 
 def _sample_steps(log: _Log, path: Path, key: tuple[str, str]) -> Iterator[st.Step]:

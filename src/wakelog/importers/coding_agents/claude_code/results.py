@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Sequence
 from operator import add
-from typing import Any
+from typing import Any, Literal
 
 from wakelog.importers.common.amounts import edited_lines
 from wakelog.importers.common.chat import join_texts
@@ -130,42 +130,32 @@ def _changed_files(details: dict[str, Any], folder: str) -> tuple[FileChanged, .
     lines = patch_counts(details.get("structuredPatch"))
     before = details.get("originalFile", details.get("originalFileContents"))
     before = before if isinstance(before, str) else None
-    if isinstance(details.get("oldString"), str) and isinstance(details.get("newString"), str):
-        edits = [(details["oldString"], details["newString"], bool(details.get("replaceAll")))]
-    elif isinstance(details.get("edits"), list):
-        edits = [
-            (str(e.get("old_string", "")), str(e.get("new_string", "")), bool(e.get("replace_all")))
-            for e in details["edits"]
-            if isinstance(e, dict)
-        ]
-    elif isinstance(details.get("content"), str):
+    edits, after = _edits(details), details.get("content")
+    if edits is None and isinstance(after, str):
         is_new = details.get("type") == "create" or (before is None and not details.get("structuredPatch"))
-        after = details["content"]
-        return (
-            file_change(
-                path,
-                folder=folder,
-                before=before,
-                after=after,
-                change="created" if is_new else "modified",
-                lines=(after.count("\n") + (not after.endswith("\n") and bool(after)), 0) if is_new else lines,
-            ),
-        )
-    elif "structuredPatch" in details or "new_source" in details:
-        edits = []
+        lines = (after.count("\n") + (not after.endswith("\n") and bool(after)), 0) if is_new else lines
+    elif edits is not None or "structuredPatch" in details or "new_source" in details:
+        edits = edits or []
+        is_new = len(edits) == 1 and edits[0][0] == "" and not before
+        after = edits[0][1] if is_new else _apply_edits(before, edits)
+        lines = lines if lines and lines != (0, 0) else edited_lines((old, new) for old, new, _ in edits)
     else:
         return ()
-    is_new = len(edits) == 1 and edits[0][0] == "" and not before
-    return (
-        file_change(
-            path,
-            folder=folder,
-            before=before,
-            after=edits[0][1] if is_new else _apply_edits(before, edits),
-            change="created" if is_new else "modified",
-            lines=lines if lines and lines != (0, 0) else edited_lines((old, new) for old, new, _ in edits),
-        ),
-    )
+    change: Literal["created", "modified"] = "created" if is_new else "modified"
+    return (file_change(path, folder=folder, before=before, after=after, change=change, lines=lines),)
+
+
+def _edits(details: dict[str, Any]) -> list[tuple[str, str, bool]] | None:
+    """The edits of a result: old text, new text, and whether all occurrences are replaced. None if it has no edits."""
+    old, new, edits = details.get("oldString"), details.get("newString"), details.get("edits")
+    if isinstance(old, str) and isinstance(new, str):
+        return [(old, new, bool(details.get("replaceAll")))]
+    if not isinstance(edits, list):
+        return None
+    return [
+        (str(edit.get("old_string", "")), str(edit.get("new_string", "")), bool(edit.get("replace_all")))
+        for edit in dicts_in(edits)
+    ]
 
 
 def _apply_edits(before: str | None, edits: list[tuple[str, str, bool]]) -> str | None:

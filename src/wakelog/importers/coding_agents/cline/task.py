@@ -179,8 +179,9 @@ class _Reader:
             if block.get("type") != "text":
                 other.append(block)
                 continue
-            if found := _FOLDER.search(text):
-                yield from self._changed_folder(found[1])
+            if (found := _FOLDER.search(text)) and found[1] != self._folder:
+                self._folder = found[1]
+                yield st.LabelsStep({"project": self._folder})
             asked += [words for _, words in _ASKED.findall(text)]
             text = _ASKED.sub("", _ENVIRONMENT.sub("", text)).strip()
             if text:
@@ -201,11 +202,6 @@ class _Reader:
         if asked or other:
             content: Value = asked[0] if len(asked) == 1 and not other else [*map(text_block, asked), *other]
             yield st.PromptStep(content) if asked else st.MessageStep("user", content, name="meta", trust="unverified")
-
-    def _changed_folder(self, folder: str) -> Iterator[st.Step]:
-        if folder != self._folder:
-            self._folder = folder
-            yield st.LabelsStep({"project": folder})
 
 
 def _usage_and_cost(message: dict[str, Any], request: SeenRequest | None) -> tuple[Usage, int]:

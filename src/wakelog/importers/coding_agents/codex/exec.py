@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,15 @@ def transcripts(path: Path) -> Iterator[st.Transcript]:
     """One transcript per thread: a file may hold the output of several runs."""
     names = [name for name in dict.fromkeys(thread for _, thread in _with_threads(path)) if name] or [""]
     for name in names:
-        yield _transcript(path, name, takes_unnamed=name == names[0])
+        # The thread also has a rollout, which is a separate session.
+        head = st.TranscriptHead(f"exec/{name or path.name.split('.')[0]}", "codex")
+        yield st.Transcript(head, partial(_records, path, name, takes_unnamed=name == names[0]))
 
 
-def _transcript(path: Path, thread: str, *, takes_unnamed: bool) -> st.Transcript:
-    # The thread also has a rollout, which is a separate session.
-    head = st.TranscriptHead(f"exec/{thread or path.name.split('.')[0]}", "codex")
-    return st.Transcript(head, lambda: _Reader(thread).records(path, takes_unnamed=takes_unnamed))
+def _records(path: Path, thread: str, *, takes_unnamed: bool) -> Iterator[tuple[st.SourceRecord, int]]:
+    wanted = (thread, "") if takes_unnamed else (thread,)
+    reader = _Reader()
+    return line_records((line for line, name in _with_threads(path) if name in wanted), reader.ids, reader.record)
 
 
 def _with_threads(path: Path) -> Iterator[tuple[JsonLine, str]]:
@@ -62,19 +65,13 @@ def _with_threads(path: Path) -> Iterator[tuple[JsonLine, str]]:
 
 
 class _Reader:
-    def __init__(self, thread: str) -> None:
-        self._thread = thread
-        self._ids, self._call_ids = RecordIds(), RecordIds()
+    def __init__(self) -> None:
+        self.ids, self._call_ids = RecordIds(), RecordIds()
         self._open: dict[str, str] = {}
         self._reply, self._is_new_reply = 0, True
 
-    def records(self, path: Path, *, takes_unnamed: bool) -> Iterator[tuple[st.SourceRecord, int]]:
-        wanted = (self._thread, "") if takes_unnamed else (self._thread,)
-        own = (line for line, thread in _with_threads(path) if thread in wanted)
-        return line_records(own, self._ids, self._record)
-
-    def _record(self, line: JsonLine) -> st.SourceRecord:
-        id = self._ids.unique(digest(line.raw))
+    def record(self, line: JsonLine) -> st.SourceRecord:
+        id = self.ids.unique(digest(line.raw))
         value: dict[str, Any] = line.value
         steps = tuple(self._steps(value))
         item = value.get("item")

@@ -67,7 +67,8 @@ def recognises(found: Sample) -> bool:
 
 def transcripts(path: Path) -> Iterator[Transcript]:
     is_log = _is_log(path)
-    header = _header(path) if is_log else read_document(path)
+    headers = (line.value for line in json_lines(path) if line.value and "sessionId" in line.value)
+    header = next(headers, {}) if is_log else read_document(path)
     if not isinstance(header, dict):
         raise bad_transcript(f"{path} is not a session of Gemini CLI", "it is JSON, but not an object")
     origin = as_text(header.get("sessionId") or header.get("id")) or path.name.split(".")[0]
@@ -174,10 +175,6 @@ def _is_log(path: Path) -> bool:
         return True
     first = next(json_lines(path), None)
     return first is not None and not first.broken and "messages" not in first.value and "content" not in first.value
-
-
-def _header(path: Path) -> dict[str, Any]:
-    return next((line.value for line in json_lines(path) if line.value and "sessionId" in line.value), {})
 
 
 def _children(path: Path, origin: str) -> frozenset[str]:
