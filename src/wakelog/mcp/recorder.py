@@ -32,30 +32,13 @@ from wakelog.runtime.values import plain, summarise
 from wakelog.session import Session
 
 Side = Literal["client", "server"]
+Job = Callable[[], None]
 QUEUE_MAX = 10_000
 UNREAD_MAX = 50
 """How many answers are remembered until the client sends something."""
 _CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 _CONNECTION_ENDED = "the connection ended before the answer came"
 _NOT_DELIVERED = "never got this answer: it had left"
-
-
-class TrafficItem(msgspec.Struct):
-    """A frame and when it passed, or another event of the conversation."""
-
-    side: Side
-    frame: Frame | None
-    at_ns: int
-    scope: str = ""
-    """The conversation, if one proxy serves several. Request ids are unique only within it."""
-    stored: threading.Event | None = None
-    what: Literal["frame", "ended", "left", "renamed"] = "frame"
-    lost: tuple[Any, ...] = ()
-    """With `left`: the ids of answers that could not be delivered."""
-    name: str = ""
-    """With `renamed`: the conversation's new name."""
-    is_delivered: bool = True
-    """False if the receiver had left."""
 
 
 class OpenCall(msgspec.Struct):
@@ -104,7 +87,7 @@ class TrafficRecorder:
         self._trust: Trust = trust
         self._closes = closes
         self._warn = warn or _to_stderr
-        self._queue: queue.Queue[TrafficItem | None] = queue.Queue(QUEUE_MAX)
+        self._queue: queue.Queue[tuple[Job, threading.Event | None] | None] = queue.Queue(QUEUE_MAX)
         self._open: dict[tuple[str, str], OpenCall] = {}
         self._lists: set[tuple[str, str]] = set()
         self._reads: dict[tuple[str, str], str] = {}
@@ -119,33 +102,40 @@ class TrafficRecorder:
     def add_frame(
         self, side: Side, frame: Frame, *, scope: str = "", wait_s: float = 0.0, is_delivered: bool = True
     ) -> None:
-        """Queues a frame to be recorded. Waits up to `wait_s` until it is stored."""
-        stored = threading.Event() if wait_s else None
-        try:
-            self._queue.put_nowait(
-                TrafficItem(side, frame, time.monotonic_ns(), scope, stored, is_delivered=is_delivered)
-            )
-        except queue.Full:
-            self._missed += 1
+        """Queues a frame to be recorded. Waits up to `wait_s` until it is stored. `scope` is the conversation, if one
+        proxy serves several: request ids are unique only within it. `is_delivered` is False if the receiver had
+        left."""
+        at_ns = time.monotonic_ns()
+        done = threading.Event() if wait_s else None
+        if side == "client" and "method" in frame:
+            is_queued = self._enqueue(lambda: self._record_request(scope, frame, at_ns), done)
+        elif side == "server" and "method" not in frame and "id" in frame:
+            is_queued = self._enqueue(lambda: self._record_answer(scope, frame, at_ns, is_delivered), done)
+        else:
             return
-        if stored is not None:
-            stored.wait(wait_s)
+        if not is_queued:
+            self._missed += 1
+        elif done is not None:
+            done.wait(wait_s)
 
     def end_conversation(self, scope: str) -> None:
         """No more answers will come: open calls have an unknown outcome."""
-        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="ended"))
+        self._enqueue(lambda: self._forget_conversation(scope))
 
     def note_departure(self, scope: str = "", *, lost: tuple[Any, ...] = ()) -> None:
         """The client disconnected. `lost` are the requests whose answers could not be delivered."""
-        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="left", lost=lost))
+        self._enqueue(lambda: self._record_departure(scope, lost))
 
     def rename_conversation(self, scope: str, name: str) -> None:
         """The server has named a conversation. Its client stays the same."""
-        self._enqueue(TrafficItem("client", None, time.monotonic_ns(), scope, what="renamed", name=name))
+        self._enqueue(lambda: self._clients.update({name: self._client(scope)}))
 
-    def _enqueue(self, item: TrafficItem) -> None:
-        with contextlib.suppress(queue.Full):
-            self._queue.put_nowait(item)
+    def _enqueue(self, job: Job, done: threading.Event | None = None) -> bool:
+        try:
+            self._queue.put_nowait((job, done))
+        except queue.Full:
+            return False
+        return True
 
     def note_skipped(self, what: str) -> None:
         """Something was forwarded that is too large to record. Its call will have no outcome."""
@@ -168,13 +158,14 @@ class TrafficRecorder:
     # In the writing thread
 
     def _work(self) -> None:
-        while (item := self._queue.get()) is not None:
-            self._guarded(lambda item=item: self._record(item))  # type: ignore[misc]
-            if item.stored is not None:
-                item.stored.set()
+        while (queued := self._queue.get()) is not None:
+            job, done = queued
+            self._guarded(job)
+            if done is not None:
+                done.set()
         self._guarded(self._end)
 
-    def _guarded(self, write: Callable[[], None]) -> None:
+    def _guarded(self, write: Job) -> None:
         try:
             self._note_gap()
             write()
@@ -199,47 +190,35 @@ class TrafficRecorder:
             self._session = self._open_session()
         return self._session.append(*drafts).seq
 
-    def _record(self, item: TrafficItem) -> None:
-        frame = item.frame
-        if item.what == "left":
-            self._record_departure(item)
-        elif item.what == "renamed":
-            self._clients[item.name] = self._client(item.scope)
-        elif frame is None:
-            self._settle_open(item.scope)
-            self._clients.pop(item.scope, None)
-        elif "method" in frame:
-            self._record_request(item, frame)
-        elif "id" in frame and item.side == "server":
-            self._record_answer(item, frame)
+    def _forget_conversation(self, scope: str) -> None:
+        self._settle_open(scope)
+        self._clients.pop(scope, None)
 
-    def _record_request(self, item: TrafficItem, frame: Frame) -> None:
-        if item.side != "client":
-            return
+    def _record_request(self, scope: str, frame: Frame, at_ns: int) -> None:
         params = as_dict(frame.get("params"))
-        self._note_client(item.scope, frame, params)
+        self._note_client(scope, frame, params)
         if "id" not in frame:
             return
-        key = (item.scope, repr(frame["id"]))
+        key = (scope, repr(frame["id"]))
         method = frame["method"]
         if method == "tools/list":
             self._lists.add(key)
         elif method == "resources/read":
             self._reads[key] = str(params.get("uri", ""))
         elif method == "tools/call":
-            self._record_call(item, key, params)
+            self._record_call(key, params, at_ns)
 
-    def _record_call(self, item: TrafficItem, key: tuple[str, str], params: dict[str, Any]) -> None:
+    def _record_call(self, key: tuple[str, str], params: dict[str, Any], at_ns: int) -> None:
         tool = str(params.get("name", ""))
         self._number += 1
         effect = self._effects.get(tool, "external")
-        call = OpenCall(f"{tool}-{item.at_ns:x}-{self._number}", tool, effect, item.at_ns)
+        call = OpenCall(f"{tool}-{at_ns:x}-{self._number}", tool, effect, at_ns)
         input = plain(params.get("arguments") or {})
         request = ev.ActionRequested(
             action=call.action, tool=tool, effect=effect, input=input, input_hash=hash_value(input)
         )
         started = EventDraft(ev.ActionStarted(action=call.action), actor="runtime")
-        self._append(*self._introduction(item.scope), EventDraft(request, source=self._source), started)
+        self._append(*self._introduction(key[0]), EventDraft(request, source=self._source), started)
         self._open[key] = call
 
     # Clients
@@ -268,19 +247,19 @@ class TrafficRecorder:
             EventDraft(ev.Foreign(foreign_kind="x.mcp.connected", data=about), actor="runtime", source=self._source)
         ]
 
-    def _record_departure(self, item: TrafficItem) -> None:
-        client = self._client(item.scope)
+    def _record_departure(self, scope: str, lost_ids: tuple[Any, ...]) -> None:
+        client = self._client(scope)
         if self._session is None:
             return
         drafts = []
-        lost = {repr(id) for id in item.lost}
+        lost = {repr(id) for id in lost_ids}
         for _, _, seq in [answer for answer in client.unread if answer[0] in lost]:
             drafts.append(EventDraft(ev.NoteAdded(text=f"{client.title} {_NOT_DELIVERED}", on=seq), actor="runtime"))
         client.unread = [answer for answer in client.unread if answer[0] not in lost]
         if not client.has_left:
             client.has_left = True
             unread: list[Value] = [action for _, action, _ in client.unread]
-            waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == item.scope]
+            waiting: list[Value] = [call.action for key, call in self._open.items() if key[0] == scope]
             why = f"{client.title} left" + ("; whether it read its last answers is not known" if unread else "")
             about: dict[str, Value] = {"client": client.name, "unread": unread, "unanswered": waiting, "why": why}
             drafts.append(
@@ -289,8 +268,8 @@ class TrafficRecorder:
         if drafts:
             self._append(*drafts)
 
-    def _record_answer(self, item: TrafficItem, frame: Frame) -> None:
-        key = (item.scope, repr(frame["id"]))
+    def _record_answer(self, scope: str, frame: Frame, at_ns: int, is_delivered: bool) -> None:
+        key = (scope, repr(frame["id"]))
         result = frame.get("result")
         if key in self._lists:
             self._lists.discard(key)
@@ -302,13 +281,13 @@ class TrafficRecorder:
         elif key in self._open:
             call = self._open[key]
             call.is_answered = True
-            event = _outcome(call, frame, (item.at_ns - call.since_ns) // 1000)
-            client = self._client(item.scope)
-            if not item.is_delivered:
+            event = _outcome(call, frame, (at_ns - call.since_ns) // 1000)
+            client = self._client(scope)
+            if not is_delivered:
                 event = msgspec.structs.replace(event, why=f"{client.title} {_NOT_DELIVERED}")
             seq = self._append(EventDraft(event, actor="tool", source=self._source, trust=self._trust))
             del self._open[key]
-            if item.is_delivered:
+            if is_delivered:
                 client.unread = [*client.unread[-(UNREAD_MAX - 1) :], (key[1], call.action, seq)]
 
     def _learn(self, result: Any) -> None:

@@ -189,6 +189,15 @@ def test_a_bad_value_does_not_take_the_checkpoint_before_it_along(tmp_path: Path
         assert ids(other) == ["c", "a"]
 
 
+def test_a_checkpoint_without_an_id_does_not_spoil_the_start_of_its_thread(tmp_path: Path) -> None:
+    with WakelogSaver(tmp_path) as saver:
+        without_id: Any = {"channel_values": {}}
+        with pytest.raises(WakelogError, match="has no id"):
+            saver.put(place(""), without_id, {"source": "input", "step": 0}, {})
+        put(saver, "a", "", "input")
+        assert ids(saver) == ["a"]
+
+
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_what_a_run_stored_is_there_when_it_ends(tmp_path: Path, durability: str) -> None:
     with WakelogSaver(tmp_path) as saver, WakelogSaver(tmp_path) as other:

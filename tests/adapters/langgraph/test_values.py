@@ -109,7 +109,7 @@ def test_what_cannot_be_stored_is_refused_with_its_place(tmp_path: Path) -> None
 def test_nothing_is_pickled(tmp_path: Path) -> None:
     with WakelogSaver(tmp_path, serde=JsonPlusSerializer(pickle_fallback=True)) as saver:
         graph = one_node(saver, lambda state: {"extra": {"made": slice(1)}})
-        with pytest.raises(InvalidInputError, match=r"extra\.made \(slice\) cannot be stored: it would have to be pick"):
+        with pytest.raises(InvalidInputError, match=r"extra\.made \(slice\) cannot be stored: it would have to be"):
             graph.invoke({"x": []}, THREAD)
 
 

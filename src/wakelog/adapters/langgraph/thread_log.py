@@ -96,8 +96,10 @@ class ThreadLog(ThreadReads):
             draft.made_at = at
             self._enqueue(QueuedCheckpoint(ns, draft, new_versions), is_run)
         except WakelogError as exc:
-            with self._lock:
-                self._note_failure(checkpoint_key(ns, _id_of(checkpoint)), exc)
+            id = checkpoint.get("id") if isinstance(checkpoint, dict) else None
+            if type(id) is str:  # without an id it would look like the start of the thread
+                with self._lock:
+                    self._note_failure(checkpoint_key(ns, id), exc)
             raise
 
     def put_copy(self, ns: str, parent: str, copy: CheckpointTuple) -> None:
@@ -437,7 +439,3 @@ class ThreadLog(ThreadReads):
         thread.removed = {**copy.removed, **change}
         patch = [{"op": "add", "path": f"{ROOT}/removed", "value": thread.removed}]
         self._append([EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")], thread)
-
-
-def _id_of(checkpoint: Any) -> str:
-    return str(checkpoint.get("id", "")) if isinstance(checkpoint, dict) else ""
