@@ -23,7 +23,7 @@ from wakelog.log import Log
 from wakelog.log.verify import verify
 from wakelog.model.document import empty_document
 from wakelog.state.patch import equal
-from wakelog.timeline.messages import read_messages
+from wakelog.timeline.message_page import read_message_page
 
 SHAPES = [shape for shape in get_args(Shape) if shape != "items"]
 DURABLE = sorted(set(empty_document()) - {"evicted_keys", "view"})
@@ -50,7 +50,7 @@ def test_every_window_of_any_history_is_valid_for_its_provider(
         for context in (*_contexts(log, None), *_contexts(log, budget, record=False), *_contexts(log, budget)):
             check(context)
             assert context.budget is None or context.tokens <= context.budget
-    read_messages(log)
+    read_message_page(log)
     assert verify(log).ok
 
 
@@ -140,17 +140,17 @@ def test_evict_and_restore_give_the_same_window_back(history: list[tuple[Any, ..
 def test_a_compaction_reversed_gives_the_very_same_messages(history: list[tuple[Any, ...]], one: int, two: int) -> None:
     log = play(new_log(), history)
     head = log.head().seq
-    messages, raw, before = read_messages(log), read_messages(log, compacted=False), read_window(log)
+    messages, raw, before = read_message_page(log), read_message_page(log, compacted=False), read_window(log)
     first, last = sorted((1 + one % head, 1 + two % head))
     try:
         seq = compact(log, first, last, "all of it")
     except (NotAllowedError, InvalidInputError):
         return
-    assert read_messages(log, compacted=False) == raw
-    assert "all of it" in [m.text for m in read_messages(log) if m.role == "summary"]
+    assert read_message_page(log, compacted=False) == raw
+    assert "all of it" in [m.text for m in read_message_page(log) if m.role == "summary"]
     assert [c.seq for c in compactions(log)][-1] == seq
     expand(log, seq)
-    assert read_messages(log) == messages
+    assert read_message_page(log) == messages
     assert [(i.key, i.text) for i in read_window(log).items] == [(i.key, i.text) for i in before.items]
 
 

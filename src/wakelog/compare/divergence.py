@@ -31,13 +31,12 @@ from wakelog.compare.model_windows import WindowItem, Windows
 from wakelog.compare.normal_form import digest, steady
 from wakelog.compare.steps import Step, is_whole, whole
 from wakelog.compare.trajectory import Course
-from wakelog.diff.turn_diff import Change, TurnDiff, turn_diff
+from wakelog.diff.turn_diff import Change, TurnDiff, turn_diff, value_at
 from wakelog.errors import NotFoundError
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
-from wakelog.state.patch import get
 
 Verdict = Literal["same", "differs", "unknown"]
 Rests = Literal["cause", "derived", "after"]
@@ -232,19 +231,10 @@ def differences(what: str, a: Value, b: Value) -> list[Difference]:
     out = []
     for op in diff(a, b):
         pointer = op["path"]
-        before = None if op["op"] == "add" else _at(a, pointer)
+        before = None if op["op"] == "add" else value_at(a, pointer)
         if digest(steady(before)) != digest(steady(op.get("value"))):
             out.append(Difference(what, pointer, before, op.get("value")))
     return out
-
-
-def _at(value: Value, pointer: str) -> Value:
-    """The value at a pointer, or None. For a list whose items moved, the pointer refers to the list at that step of the
-    patch, so it may be missing in the original."""
-    try:
-        return get(value, pointer)
-    except ValueError:
-        return None
 
 
 def _followed(course: Course, origin: Step | None, later: list[int | None]) -> tuple[Followed, ...]:

@@ -207,12 +207,13 @@ def _data_pairs(old: Value, new: Value) -> Iterator[tuple[str, Value, Value]]:
         pointer = op["path"]
         if f"/data{pointer}".startswith(KEPT_BY_ADAPTERS):
             continue
-        before = None if op["op"] == "add" else _at(old, pointer)
+        before = None if op["op"] == "add" else value_at(old, pointer)
         yield f"/data{pointer}", before, op.get("value")
 
 
-def _at(doc: Value, pointer: str) -> Value:
-    """What is at a pointer, or None."""
+def value_at(doc: Value, pointer: str) -> Value:
+    """The value at a pointer, or None. In a list whose items moved, the pointer of a patch operation refers to the list
+    at that step, so it may be missing in the original."""
     node = doc
     for token in tokens_of(pointer):
         node = child_of(node, token)

@@ -17,7 +17,7 @@ import time
 import msgspec
 
 from wakelog.files.file_stamps import Stamp, is_settled, stamp_of
-from wakelog.files.git_head import commit_of, git_folders, top_of
+from wakelog.files.git_head import git_folders, top_of
 from wakelog.files.wildmatch import IgnoreRule, parse
 
 GIT_TIMEOUT_S = 20.0
@@ -163,11 +163,6 @@ def repository_at(top: str) -> Repository | None:
     """The repository whose top folder this is."""
     found = git_folders(top)
     return Repository(top, *found) if found is not None else None
-
-
-def head_of(repository: Repository) -> str:
-    """The commit of HEAD; empty if there is none yet or the refs are stored in an unknown format."""
-    return commit_of(repository.git_dir, repository.common_dir)
 
 
 def excludes_file(folder: str) -> str:

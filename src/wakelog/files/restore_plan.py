@@ -18,7 +18,7 @@ from wakelog.diff.rewind_preview import Beyond, effects_between
 from wakelog.errors import NotFoundError
 from wakelog.files.capture import as_value, line_counts
 from wakelog.files.file_history import FilePast, FileSide, RecordedChange, content_of, pasts, text_as_recorded
-from wakelog.files.git import head_of, repository_of
+from wakelog.files.git_head import git_labels
 from wakelog.files.tree_writer import DiskEntry, FilePlace, OpenRoot, locate
 from wakelog.log import Log
 from wakelog.log.intake import Redact
@@ -110,7 +110,6 @@ def plan_restore(
     calls = _Calls(log, at)
     steps = _Planner(log, folder, real, force, calls).plan([*pasts(log, at, upto=head, paths=only).values()])
     unseen = () if only else calls.unseen(at, head)
-    repository = repository_of(folder)
     return RestorePlan(
         session=log.id,
         at=at,
@@ -121,7 +120,7 @@ def plan_restore(
         unseen=unseen,
         commands={call.action: calls.describe(call.action) for call in unseen},
         rescue=rescue_home(log, folder),
-        git=head_of(repository) if repository is not None else "",
+        git=git_labels(folder).get("commit", ""),
     )
 
 

@@ -188,15 +188,16 @@ def _text_candidates(
     sentences = sentences_of(said.text)
     after, steps = _effect_after(blocks, acts, place)
     before = _effect_before(blocks, acts, place)
-    around: set[str] = set()
+    is_long = len(said.text) > LONG_TEXT
+    text_signs: set[str] = set()
     if after is not None:
-        around.add("effect" if steps <= 3 else "effect later")
-    if len(said.text) > LONG_TEXT:
-        around.add("long text")
+        text_signs.add("effect" if steps <= 3 else "effect later")
+    if is_long:
+        text_signs.add("long text")
     if said.who == "thinking":
-        around.add("thought")
+        text_signs.add("thought")
     if is_last and sentences and cues.SUMMARY.match(_MARKUP.sub("", sentences[0].text)):
-        around.add("summary")
+        text_signs.add("summary")
     for n, sentence in enumerate(sentences):
         signs = set() if sentence.is_heading else signs_of(_MARKUP.sub("", sentence.text), is_service=is_service)
         if not signs & _CHOOSES:
@@ -209,12 +210,12 @@ def _text_candidates(
             signs.add("reason" if near is sentence else "reason beside")
             if near is sentence and "testing" in signs:
                 signs.add("chosen test")
-        if "refuses" in signs and len(said.text) > LONG_TEXT:
+        if "refuses" in signs and is_long:
             signs.add("refuses in passing")
-        if after is not None and len(said.text) > LONG_TEXT and n >= len(sentences) - CONCLUSION:
+        if after is not None and is_long and n >= len(sentences) - CONCLUSION:
             signs.add("concludes")
         # In a long text the agent thinks aloud: the sentence next to a choice is as likely an aside as its reason.
-        reason = _find_quotable_reason(sentences, n) if len(said.text) <= LONG_TEXT else None
+        reason = _find_quotable_reason(sentences, n) if not is_long else None
         effect = after if steps <= 8 else None
         if "did" in signs and "commits" not in signs and before is not None:
             effect = before
@@ -223,7 +224,7 @@ def _text_candidates(
             continue
         if is_last and near is None and "did" in signs:
             signs.add("recap")
-        if "did" in signs and "commits" not in signs and len(said.text) > LONG_TEXT and not is_last:
+        if "did" in signs and "commits" not in signs and is_long and not is_last:
             signs.add("narrates")
         if said.who == "thinking" and "reason" not in signs:
             signs.add("mused")
@@ -232,7 +233,7 @@ def _text_candidates(
         words = content_words(sentence.text)
         if len(words) <= VAGUE_WORDS:
             signs.add("vague")
-        yield Candidate(place, said, sentence, frozenset(signs | around), reason, effect, batch, words)
+        yield Candidate(place, said, sentence, frozenset(signs | text_signs), reason, effect, batch, words)
 
 
 def signs_of(text: str, *, is_service: bool = False) -> set[str]:

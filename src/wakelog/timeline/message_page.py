@@ -29,8 +29,13 @@ PAGE = 256
 def read_message_page(
     log: Log, at: Seq | None = None, *, compacted: bool = True, limit: int | None = None, before: Seq | None = None
 ) -> list[Message]:
-    """The last `limit` messages in view at a point, oldest first; those before the message at `before`, if one is
-    given."""
+    """The messages in view at a point, oldest first: with `limit`, only the last ones; with `before`, only those before
+    that message.
+
+    A compacted range is one message with its summary (role "summary"), unless `compacted` is false. A turn's input that
+    no message repeats is a message of the user, as in an imported session. Model answers are included, each once: if
+    the agent also recorded the answer as a message of the same turn, that message is used. An erased or pruned message
+    says so and is not skipped."""
     if limit is not None and limit < 1:
         raise InvalidInputError(f"limit is {limit}; it must be 1 or more", kind="bad-limit")
     view = view_messages(log, at, compacted=compacted)

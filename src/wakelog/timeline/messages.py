@@ -65,14 +65,6 @@ def view_messages(log: Log, at: Seq | None, *, compacted: bool) -> MessageView:
     return MessageView(at, ranges, summaries)
 
 
-def read_messages(log: Log, at: Seq | None = None, *, compacted: bool = True) -> list[Message]:
-    """The messages in view at a point. A compacted range is one message with its summary (role "summary"), unless
-    `compacted` is false. A turn's input that no message repeats is a message of the user, as in an imported session.
-    Model answers are included, each once: if the agent also recorded the answer as a message of the same turn, that
-    message is used. An erased or pruned message says so and is not skipped."""
-    return [message for _, message in read_all(log, view_messages(log, at, compacted=compacted))]
-
-
 def read_all(log: Log, view: MessageView) -> list[tuple[Seq, Message]]:
     """All messages of a view with their positions, in order."""
     read = (log.entries(after=first - 1, upto=last, payloads=True) for first, last in view.ranges)

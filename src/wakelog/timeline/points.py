@@ -25,6 +25,9 @@ STRETCH = 128
 GUESS_MIN = 8 * STRETCH
 """In shorter sessions a guess saves no read."""
 
+PAGE = 256
+"""How many events to read at a time when walking back."""
+
 
 class Span(msgspec.Struct, frozen=True):
     """A turn, or one attempt of it: its first and last event, and how it ended ("open" while it runs)."""
@@ -142,10 +145,10 @@ def read_view(log: Log, at: Seq | None = None, *, first: Seq = 1) -> Iterator[En
             yield from log.entries(after=max(low, first) - 1, upto=high)
 
 
-def walk_back(log: Log, *, page: int = 256) -> Iterator[Entry]:
-    """Events from the newest to the oldest, a page at a time."""
+def walk_back(log: Log) -> Iterator[Entry]:
+    """Events from the newest to the oldest, read a page at a time."""
     upto = log.head().seq
     while upto > 0:
-        after = max(0, upto - page)
+        after = max(0, upto - PAGE)
         yield from reversed(list(log.entries(after=after, upto=upto)))
         upto = after
