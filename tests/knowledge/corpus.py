@@ -1,4 +1,4 @@
-"""The open corpus of transcripts in a store, for tests that look at all of it. It is no part of the project."""
+"""A store with the open corpus of transcripts, for tests that read all of it. The corpus is not part of the project."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wakelog.store import open as open_store
 
 @contextlib.contextmanager
 def corpus_store(folder: Path, *parts: str) -> Iterator[Store]:
-    """A store with the transcripts of some folders of the corpus, or of all; skips where there is none."""
+    """A store with the transcripts of some folders of the corpus, or of all; skips the test if there is no corpus."""
     if not FOLDER.is_dir():
         pytest.skip("no corpus of transcripts: put one beside the repository, or name it in WAKELOG_CORPUS")
     with open_store(folder, redact=None) as store:

@@ -1,4 +1,4 @@
-"""A past to learn from: sessions with calls, facts and words, written in a few lines."""
+"""Past sessions for tests: calls, facts and words, written in a few lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MINUTE_US = 60_000_000
 
 
 class Step:
-    """A call that ended: `error` is its message, or nothing when it worked."""
+    """A finished call; `error` is its message, empty if it succeeded."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ def look(path: str) -> Step:
 
 
 class Calendar:
-    """A clock that goes on by a minute with every look, and can be set."""
+    """A clock that advances by a minute with every reading, and can be set."""
 
     def __init__(self) -> None:
         self.now = START_US

@@ -1,4 +1,4 @@
-"""What is erased is gone from everything that was learned; what others said stays."""
+"""Erased content is gone from everything that was learned from it; what other sessions recorded stays."""
 
 from __future__ import annotations
 

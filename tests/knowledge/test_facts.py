@@ -72,7 +72,7 @@ def untrusted(dice: random.Random) -> tuple[list[FactEvent], set[str | None]]:
 
 
 def shown(dice: random.Random) -> tuple[list[FactEvent], set[str | None]]:
-    """Another session replaces a value that it was shown, and no other."""
+    """Another session replaces only values that it was shown."""
     first, unseen = said("a", 1, '"old"', at=1), said("c", 1, '"unseen"', at=2)
     new = said("b", dice.randint(3, 9), '"new"', at=10, shown=frozenset({first.source}))
     return [first, unseen, new], {'"new"', '"unseen"'}

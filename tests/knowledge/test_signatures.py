@@ -1,4 +1,4 @@
-"""Errors that are the same have the same signature, and others have not."""
+"""Equal errors have the same signature, and different errors do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A session to play with: a clock that is told to move, calls in one line, and what a rule finds in it."""
+"""A session for tests: a clock that moves on request, calls in one line, and what a rule finds."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Play:
         cost: ev.Cost | None = None,
         **header: Any,
     ) -> Seq:
-        """A whole call; the seq of its outcome."""
+        """Records a whole call; returns the seq of its outcome."""
         action = self.request(tool, given, effect=effect, **header)
         self.wait(took_s)
         outcome: ev.Event = ev.ActionSucceeded(action=action, output=output, cost=cost or ev.Cost())
@@ -87,11 +87,11 @@ class Play:
     # Looking
 
     def found(self, *rules: Given) -> list[RuleFinding]:
-        """What rules find in all of it, in one pass; nothing is written."""
+        """What rules find in the whole session, in one pass; nothing is recorded."""
         return [raised.finding for raised in Monitor(self.log, rules, writes=False).catch_up()]
 
     def flags(self, *rules: Given) -> list[str]:
-        """The same, as the names of flags; one that is cleared has a minus in front."""
+        """The same as names of flags; a cleared flag has a minus in front."""
         return [("-" if f.is_over else "") + f.flag for f in self.found(*rules)]
 
     def raised(self) -> list[tuple[str, str, Seq]]:

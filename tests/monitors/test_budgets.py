@@ -1,4 +1,4 @@
-"""Budgets: exact amounts, checked before each call, and out of reach of rewinds, resumes and forks."""
+"""Budgets: exact amounts, checked before each call, and not reset by rewinds, resumes or forks."""
 
 from __future__ import annotations
 

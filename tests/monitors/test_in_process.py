@@ -1,4 +1,4 @@
-"""Monitors beside a working agent: what they find stops its next call."""
+"""Monitors in the agent's process: what they find stops its next call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Money, silence, leases and what was evicted."""
+"""Rules about the session: budgets, stalls, leases, and evictions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_fork_of_a_session_that_had_nearly_spent_its_budget_is_told_so() -> No
 
 
 def stalled(play: Play, seconds: float, rule: Stall | None = None) -> list[str]:
-    """What a look at the clock finds after a silence."""
+    """What `tick` finds after a silence."""
     monitor = Monitor(play.log, [rule or Stall()], writes=False)
     raised = monitor.tick(play.log.head().at + int(seconds * SECOND))
     return [each.finding.message for each in raised]

@@ -1,4 +1,4 @@
-"""A monitor writes what rules find: once, with its cause, and pausing only where it may."""
+"""A monitor records what rules find: once, with its cause, and pauses only if it may."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However often a monitor looks, and however often it is started again: the same flags, each once."""
+"""However often a monitor runs or restarts, it raises the same flags, each once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WEB: dict[str, Any] = {"trust": "untrusted", "source": "web:x"}
 
 
 class Script(Play):
-    """Remembers which events are its own, so that steps can speak of them whatever flags stand in between."""
+    """Remembers its own events, so that steps can refer to them, whatever flags are recorded in between."""
 
     def __init__(self) -> None:
         super().__init__(limits={"usd_micros": 40, "tokens": 20})
@@ -88,7 +88,7 @@ plans = st.lists(steps, min_size=10, max_size=50)
 
 
 def rules() -> list[Rule]:
-    """All but the one that needs a clock, with short patience, so that short scripts find something."""
+    """All rules except the one that needs a clock, with low limits, so that short scripts find something."""
     kept = [rule for rule in built_in() if not isinstance(rule, Stall)]
     for rule in kept:
         if hasattr(rule, "times"):

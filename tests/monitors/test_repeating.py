@@ -1,4 +1,4 @@
-"""The same again: what is a loop or a stubborn failure, and what only looks like one."""
+"""Rules about repetition: what is a loop or a repeated failure, and what only looks like one."""
 
 from __future__ import annotations
 

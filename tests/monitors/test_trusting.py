@@ -22,7 +22,7 @@ def read_page(play: Play) -> int:
 
 
 def think(play: Play, *ranges: tuple[int, int]) -> int:
-    """A model call that was shown these events; the seq of its answer."""
+    """Records a model call that was shown these events; returns the seq of its answer."""
     return play.call("model", None, "I will send it", effect="model", derived_from=ranges)
 
 
@@ -62,7 +62,7 @@ def test_a_call_without_effects_is_not_flagged(effect: Effect) -> None:
 
 
 def fetch(play: Play, text: str = "text", **header: Any) -> int:
-    """Reads a page as the runtime records it where nothing is declared."""
+    """Reads a page, recorded as the runtime does for an undeclared tool."""
     found: dict[str, Any] = {"trust": "unverified", "source": "tool:fetch", **header}
     return play.call("fetch", {"url": "https://docs.example"}, text, effect="external", **found)
 

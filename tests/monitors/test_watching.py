@@ -1,4 +1,4 @@
-"""Watching a whole store: every session, whoever writes, and nothing that cannot be read holds up the rest."""
+"""Watching a whole store: every session, from any writer; an unreadable session does not stop the others."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_read_is_told_and_does_not_hold_up_the_others(store: Stor
     }
     assert [store.engine.head(r.session).name for r in found if isinstance(r, RaisedFinding)] == ["c"]
     troubles.clear()
-    # What was only out of reach is looked at again without any news.
+    # A session that was only unavailable is read again, even without new events.
     assert names(store, watcher.look()) == [("a", "repeated-failure")]
 
 

@@ -1,4 +1,4 @@
-"""Runs made up for statistics: sessions with steps and outcomes, drawn from a seed."""
+"""Generated runs for statistics: sessions with steps and outcomes, drawn from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chains: planted ones are found, and what goes with success is told only where it can be."""
+"""Chains: planted ones are found, and claims about success are made only if the data allow it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sets of sessions: what was changed is found within tasks, and what was not is not."""
+"""Two sets of sessions: planted differences are found within tasks, and no others."""
 
 from __future__ import annotations
 

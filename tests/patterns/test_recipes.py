@@ -1,4 +1,4 @@
-"""Recipes: what was planted after errors is found, and little else; what repeats besides is told with its places."""
+"""Recipes: planted ones are found, and little else. Other repeated patterns are found with their places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def store() -> Iterator[Store]:
 
 @pytest.mark.seeded
 def test_planted_recipes_are_found_and_little_else(store: Store) -> None:
-    """Twenty errors are ended by a step of their own; ten others end as they please."""
+    """Twenty errors end after a step that is specific to them; ten others end at random."""
     dice = random.Random(SEED)
     words = [f"{a}{b}" for a in ("al", "be", "ga", "de", "ep", "ze") for b in ("pha", "ta", "mma", "lta", "psi")]
     planted = {f"the {word} is broken": f"mend-{word}" for word in words[:20]}

@@ -1,4 +1,4 @@
-"""The statistics, held against values that were worked out elsewhere."""
+"""The statistics, compared with values computed elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents to replay. Tools that reach the world say so in `ran`; `WORLD` is what they find there."""
+"""Agents to replay. Tools with effects add themselves to `ran`; `WORLD` is what they read."""
 
 import socket
 from typing import Any
@@ -31,7 +31,7 @@ def clock() -> int:
 
 
 class Broken(Exception):
-    """An exception of the agent's own."""
+    """An exception that the agent defines."""
 
 
 @wakelog.tool(effect="read")

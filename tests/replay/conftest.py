@@ -30,7 +30,7 @@ def session(store: wakelog.Store) -> Session[Any]:
 
 @pytest.fixture
 def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever opens a connection fails, but to the database that the store is in."""
+    """Opening a connection fails, except to the store's own database."""
     database = request.getfixturevalue("postgres").port if "postgres" in request.node.name else None
     connect = socket.socket.connect
 

@@ -221,7 +221,7 @@ def test_calls_without_a_turn_are_replayed(session: Session[Any]) -> None:
 
 
 def test_an_importers_calls_can_be_answered(session: Session[Any]) -> None:
-    """Calls reported at the end of a turn, by a framework or an importer, have no intent of their own."""
+    """Calls that a framework or an importer reports at the end of a turn have no separate intent."""
     from wakelog.codec.canonical import hash_value
     from wakelog.model import events as ev
 

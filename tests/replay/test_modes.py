@@ -1,4 +1,4 @@
-"""Fill and live: a fork is made first, effects are refused unless allowed, and what is different is reported."""
+"""Fill and live replays: they run in a fork, refuse effects unless allowed, and report differences."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def _fresh(session: Session[Any]) -> None:
 
 
 def another_prompt(s: Session[Any], text: str) -> str:
-    """As `run`, but the model is asked in another way, so that it answers something else."""
+    """Like `run`, but the model gets another prompt, so that it answers something else."""
     with s.turn(user=text) as turn:
         found = search(text)
         answer = turn.model(model, ["please", text, *found])
@@ -159,7 +159,7 @@ def test_calls_inside_a_tool_that_runs_are_compared(session: Session[Any]) -> No
 
 
 def test_sub_agents_have_sessions_of_their_own(session: Session[Any], store: wakelog.Store) -> None:
-    """In a replay that runs things, a turn of another session is that session's own."""
+    """In a replay that runs calls, a turn of another session belongs to that session."""
 
     def agent(s: Session[Any], text: str) -> None:
         with s.turn(user=text):

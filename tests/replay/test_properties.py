@@ -1,4 +1,4 @@
-"""Any agent that does the same again replays as the same; one that differs in one step is caught at that step."""
+"""An agent that does the same again replays as the same; one that differs in one step is caught at that step."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ Program = list[list[tuple[str, Any, bool]]]
 
 
 def agent(session: Session[Any], program: Program, made: list[Any] | None = None) -> list[Any]:
-    """Does what the program says. What was called with what goes to `made`, what came of it is returned."""
+    """Runs the program. The calls are added to `made`, their results are returned."""
     said: list[Any] = []
     for number, turn in enumerate(program):
         with session.turn(user=f"turn {number}") as here:
@@ -132,7 +132,7 @@ def test_one_step_that_is_different_is_named(program: Program, data: st.DataObje
 
 
 def _first_difference(made: list[Any], again: list[Any]) -> int:
-    """What the replay did is what it was told, as far as it came: the first call that is not the recorded one."""
+    """The replay follows the program up to the first call that is not the recorded one."""
     for number, (a, b) in enumerate(zip(made, again, strict=False), 1):
         if a != b:
             return number

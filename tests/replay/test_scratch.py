@@ -1,4 +1,4 @@
-"""A session as it was, to go on from in memory."""
+"""A session as it was at a point, continued in memory."""
 
 from typing import Any
 

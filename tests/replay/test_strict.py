@@ -1,4 +1,4 @@
-"""Strict: recorded results only, nothing runs, and what is different is named."""
+"""Strict replays: recorded results only, nothing runs, and differences are named."""
 
 import asyncio
 import threading
@@ -702,7 +702,7 @@ def test_what_cannot_be_replayed_says_so(session: Session[Any]) -> None:
 
 
 def test_a_context_built_from_the_session_is_the_same(session: Session[Any]) -> None:
-    """What a model is shown is built from messages, facts and handles, whose numbers must come out as they did."""
+    """What a model is shown is built from messages, facts and handles, so their numbers must be the same again."""
 
     def agent(s: Session[Any], text: str) -> None:
         with s.turn(user=text) as turn:

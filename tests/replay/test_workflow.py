@@ -1,4 +1,4 @@
-"""Do it like yesterday: recorded calls as a plan, run on new inputs."""
+"""Plans: recorded calls run again on new inputs."""
 
 import asyncio
 import json
@@ -300,7 +300,7 @@ values = st.recursive(
     calls=st.lists(st.dictionaries(st.sampled_from("pqr"), values, min_size=1), min_size=1, max_size=4),
 )
 def test_a_plan_run_on_the_recorded_inputs_makes_the_recorded_calls(text: str, calls: list[dict[str, Any]]) -> None:
-    """Whatever was matched, and however wrongly: put in again, it gives what was there."""
+    """Whatever was matched, even wrongly: filling in the recorded values gives the recorded input."""
     made: list[dict[str, Any]] = []
 
     @wakelog.tool(effect="read", name="echo")
