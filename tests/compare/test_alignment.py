@@ -12,7 +12,7 @@ from wakelog.log import Log
 from wakelog.testing.builders import new_session
 
 Made = tuple[str, int, int]
-"""Kind, input, result: enough to tell steps apart."""
+"""Kind, input, result: enough to distinguish steps."""
 
 
 def events_of(number: int, made: Made) -> list[events.Event]:
@@ -110,7 +110,7 @@ def test_a_change_at_a_step_is_found_at_that_step(a: list[Made], new: Made, at: 
 
 
 def _seen(step: Made) -> Made:
-    """What of a step can be seen in a comparison: facts and messages have no result."""
+    """The parts of a step that a comparison shows: facts and messages have no result."""
     kind, given_, result = step
     return (kind, given_, 0 if kind in ("message", "fact") else result)
 

@@ -1,4 +1,4 @@
-"""Attempts, forks and sessions side by side: where they part, what lay behind it, and what followed."""
+"""Comparing attempts, forks and sessions: where they diverge, why, and what followed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -219,7 +219,7 @@ def test_many_windows_that_differ_in_nothing_are_looked_into_up_to_a_limit(
 
 
 def test_what_the_state_held_is_compared_without_positions(store: Store) -> None:
-    """The first attempt found a dead end; a rewind keeps those, so the second could read it."""
+    """The first attempt noted a dead end. A rewind keeps dead ends, so the second attempt could read it."""
 
     def first(s: Session) -> None:
         s.fact("seen", 1)

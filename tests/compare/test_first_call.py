@@ -1,4 +1,4 @@
-"""The first call that differs: found behind all that was only worded differently, with the words that led to it."""
+"""The first call that differs: found after mere differences of wording, with the words that led to it."""
 
 import itertools
 from typing import Any

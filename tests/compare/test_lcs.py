@@ -1,4 +1,4 @@
-"""The longest common subsequence: as long as the plainest table says, in order, and the same from both sides."""
+"""The longest common subsequence: as long as in the textbook algorithm, in order, and the same from both sides."""
 
 import itertools
 import random
@@ -15,7 +15,7 @@ items = st.lists(st.integers(0, 4), max_size=24)
 
 
 def length(a: Sequence[int], b: Sequence[int]) -> int:
-    """By the table of the textbooks."""
+    """The textbook algorithm."""
     row = [0] * (len(b) + 1)
     for x in a:
         before = row[:]

@@ -30,7 +30,7 @@ def record_changes(log: Log, capture: Capture, picture: Picture, *, action: str 
 
 @pytest.fixture(autouse=True)
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody's git settings, and nobody's store."""
+    """Without the user's git settings and store."""
     home = tmp_path / "home"
     home.mkdir()
     for name in [n for n in os.environ if n.startswith(("GIT_", "WAKELOG_", "XDG_"))]:
@@ -52,7 +52,7 @@ def run(command: str, folder: Path) -> str:
 
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty repository, which is where one stands."""
+    """An empty repository, which is also the working folder."""
     folder = tmp_path / "repo"
     folder.mkdir()
     run("git init -q; mkdir -p .git/info; echo .wakelog > .git/info/exclude", folder)
@@ -102,7 +102,7 @@ def agent(session: Session[Any], repo: Path) -> Agent:
 
 
 def tree(folder: Path) -> dict[str, tuple[str, bytes, int]]:
-    """Every file below a folder: what it is, what it holds, its permissions. Git's and our own are left out."""
+    """Every file below a folder with type, content and permissions, without git's files and ours."""
     out: dict[str, tuple[str, bytes, int]] = {}
     for place, folders, names in os.walk(os.fsencode(folder)):
         folders[:] = [name for name in folders if name not in (b".git", b".wakelog")]

@@ -13,7 +13,7 @@ START_US = 1_793_700_000_000_000
 
 
 class GitRepository:
-    """One branch, `main`, and a clock that stands still until it is moved."""
+    """One branch, `main`, and a clock that moves only on request."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,7 +47,7 @@ class GitRepository:
         file.write_text(text)
 
     def commit(self, subject: str) -> str:
-        """Commits everything that is there; the whole hash."""
+        """Commits all files; returns the full hash."""
         self.git("add", "-A")
         self.git("commit", "-q", "--allow-empty", "-m", subject)
         return self.git("rev-parse", "HEAD")

@@ -98,7 +98,7 @@ def test_calls_that_overlap_tell_each_change_once_and_in_one_line(repo: Path, sh
 
 
 def test_threads_may_share_one(repo: Path, session: Session[Any]) -> None:
-    """Whatever the order, the told changes lead from the first content to the last without a gap."""
+    """In any order, the reported changes lead from the first content to the last without a gap."""
     capture = session.files.capture(repo, folder=repo)
     for name in "abcd":
         (repo / name).write_text("0")

@@ -1,4 +1,4 @@
-"""Commits in git, linked to the turns whose work they have."""
+"""Git commits, linked to the turns whose work they contain."""
 
 import hashlib
 from collections.abc import Callable, Iterator

@@ -15,7 +15,7 @@ STEPS = ("fsync", "fchmod", "link", "rename", "unlink", "mkdir", "rmdir", "symli
 
 
 def _killed_at(session: Session[Any], number: int) -> bool:
-    """Restores in a child that dies right before its n-th step on disk; False when it came to its end."""
+    """Restores in a child process that dies right before its n-th step on disk; False if it finished."""
     child = os.fork()
     if child:
         status = os.waitpid(child, 0)[1]

@@ -1,4 +1,4 @@
-"""Pictures: what is in them, what is only named, and what makes a file be read again."""
+"""Pictures: what they contain, what is listed without content, and when a file is read again."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def settle(folder: Path) -> None:
-    """Until the clock of the file system has gone on, as it must before a stat is believed."""
+    """Waits until the file system's clock has advanced, so that a stat can be trusted."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     while not all(is_settled(stamp_of(path.lstat()), time.time_ns()) for path in files):
         pass
@@ -50,7 +50,7 @@ def test_an_unchanged_file_is_read_once(repo: Path, shell: Shell, reads: list[st
 
 
 def test_a_change_within_one_tick_of_the_clock_is_seen(repo: Path) -> None:
-    """Same size, same inode, and as often as not the same times: only the content tells."""
+    """Same size, same inode, and often the same times: only the content shows the change."""
     path = repo / "a"
     path.write_text("0")
     capture = Capture([repo], folder=repo)
@@ -155,7 +155,7 @@ def test_an_unreadable_file_is_said(repo: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_folder_closed_to_us_is_said(repo: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root may look into everything, so the system is made to refuse."""
+    """Root may read everything, so the refusal is simulated."""
     shell("mkdir closed; echo 1 > closed/a; echo 1 > b")
     settle(repo)
     capture = Capture([repo], folder=repo)

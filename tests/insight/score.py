@@ -77,7 +77,7 @@ def load_labels(path: Path | None = None) -> list[dict[str, Any]]:
 
 
 def positions(transcript: Transcript, finding: Finding) -> list[str]:
-    """Where a finding stands in its file: its words first, then its calls."""
+    """The positions of a finding in its file: its words first, then its calls."""
     said = transcript.place.get((finding.span.seq, finding.span.block))
     calls = [transcript.place.get((seq, -1)) for seq in finding.calls]
     return [p for p in (said, *calls) if p is not None]

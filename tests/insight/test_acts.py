@@ -1,4 +1,4 @@
-"""What a call did is told by its effect, and of a shell by its programs: checks, writes, looks."""
+"""The act of a call comes from its effect, and for a shell from its programs: checks, writes, looks."""
 
 from typing import Any
 

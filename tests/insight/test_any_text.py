@@ -1,4 +1,4 @@
-"""Whatever is said and called: rules never fail, and every span quotes words that are there."""
+"""For any texts and calls: the rules never fail, and every span quotes existing words."""
 
 from hypothesis import given
 from hypothesis import strategies as st

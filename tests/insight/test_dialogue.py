@@ -1,4 +1,4 @@
-"""Dialogues with a service: what a customer answers, asks about or insists on is no goal; another request is one."""
+"""Dialogues with a service: answers, questions and insisting are not a goal; another request is."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ DONE = "The lamp can be sent back until Friday. If you need anything else, feel 
 
 
 def _goal_after(agent: str, words: str, *, work: bool = False) -> str:
-    """What the goal of the user's second words is: "" for a new one, or "carried"."""
+    """The goal of the user's second words: "" for a new one, or "carried"."""
     carry = Carry()
     first = Scene().user(WISH)
     first = first.edits("lamp.py") if work else first.calls("get_order", {"customer": "ada"}, effect="read")
@@ -82,7 +82,7 @@ def test_the_users_own_words_show_that_it_is_a_service() -> None:
 
 
 def test_goals_of_a_session_are_those_of_its_turns_read_in_order(session: Session[Any], scribe: Scribe) -> None:
-    """Each turn of a session is derived by itself, and looks back for what it needs."""
+    """Each turn of a session is derived separately, and reads the earlier turns it needs."""
     talk = [
         (WISH, WHICH, ""),
         ("It is 4711.", DONE, "carried"),

@@ -1,4 +1,4 @@
-"""After an error: another way is a change of approach, a repaired call is none, and giving up is a dead end."""
+"""After an error: another way is a change of approach, a repaired call is not, and giving up is a dead end."""
 
 from tests.insight.turns import Scene
 from wakelog.insight.blocks import Finding

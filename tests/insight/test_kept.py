@@ -1,4 +1,4 @@
-"""Findings are kept in the index as places, by the version of the rules, and go with their session."""
+"""Findings are stored in the index as positions, by rules version, and are deleted with their session."""
 
 from itertools import count
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""From a log to blocks: the same words and calls, however they were recorded."""
+"""Blocks from a log: the same words and calls, however they were recorded."""
 
 from typing import Any
 

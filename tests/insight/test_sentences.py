@@ -1,4 +1,4 @@
-"""Sentences are spans that can be quoted, code is none of them, and other languages are told apart."""
+"""Sentences are spans that can be quoted, without code; other languages are recognised."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The verb: items quote the log, say that they are derived, step back before what was recorded, and can be accepted."""
+"""`session.insight`: items quote the log, say that they are derived, give way to recorded ones, and can be accepted."""
 
 from typing import Any
 

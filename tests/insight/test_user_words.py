@@ -1,4 +1,4 @@
-"""The user's words: goals without wrappers, corrections, wishes; and what looks like one and is none."""
+"""The user's words: goals without wrappers, corrections, preferences; and what only looks like one."""
 
 import pytest
 

@@ -25,7 +25,7 @@ _ANY_FENCE = re.compile(r"^```\w*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 class Transcript:
-    """A transcript as turns, and where each block stands in its file."""
+    """A transcript as turns, with the position of each block in its file."""
 
     def __init__(self) -> None:
         self.turns: list[TurnBlocks] = []

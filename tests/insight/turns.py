@@ -8,7 +8,7 @@ from wakelog.insight.blocks import Block, Did, Finding, SpokenText, TurnBlocks
 
 
 class Scene:
-    """Builds a turn, a text or a call at a time; each gets an event of its own."""
+    """Builds a turn, one text or call at a time; each gets its own event."""
 
     def __init__(self, turn: int = 1) -> None:
         self.turn = turn

@@ -1,4 +1,4 @@
-"""One row a call: every way a call can end, what it changed, what it cost, and what is left of it after erasing."""
+"""One row per call: every way a call can end, what it changed, what it cost, and what is left after erasing."""
 
 from collections.abc import Iterator
 from typing import Any

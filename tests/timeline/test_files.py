@@ -96,7 +96,7 @@ def test_the_last_turns_are_read_without_the_state_and_nothing_older(monkeypatch
 
 @given(st.lists(st.sampled_from(["edit", "rewind", "outside", "fail", "note"]), max_size=8), st.integers(1, 4))
 def test_the_last_turns_are_the_same_however_they_are_found(steps: list[str], last: int) -> None:
-    """Read back from the end, or by the view that the state tells."""
+    """Reading backwards from the end gives the same as using the view."""
     session = wakelog.open("memory:").session("s")
     for n, step in enumerate(steps):
         if step == "rewind":

@@ -1,4 +1,4 @@
-"""Pages of messages: together they are all messages, and one costs what is in it."""
+"""Pages of messages: together they are all messages, and the cost of a page depends only on its content."""
 
 import contextlib
 from typing import Any

@@ -1,4 +1,4 @@
-"""The selector grammar, and what each place stands for."""
+"""The selector grammar, and what each position means."""
 
 import pytest
 

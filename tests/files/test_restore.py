@@ -1,4 +1,4 @@
-"""Bringing files back: exactly what was, never over somebody's edits, never outside, never git's."""
+"""Restoring files: exactly what was there; never over somebody's edits, outside the root, or in git's data."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ turns = st.lists(st.lists(edit, min_size=1, max_size=4), min_size=1, max_size=5)
 
 
 def _edit(folder: Path, what: str, name: str, value: bytes) -> None:
-    """One edit; where it makes no sense, none."""
+    """One edit; nothing if it is impossible."""
     path = folder / name
     try:
         if what == "remove":
@@ -82,20 +82,20 @@ def _contents(folder: Path) -> dict[str, tuple[str, bytes, int]]:
 
 @pytest.fixture(scope="module")
 def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A repository with a commit, to be copied: that is much faster than to make one."""
+    """A repository with a commit. Copying it is much faster than making one."""
     folder = tmp_path_factory.mktemp("committed") / "repo"
     folder.mkdir()
     run("git init -q && git -c user.name=Ann -c user.email=ann@example.com commit -q --allow-empty -m x", folder)
     return folder
 
 
-# Found at random. A folder that its last file left is empty, and stands where a file was; so may one in another.
+# Found at random: an empty folder, whose last file was deleted, is where a file was; also one inside another.
 @example([[("write", "d/e", b"1")], [("write", "d/e/f", b"2"), ("remove", "d/e/f", b"")]], 1, 0)
 @example([[("write", "d/e", b"")], [("write", "d/e/f", b""), ("remove", "d/e/f", b"")]], 0, 1)
 @example([[("link", "d/e", b"a")], [("link", "d/e/f", b"a"), ("move", "d/e/f", b"d/a")]], 1, 2)
 @example([[("write", "d/e", b"1")], [("write", "d/e/f", b"2")], [("remove", "d/e/f", b"")]], 1, 2)
 @example([[("write", "d", b"1")], [("write", "d/e/f", b"2"), ("remove", "d/e/f", b"")]], 1, 0)
-# A link where a folder was, and a folder where a link was, gone back over twice.
+# A link where a folder was, and a folder where a link was, restored twice.
 @needs_git
 @example([[("link", "d", b"a")], [("write", "d/e/f", b"1")], [("link", "d", b"a")]], 2, 2)
 @example([[("write", "d/e/f", b"1")], [("link", "d", b"a")], [("write", "d/a", b"1")]], 1, 1)
@@ -105,7 +105,7 @@ def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_any_history_can_be_gone_back_and_forth(
     tmp_path_factory: pytest.TempPathFactory, committed: Path, turns: list[list[Any]], to: int, then: int
 ) -> None:
-    """After each turn the tree is remembered. Going back gives that tree; undo and redo give the others."""
+    """The tree after each turn is remembered. A restore gives that tree; undo and redo give the others."""
     folder = tmp_path_factory.mktemp("random")
     shutil.copytree(committed, folder, dirs_exist_ok=True)
     with wakelog.open("memory:") as store:
@@ -169,7 +169,7 @@ def test_edits_through_a_shell_come_back(agent: Agent, repo: Path, shell: Shell)
 
 
 def test_a_folder_that_was_a_link_before_is_gone_back_from_twice(agent: Agent, repo: Path) -> None:
-    """The link is on the way to what is to be gone; it is as it should be, and so is that."""
+    """The path of a file that should not exist leads through a link. Both are right as they are."""
     agent("ln -s nowhere d")
     agent("rm d; mkdir d; echo 1 > d/f")
     for _ in range(2):
@@ -214,7 +214,7 @@ def test_what_a_link_leads_to_is_never_removed(agent: Agent, repo: Path) -> None
 
 
 def test_the_log_stays_true(agent: Agent, repo: Path, shell: Shell) -> None:
-    """What was restored is recorded as the user's change, so that the next step rests on it."""
+    """A restore is recorded as the user's change, so that the next step builds on it."""
     shell("echo 0 > f")
     agent("echo 1 > f")
     agent("echo 2 > f")
@@ -252,7 +252,7 @@ def test_undoing_a_restore_leaves_what_the_agent_did_to_other_files_since(agent:
 
 
 def test_a_point_is_what_the_next_change_found(agent: Agent, repo: Path, shell: Shell) -> None:
-    """An edit by hand between the point and the next change belongs to what was there."""
+    """An edit by hand between the point and the next change is part of what is restored."""
     agent("echo 1 > f")
     shell("echo mine >> f")
     agent("echo 2 >> f")
@@ -544,7 +544,7 @@ def test_a_closed_session_is_told_to_be_reopened_before_anything_is_touched(agen
     ],
 )
 def test_a_recorded_path_leads_nowhere_else(session: Session[Any], repo: Path, tmp_path: Path, path: str) -> None:
-    """A deleted file is recreated when its change is taken back; none of these may be."""
+    """Undoing a deletion creates the file again; that must not work for any of these paths."""
     assert isinstance(locate(path, str(repo), [str(repo)]), str)
     if path and "\0" not in path:
         outside = tree(tmp_path)
@@ -652,7 +652,7 @@ def test_a_root_that_is_gone_is_made_again(session: Session[Any], repo: Path, sh
 
 
 def test_a_fork_knows_only_its_own(agent: Agent, store: Store, repo: Path) -> None:
-    """What the parent did to the same files afterwards looks like somebody else's edit, and is kept."""
+    """Later changes by the parent look like somebody else's edits to a fork, and are kept."""
     agent("echo 1 > f")
     fork = agent.session.fork(name="fork")
     agent("echo 2 > f")

@@ -1,4 +1,4 @@
-"""What is ignored is what git ignores, over random trees and rules; git itself is the judge."""
+"""Ignored is what git ignores: compared with git itself, over random trees and rules."""
 
 import os
 import shutil
@@ -90,7 +90,7 @@ def _listed(root: str) -> set[str]:
 
 
 def _wanted(root: str) -> set[str]:
-    """What is left when ignored entries are taken out, from the top down."""
+    """What is left when ignored entries are removed, from the top down."""
     reader = Reader()
     found: set[str] = set()
 
@@ -111,7 +111,7 @@ def _wanted(root: str) -> set[str]:
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One repository for all examples, since making one takes longer than judging a tree."""
+    """One repository for all examples, because creating one takes longer than checking a tree."""
     root = os.path.realpath(tmp_path_factory.mktemp("ground"))
     subprocess.run(["git", "init", "-q", root], check=True)
     Path(root, ".git/info").mkdir(exist_ok=True)
@@ -223,7 +223,7 @@ def test_rules_that_change_count_at_once(repo: Path, shell: Shell) -> None:
 
 
 def test_a_rule_taken_away_makes_nothing_and_a_rule_added_deletes_nothing(repo: Path, shell: Shell) -> None:
-    """Else going back would delete the settings and builds that were there all the time."""
+    """Otherwise a restore would delete settings and builds that existed all the time."""
     shell("mkdir -p build __pycache__; echo 1 > build/out; echo 1 > __pycache__/x; echo KEY=1 > .env; echo 1 > x.log")
     (repo / ".gitignore").write_text("build/\n.env\n__pycache__\n*.log\n")
     _settle(repo)
