@@ -28,7 +28,7 @@ from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_plan import AppendPlan
 from wakelog.engines.nats.commit_messages import plain_message
 from wakelog.engines.nats.connection import NatsConnection, NewMessage
-from wakelog.engines.nats.errors import JetStreamRefusal, is_temporary, translate_error
+from wakelog.engines.nats.errors import IN_FLIGHT, JetStreamRefusal, is_temporary, translate_error
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.reader import SessionReader
 from wakelog.engines.nats.subjects import Subjects
@@ -241,61 +241,66 @@ class AppendLanes:
         extra: Extra | None = None,
         is_sent: bool = False,
     ) -> None:
+        """Tries until the commits are stored, or refused by the current heads, or the time is over."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._connection.patience_s
         is_guess = extra is None and not is_sent
-        sent, pause, collision_s, tries = is_sent, _PAUSE_S, _COLLISION_S, 0
+        pause, collision_s, tries = _PAUSE_S, _COLLISION_S, 0
         while tries < TRIES:
             tries += 1
             try:
                 plan = await self._plan(sessions, commits, is_guess)
-                try:
-                    judge_all(plan)
-                except WakelogError:
-                    if not plan.is_guess:
-                        raise
-                    is_guess = False
+                new_messages = await self._make_messages(plan, judge_all, extra)
+                is_guess = False
+                if new_messages is None:
                     continue
-                if plan.is_guess and plan.has_refused:
-                    is_guess = False  # some were refused by a cached head: judge them again by the current one
-                    continue
-                if not plan.fresh:
+                if not new_messages:
                     return  # everything was stored before
-                new_messages = await plan.messages(self._layout, self._connection.max_bytes)
-                if self._layout.layout.active != plan.generation:
-                    continue  # shards were added: a new session may belong elsewhere
-                if extra is not None:
-                    # In front, because the answer is the seq of the last message, which must be a head.
-                    new_messages = [*await extra(plan.tails), *new_messages]
-                sent = True
+                is_sent = True
                 async with self._openings[plan.shard] if plan.opens_root else contextlib.nullcontext():
                     seq = await self._connection.put(self._subjects.stream(plan.shard), new_messages)
                 plan.keep(self._tails, seq)
                 return
             except WakelogError:
                 raise
-            except JetStreamRefusal as exc:
+            except Exception as exc:
                 is_guess = False
-                if exc.is_wrong_head:
+                if isinstance(exc, JetStreamRefusal) and exc.is_wrong_head:
                     self._layout.forget_fences()
-                    if exc.err_code == 10164:
-                        # Another append of this session, or another opening in this shard, is being stored.
+                    if exc.err_code == IN_FLIGHT:
                         await asyncio.sleep(random.uniform(_COLLISION_S / 2, collision_s))
                         collision_s = min(2 * collision_s, _COLLISION_MAX_S)
                         tries -= clock() < deadline
                     continue
                 left = deadline - clock()
                 if left <= 0 or not is_temporary(exc):
-                    raise translate_error(exc) from exc
-            except Exception as exc:
-                is_guess = False
-                left = deadline - clock()
-                if left <= 0 or not is_temporary(exc):
                     for session in sessions:
                         self._tails.forget(session)
-                    raise translate_error(exc, is_unknown=sent and is_temporary(exc)) from exc
+                    is_unknown = is_sent and is_temporary(exc) and not isinstance(exc, JetStreamRefusal)
+                    raise translate_error(exc, is_unknown=is_unknown) from exc
             pause = await self._connection.pause(pause, max(left, 0.0))
         raise UnavailableError("other writers came first every time", kind="too-busy", hint="try again")
+
+    async def _make_messages(
+        self, plan: AppendPlan, judge_all: Callable[[AppendPlan], None], extra: Extra | None
+    ) -> list[NewMessage] | None:
+        """The messages to send, empty if everything was stored before. None: make the plan again from the current
+        tails."""
+        try:
+            judge_all(plan)
+        except WakelogError:
+            if not plan.is_guess:
+                raise
+            return None
+        if plan.is_guess and plan.has_refused:
+            return None
+        if not plan.fresh:
+            return []
+        found = await plan.messages(self._layout, self._connection.max_bytes)
+        if self._layout.layout.active != plan.generation:
+            return None  # shards were added, so a new session may belong elsewhere
+        # The extra messages come first, because the answer is the seq of the last message, which must be a head.
+        return [*(await extra(plan.tails) if extra is not None else ()), *found]
 
     async def _shard(self, sessions: frozenset[SessionId]) -> int:
         shards = {await self._tails.shard_of(session) for session in sessions}

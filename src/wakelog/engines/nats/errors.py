@@ -10,7 +10,9 @@ import nats.errors
 
 from wakelog.errors import InvalidInputError, NotAllowedError, UnavailableError, WakelogError
 
-WRONG_HEAD = frozenset({10071, 10164, 10201})
+IN_FLIGHT = 10164
+"""Another append of this session, or another opening in this shard, is being stored."""
+WRONG_HEAD = frozenset({10071, IN_FLIGHT, 10201})
 """The expected message is not the last one; the same while another append is in flight; the same batch was repeated."""
 NO_MESSAGE = frozenset({10037, 10057, 10043})
 NO_STREAM = 10059

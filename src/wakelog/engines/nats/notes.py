@@ -41,22 +41,18 @@ class ClusterNotes:
         if self._put(kind, name, content, 0):
             return True
         # If an answer was lost, it is ours: two notes never have the same content, except empty ones.
-        found = self._last(kind, name)
-        return bool(content) and found is not None and _decode(found.data)[1] == content
+        return bool(content) and self._find(kind, name, content) is not None
 
     def change(self, kind: str, name: str, content: bytes, was: bytes) -> bool:
         """False if its content is no longer `was`."""
-        found = self._last(kind, name)
-        if found is None or _decode(found.data)[1] != was:
-            return False
-        return self._put(kind, name, content, found.seq)
+        found = self._find(kind, name, was)
+        return found is not None and self._put(kind, name, content, found.seq)
 
     def drop(self, kind: str, name: str, was: bytes) -> bool:
-        found = self._last(kind, name)
-        if found is None or _decode(found.data)[1] != was:
-            return False
-        self._engine._run(lambda: self._engine._connection.erase(self._stream, found.seq))
-        return True
+        found = self._find(kind, name, was)
+        if found is not None:
+            self._engine._run(lambda: self._engine._connection.erase(self._stream, found.seq))
+        return found is not None
 
     def namespaces(self) -> list[str]:
         """The namespaces in which a session was opened."""
@@ -68,8 +64,11 @@ class ClusterNotes:
     def _subject(self, kind: str, name: str) -> str:
         return self._engine._subjects.note(kind, digest_token(name))
 
-    def _last(self, kind: str, name: str) -> StreamMessage | None:
-        return self._engine._run(lambda: self._engine._connection.last(self._stream, self._subject(kind, name)))
+    def _find(self, kind: str, name: str, content: bytes) -> StreamMessage | None:
+        """The note, if it has this content."""
+        connection, subject = self._engine._connection, self._subject(kind, name)
+        found = self._engine._run(lambda: connection.last(self._stream, subject))
+        return found if found is not None and _decode(found.data)[1] == content else None
 
     def _put(self, kind: str, name: str, content: bytes, expected: int) -> bool:
         message = NewMessage(self._subject(kind, name), _encode((name, content)), expected)

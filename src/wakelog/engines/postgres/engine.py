@@ -377,14 +377,12 @@ class PostgresEngine(LoopOwner):
                 yield step
 
     def mark(self, name: str) -> str | None:
-        async def ask(db: Any) -> str | None:
-            try:
-                found: str | None = await db.fetchval(sql.MARK, self.ns, name)
-            except asyncpg.UndefinedTableError:
-                return None
-            return found
+        async def find(db: Any) -> Any:
+            with contextlib.suppress(asyncpg.UndefinedTableError):
+                return await db.fetchval(sql.MARK, self.ns, name)
 
-        return self._ask(ask)
+        found: str | None = self._ask(find)
+        return found
 
     def set_mark(self, name: str, value: str) -> None:
         async def put(db: Any) -> None:

@@ -14,7 +14,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -121,29 +121,19 @@ class RemoteEngine:
         return self._ask("known", wire.FindCommit(session, commit_id), wire.FoundCommit).known
 
     def sessions(self, *, after: str = "", limit: int = 100) -> Sequence[Head]:
-        found: list[Head] = []
-        while len(found) < limit:
-            wanted = min(PAGE_MAX, limit - len(found))
-            page = self._ask("sessions", wire.ListSessions(after, wanted), wire.Heads).heads
-            found += page
-            if len(page) < wanted:
-                break
-            after = page[-1].session
-        return found
+        def ask(last: Head | None, size: int) -> Sequence[Head]:
+            return self._ask("sessions", wire.ListSessions(last.session if last else after, size), wire.Heads).heads
+
+        return _read_pages(ask, limit)
 
     def children(self, session: SessionId, *, deleted: bool = False) -> Sequence[Head]:
         return self._ask("children", wire.Children(session, deleted), wire.Heads).heads
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
-        found: list[FeedChange] = []
-        while len(found) < limit:
-            wanted = min(PAGE_MAX, limit - len(found))
-            page = self._ask("changes", wire.ListChanges(cursor, wanted), wire.Changes).changes
-            found += page
-            if len(page) < wanted:
-                break
-            cursor = page[-1].cursor
-        return found
+        def ask(last: FeedChange | None, size: int) -> Sequence[FeedChange]:
+            return self._ask("changes", wire.ListChanges(last.cursor if last else cursor, size), wire.Changes).changes
+
+        return _read_pages(ask, limit)
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
         return self._ask("payload", wire.FindPayload(session, seq, digest), wire.Content).content
@@ -285,6 +275,17 @@ class RemoteEngine:
     def _check_open(self) -> None:
         if self._closed:
             raise UnavailableError(f"the store at {self.url} was closed", kind="store-closed")
+
+
+def _read_pages(ask: Callable[[T | None, int], Sequence[T]], limit: int) -> list[T]:
+    """Up to `limit` items, asked page by page after the last one."""
+    found: list[T] = []
+    while (size := min(PAGE_MAX, limit - len(found))) > 0:
+        page = ask(found[-1] if found else None, size)
+        found += page
+        if len(page) < size:
+            break
+    return found
 
 
 def _retry_after(reply: Reply) -> float | None:
