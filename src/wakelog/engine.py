@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Pending(Protocol):
-    """An append under way."""
+    """A pending append."""
 
     def result(self) -> Head:
         """Waits until the commits are durable and returns the last one's head, or raises why nothing was written.

@@ -20,7 +20,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0
 
 
 class Metrics:
-    """One server's numbers, in a registry of their own."""
+    """One server's numbers, in their own registry."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()

@@ -170,7 +170,7 @@ def _decode(data: bytes, media: str, wanted: Any) -> Any:
 
 
 async def _receive_file(request: Request, limit: int, time_s: float, hold: ShareGrant) -> IO[bytes]:
-    out = tempfile.SpooledTemporaryFile(SPOOL_MAX)  # noqa: SIM115 - whoever reads it closes it
+    out = tempfile.SpooledTemporaryFile(SPOOL_MAX)  # noqa: SIM115 - the verb closes it
     held = 0
 
     def take(part: bytes) -> None:

@@ -80,7 +80,7 @@ async def _name_findings(db: Any, ns: str) -> list[StoreFinding]:
     for name, session, status in await _unused_names(db, ns, bound):
         if status is None:
             text = f"the name {name!r} was claimed for a session that was never opened"
-            fix = "nothing: whoever asks for the name next opens it"
+            fix = "none needed: the next request for the name opens it"
         else:
             text = f"the name {name!r} is bound to a session that is deleted"
             fix = "wakelog store scrub --repair frees it"

@@ -145,7 +145,7 @@ def head(call: VerbRequest) -> HeadAnswer:
 
 @route("POST", "/sessions/{session}/events", scope="write")
 def append(call: VerbRequest, body: Append) -> HeadAnswer:
-    """Appends events as one durable commit. Secrets are removed first, and an event that says so is appended too."""
+    """Appends events as one durable commit. Secrets are removed first, and an event that records this is appended."""
     drafts = [each.draft() for each in body.events]
     found = call.session().append(*drafts, expect=body.expect, commit_id=body.commit_id, guard=body.guard)
     call.server.metrics.commits.inc()

@@ -23,20 +23,20 @@ T = TypeVar("T")
 
 
 class AbilityChecks(Hooks):
-    def test_what_is_stored_after_the_end_of_the_feed_is_told(self, engine: Engine) -> None:
+    def test_what_is_stored_after_the_end_of_the_feed_is_in_it(self, engine: Engine) -> None:
         writer = opened(engine, "a")
         cursor = end_of(engine)
         store(engine, writer.seal(fact("b")))
         assert (writer.session, writer.seq) in {(c.session, c.seq) for c in engine.changes(cursor)}
 
-    def test_the_end_of_the_feed_is_told_without_walking_it(self, engine: Engine) -> None:
+    def test_the_end_of_the_feed_is_found_without_reading_it(self, engine: Engine) -> None:
         feed_end = _declared(engine.abilities.feed_end)
         writer = opened(engine, "a")
         cursor = feed_end()
         store(engine, writer.seal(fact("b")))
         assert (writer.session, writer.seq) in {(c.session, c.seq) for c in engine.changes(cursor)}
 
-    def test_signs_of_life_are_told_together(self, engine: Engine) -> None:
+    def test_heartbeats_are_returned_together(self, engine: Engine) -> None:
         heard = _declared(engine.abilities.heard)
         early, late, never = (opened(engine) for _ in range(3))
         for writer, until in ((early, 5), (late, 9)):
@@ -47,7 +47,7 @@ class AbilityChecks(Hooks):
         engine.delete(late.seal(ev.SessionDeleted()))
         assert set(heard(5)) == {early.session}
 
-    def test_a_bundle_is_taken_in_whole(self, engine: Engine) -> None:
+    def test_a_bundle_is_imported_completely(self, engine: Engine) -> None:
         take_bundle = _declared(engine.abilities.take_bundle)
         source = MemoryEngine()
         writer = opened(source, "a", "b")
@@ -85,7 +85,7 @@ class AbilityChecks(Hooks):
             assert rewrite() is False
         assert stored(engine, kept.session) == expected(*kept.commits)
 
-    def test_sizes_tell_of_every_session(self, engine: Engine) -> None:
+    def test_sizes_include_every_session(self, engine: Engine) -> None:
         sizes = _declared(engine.abilities.sizes)
         writer = opened(engine, "a")
         assert sizes.session_bytes()[writer.session] > 0

@@ -49,7 +49,7 @@ class AppendChecks(Hooks):
         assert (head.session, head.seq, head.hash, head.at) == (commit.session, 2, commit.hash, commit.at)
         assert (head.epoch, head.status, head.turn, head.commit_id) == (0, "open", 0, commit.commit_id)
 
-    def test_the_answer_is_what_head_tells_with_name_and_fork_point(self, engine: Engine) -> None:
+    def test_the_answer_equals_the_head_with_name_and_fork_point(self, engine: Engine) -> None:
         parent = CommitWriter()
         engine.claim("named", parent.session)
         assert engine.submit(parent.open()).result() == engine.head(parent.session)
@@ -121,7 +121,7 @@ class AppendChecks(Hooks):
         assert (again.seq, again.hash, again.commit_id) == (first.seq, first.hash, "mine")
         assert stored(engine, writer.session) == expected(*writer.commits)
 
-    def test_a_chosen_id_is_answered_wherever_the_session_has_got_to(self, engine: Engine) -> None:
+    def test_a_chosen_id_is_answered_after_later_commits(self, engine: Engine) -> None:
         writer = opened(engine)
         first = engine.submit(writer.seal(fact("a"), commit_id="mine")).result()
         store(engine, writer.seal(fact("b")))
@@ -152,7 +152,7 @@ class AppendChecks(Hooks):
         assert stored(again, writer.session) == expected(*writer.commits)
         again.close()
 
-    def test_known_tells_the_answer_given_under_a_chosen_id_and_no_other(self, engine: Engine) -> None:
+    def test_known_returns_the_answer_to_a_chosen_id_and_to_no_other(self, engine: Engine) -> None:
         writer = opened(engine)
         plain, chosen = writer.seal(fact("a")), writer.seal(fact("b"), commit_id="mine")
         store(engine, plain, chosen)

@@ -21,7 +21,7 @@ class NameChecks(Hooks):
         assert again.find("checkout") == writer.session
         again.close()
 
-    def test_a_name_that_is_taken_tells_who_has_it(self, engine: Engine) -> None:
+    def test_claiming_a_taken_name_returns_its_owner(self, engine: Engine) -> None:
         first, second = opened(engine), opened(engine)
         engine.claim("checkout", first.session)
         assert engine.claim("checkout", second.session) == first.session
@@ -52,12 +52,12 @@ class NameChecks(Hooks):
         store(engine, writer.open())
         assert engine.head(writer.session).name == "soon"
 
-    def test_of_many_that_claim_a_name_at_once_one_wins_and_all_are_told(self, engine: Engine) -> None:
+    def test_of_concurrent_claims_one_wins_and_all_get_its_id(self, engine: Engine) -> None:
         answers = in_parallel(lambda session: engine.claim("rare", session), [new_session() for _ in range(8)])
         assert len(set(answers)) == 1
         assert engine.find("rare") == answers[0]
 
-    def test_a_deleted_session_gives_its_name_free(self, engine: Engine) -> None:
+    def test_deleting_a_session_frees_its_name(self, engine: Engine) -> None:
         writer, heir = opened(engine), opened(engine)
         engine.claim("checkout", writer.session)
         engine.delete(writer.seal(ev.SessionDeleted()))
@@ -65,7 +65,7 @@ class NameChecks(Hooks):
         assert engine.head(writer.session).name == ""
         assert engine.claim("checkout", heir.session) == heir.session
 
-    def test_the_last_sign_of_life_is_kept(self, engine: Engine) -> None:
+    def test_the_last_heartbeat_is_stored(self, engine: Engine) -> None:
         writer, other = opened(engine), opened(engine)
         assert engine.last_beat(writer.session) is None
         for beat in (Heartbeat(1, "worker", 5), Heartbeat(2, "another", 3)):

@@ -53,7 +53,7 @@ class ReadChecks(Hooks):
         assert dict(found.payloads) == dict(commit.payloads)
         assert len(found.payloads) == 2
 
-    def test_an_unknown_session_is_told_at_the_call_and_not_later(self, engine: Engine) -> None:
+    def test_an_unknown_session_is_refused_at_the_call_and_not_later(self, engine: Engine) -> None:
         missing = new_session()
         for ask in (
             lambda: engine.read(missing),
@@ -64,11 +64,11 @@ class ReadChecks(Hooks):
             lambda: engine.last_beat(missing),
             lambda: engine.wait(missing, after=0, timeout_s=0),
         ):
-            with pytest.raises(NotFoundError) as told:
+            with pytest.raises(NotFoundError) as refused:
                 ask()
-            assert told.value.kind == "session-not-found"
+            assert refused.value.kind == "session-not-found"
 
-    def test_the_head_tells_where_the_session_stands(self, engine: Engine) -> None:
+    def test_the_head_has_the_position_and_status_of_the_session(self, engine: Engine) -> None:
         writer = opened(engine)
         store(engine, writer.seal(ev.TurnStarted()), writer.seal(ev.LeaseTaken(epoch=1, holder="w")))
         commit = writer.seal(ev.SessionPaused())

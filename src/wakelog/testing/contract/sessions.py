@@ -49,7 +49,7 @@ class ListChecks(Hooks):
         assert [h.session for h in engine.children(children[0].session)] == [grandchild.session]
         assert list(engine.children(grandchild.session)) == []
 
-    def test_changes_tell_every_commit_at_least_once_and_in_order(self, engine: Engine) -> None:
+    def test_changes_include_every_commit_at_least_once_and_in_order(self, engine: Engine) -> None:
         writers = [CommitWriter() for _ in range(3)]
         for writer in writers:
             store(engine, writer.open())
@@ -73,7 +73,7 @@ class ListChecks(Hooks):
         assert {(second.session, 2), (first.session, 3)} <= {(c.session, c.seq) for c in news}
         again.close()
 
-    def test_changes_tell_of_a_deletion(self, engine: Engine) -> None:
+    def test_changes_include_a_deletion(self, engine: Engine) -> None:
         writer = opened(engine, "a")
         cursor = _feed(engine)[-1].cursor
         engine.delete(writer.seal(ev.SessionDeleted()))

@@ -20,7 +20,7 @@ BIG = "what is to be gone " * 60
 
 
 class RemovalChecks(Hooks):
-    def test_surgery_replaces_bytes_and_appends_the_commit_that_says_so(self, engine: Engine, tmp_path: Path) -> None:
+    def test_surgery_replaces_bytes_and_appends_its_record(self, engine: Engine, tmp_path: Path) -> None:
         writer = _with_content(engine)
         emptied, said = _emptied(writer.commits[1]), writer.seal(ev.NoteAdded(text="erased"))
         head = engine.operate(Surgery((said,), (emptied,), stale_from={}))
@@ -86,7 +86,7 @@ class RemovalChecks(Hooks):
         assert [c.first for c in again.read(writer.session)] == [1, 2, 3, 4, 5, 6, 7, 8]
         again.close()
 
-    def test_a_commit_whose_content_was_removed_is_not_taken_in_again(self, engine: Engine) -> None:
+    def test_removed_content_does_not_return_with_a_repeated_commit(self, engine: Engine) -> None:
         writer = _with_content(engine)
         original = writer.commits[1]
         engine.operate(Surgery((writer.seal(ev.NoteAdded(text="erased")),), (_emptied(original),), stale_from={}))
