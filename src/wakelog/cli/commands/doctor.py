@@ -68,25 +68,20 @@ def installation() -> Iterator[StoreCheck]:
 def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
     """Checks the store from the outside in, as far as it can be opened."""
     try:
-        url = ctx.url
-    except WakelogError as exc:
-        yield StoreCheck("store", "fail", exc.message, exc.hint)
-        return
-    try:
         store = ctx.store
     except NotFoundError as exc:
         if ctx.given_url or chosen_url():
             yield StoreCheck("store", "warn", exc.message, "recording a session there makes it")
-            yield from _check_folder(Path(url))
-            return
-        found = f"none yet; hooks and imports write to your own, {user_store()}"
-        yield StoreCheck("store", "warn", found, "wakelog import makes it; wakelog demo makes one to look at")
-        yield from _check_folder(Path(user_store()))
+            yield from _check_folder(Path(ctx.url))
+        else:
+            found = f"none yet; hooks and imports write to your own, {user_store()}"
+            yield StoreCheck("store", "warn", found, "wakelog import makes it; wakelog demo makes one to look at")
+            yield from _check_folder(Path(user_store()))
         return
     except WakelogError as exc:
         yield StoreCheck("store", "fail", exc.message, exc.hint)
         return
-    yield StoreCheck("store", "ok", f"{hide_password(url)}, {store.engine.durability}")
+    yield StoreCheck("store", "ok", f"{hide_password(ctx.url)}, {store.engine.durability}")
     yield from version_check(store)
     yield from encryption_check(store)
     file = store.engine.abilities.path

@@ -15,7 +15,7 @@ from wakelog.cli.render.known import known_lines, like_lines, place_of
 from wakelog.cli.text import inert_line
 from wakelog.knowledge.lines import KnownThing
 from wakelog.knowledge.questions import LINES
-from wakelog.knowledge.recall import TOKENS
+from wakelog.knowledge.recall import TOKENS, PastLines
 
 F = TypeVar("F", bound=Callable[..., Any])
 lines_option = limit_option(LINES, "Show at most N lines.", least=1, most=1000)
@@ -34,17 +34,18 @@ def _project(ctx: CommandContext, everything: bool, subject: str = "") -> tuple[
 
 def _answer(ctx: CommandContext, found: KnownThing, *, everything: bool, none: str = "") -> int:
     """Answers with what was found, or with the sentence `none`."""
-
-    def lines() -> Iterator[str]:
-        yield from known_lines(ctx, found.lines, projects=everything)
-        if found.more:
-            yield ctx.style(f"  and {found.more} more; -n shows more of them", dim=True)
-
+    lines = partial(_lines, ctx, found, everything, "; -n shows more of them")
     code = ctx.answer_found("known", found, found.lines, lines, none or f"nothing is known about {found.subject}")
     if found.lines:
         first = found.lines[0]
         ctx.suggest(f"wakelog show {place_of(first.session, first.name, first.turn, first.seq)}")
     return code
+
+
+def _lines(ctx: CommandContext, found: KnownThing | PastLines, everything: bool, rest: str) -> Iterator[str]:
+    yield from known_lines(ctx, found.lines, projects=everything)
+    if found.more:
+        yield ctx.style(f"  and {found.more} more{rest}", dim=True)
 
 
 @click.group("known")
@@ -219,9 +220,5 @@ def recall(ctx: CommandContext, files: tuple[str, ...], error: str, goal: str, t
         tokens=tokens,
     )
 
-    def lines() -> Iterator[str]:
-        yield from known_lines(ctx, found.lines, projects=everything)
-        if found.more:
-            yield ctx.style(f"  and {found.more} more, for which there was no room", dim=True)
-
+    lines = partial(_lines, ctx, found, everything, ", for which there was no room")
     return ctx.answer_found("recall", found, found.lines, lines, "nothing relevant is known")

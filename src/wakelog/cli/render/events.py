@@ -170,19 +170,10 @@ def _tail(kind: str, body: dict[str, Value]) -> tuple[str, ...]:
     return tuple(cost_words(body.get("cost")))
 
 
-_QUIET = frozenset(
-    {
-        "turn.started",
-        "lease.taken",
-        "lease.released",
-        "labels.set",
-        "session.opened",
-        "resource.touched",
-        "items.kept",
-        "records.imported",
-    }
+_QUIET = (
+    *("turn.started", "lease.taken", "lease.released", "labels.set"),
+    *("session.opened", "resource.touched", "items.kept", "records.imported"),
 )
-
 _TIMED = ("turn.", "message.", "action.", "file.", "subagent.")
 _IMPORTED: WeakKeyDictionary[Log, bool] = WeakKeyDictionary()
 
