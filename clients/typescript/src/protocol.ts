@@ -810,7 +810,7 @@ export interface Failure {
   retryable?: boolean;
 }
 
-/** One thing that does not hold, and the event where it shows. */
+/** One fault, and the event where it shows. */
 export interface Fault {
   seq: number;
   what: string;
@@ -936,7 +936,7 @@ export interface HistoryExpanded {
   occurred_at?: number;
 }
 
-/** Events that cannot be read, and why. `session` is the one that holds them, of a fork perhaps its parent. */
+/** Events that cannot be read, and why. `session` holds them; for a fork that may be its parent. */
 export interface Hole {
   session: string;
   first: number;
@@ -1329,7 +1329,7 @@ export interface UndoAnswer {
   head: HeadAnswer;
 }
 
-/** What verification found. `ok` means no fault; `scope` tells what that does not cover. */
+/** The result of a verification. `ok` means no fault; `scope` says what that does not cover. */
 export interface VerifyReport {
   session: string;
   events: number;
@@ -1337,8 +1337,8 @@ export interface VerifyReport {
   integrity: Array<Fault>;
   completeness: Array<Fault>;
   scope: Record<string, number>;
-  /** Whether an anchor was held against the log. Without one, a cut-off end cannot be seen. */
+  /** Whether the log was compared with an anchor. Without one, a cut-off end cannot be detected. */
   anchored: boolean;
-  /** How many of the removed bodies only an ancestor vouches for, by events after the fork point. No anchor of this session covers those: hold one of the ancestor against it. */
+  /** How many removed bodies are named only by events of an ancestor after the fork point. No anchor of this session covers those: verify the ancestor with an anchor of its own. */
   uncovered?: number;
 }

@@ -1,13 +1,13 @@
-"""How many values a text would decode to, told before it is decoded.
+"""Counts the values in a text before it is decoded.
 
-A list takes sixty bytes of memory, and three of JSON or one of MessagePack. So the size of a text says little about
-what becomes of it; the number of its values does. Counting them is quick, and needs no memory to speak of.
+A list takes sixty bytes of memory, but three bytes of JSON or one of MessagePack. So the memory that a text needs when
+decoded depends on the number of its values rather than on its size. Counting is fast and needs almost no memory.
 """
 
 from __future__ import annotations
 
 VALUES_MAX = 500_000
-"""As many as one request, or one line of a bundle, may hold."""
+"""How many values one request, or one line of a bundle, may hold."""
 
 # Of MessagePack's one-byte heads from 0xc0 on: how many bytes belong to the value, the head included; or, negative, how
 # many bytes tell the length of what follows. Lists and maps are heads of what is counted anyway.
@@ -24,7 +24,7 @@ _SIZES = (
 
 
 def is_heavy_json(data: bytes, most: int = VALUES_MAX) -> bool:
-    """Whether a JSON text holds more than so many values."""
+    """Whether a JSON text holds more values than the limit."""
     if len(data) <= 2 * most or _marks(data) < most:
         return False
     # Many commas, but they may be within strings. Without escapes, what is outside of strings is every other part.

@@ -1,4 +1,4 @@
-"""Adopting: a fork's result is taken back into the session it was forked from.
+"""Adoption: copies a fork's result back into the session it was forked from.
 
 One commit, written by the log itself:
 
@@ -8,9 +8,9 @@ One commit, written by the log itself:
                       messages and their compactions, decisions, facts, dead ends, artefacts, changed files; each
                       caused by the adopting event
 
-So the session reads on by itself, whatever becomes of the fork. It is a rewind, and one undo takes all of it back.
-The calls that the fork made and its turns stay the fork's: they happened there. What it spent counts here too, once:
-money is not given back by an undo, and not spent again by the next adoption of the same fork.
+So the session can be read on its own, whatever happens to the fork. It is a rewind, and one undo reverts all of it. The
+fork's calls and turns are not copied: they happened there. What the fork spent counts here too, but once: an undo does
+not give the money back, and the next adoption of the same fork does not spend it again.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 _ALL = ("message.added", "decision.made", "file.changed", "dead_end.noted")
 _HELD = {"fact.recorded": "facts", "artefact.recorded": "artefacts", "history.compacted": "evicted_keys"}
-"""Copied while the state still holds what they wrote, and only then."""
+"""Copied only while the state still holds what they wrote."""
 _MOVES = ("message.", "turn.", "action.", "subagent.", "input.")
 
 
 class AdoptionPlan(msgspec.Struct, frozen=True):
-    """What is to be appended on the head it was made for."""
+    """The events to append, and the head that they were planned for."""
 
     head: Seq
     fork_head: Seq
@@ -52,7 +52,7 @@ class AdoptionPlan(msgspec.Struct, frozen=True):
 
 
 def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool) -> AdoptionPlan:
-    """The events that take `fork`, as it was at `at`, into `log` as it is now."""
+    """Plans the events that copy `fork`, as it was at `at`, into `log` as it is now."""
     left = _left_at(log, fork)
     fork_head = fork.head().seq
     at = fork_head if at is None else at
@@ -88,8 +88,8 @@ def plan_adoption(log: Log, fork: Log, at: Seq | None, *, why: str, force: bool)
 
 
 def refuse_if_erased(log: Log, fork: Log, plan: AdoptionPlan) -> None:
-    """ConflictError when something was erased from the fork while it was being adopted: a copy may have brought it
-    back. What was adopted is erased again, and taken back."""
+    """ConflictError when something was erased from the fork during its adoption: a copy may have brought it back. The
+    copies are erased and the adoption is undone."""
     if _erased_since(fork, plan.fork_head):
         from wakelog.log.removal import erase
 
@@ -112,7 +112,7 @@ def adoptions(engine: Engine, fork: Head, *, since: Seq) -> Iterator[Entry]:
         for entry in open_commit(commit) if "history.adopted" in commit.kinds else ():
             if entry.kind != "history.adopted":
                 continue
-            if not entry.record.body:  # pruned elsewhere, and brought here by a bundle: a live fork forbids it here
+            if not entry.record.body:  # pruned elsewhere and imported by a bundle: here a live fork forbids that
                 raise NotAllowedError(
                     f"session {session} adopted a fork and was pruned since: its base state may still hold the content",
                     kind="pruned-fork",
@@ -139,7 +139,7 @@ def _left_at(log: Log, fork: Log) -> Seq:
 
 
 def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
-    """ConflictError when something in view came after the fork point that adopting would take out of view."""
+    """ConflictError when adopting would hide events in view that came after the fork point."""
     since = [
         entry
         for low, high in log.view(head)
@@ -160,7 +160,7 @@ def _refuse_if_moved_on(log: Log, fork: Log, left: Seq, head: Seq) -> None:
 
 
 def _matters(entry: Entry) -> bool:
-    """Whether an event did something that a rewind would take out of view."""
+    """Whether an event did something that a rewind would hide."""
     if entry.kind == "history.rewound":
         return False
     return entry.kind.startswith(_MOVES) or any(op["path"].split("/")[1:2][0] in REWOUND_PARTS for op in entry.delta)
@@ -173,7 +173,7 @@ def _split(fork: Log, at: Seq, left: Seq) -> tuple[Seq, list[Entry]]:
     in_view = [(low, high) for low, high in view if high > left]
     own = []
     for entry in fork.entries(after=left, upto=at):
-        # A dead end stays one, whatever was rewound since.
+        # A dead end stays one after a rewind.
         if entry.kind == "dead_end.noted" or any(low <= entry.seq <= high for low, high in in_view):
             own.append(entry)
     return to, own
@@ -211,7 +211,7 @@ def _steps(
 
 
 def _uncounted(log: Log, fork: Log, at: Seq, left: Seq) -> ev.Cost:
-    """What the fork spent of its own up to `at`, less what earlier adoptions of it have counted."""
+    """What the fork itself spent up to `at`, minus what earlier adoptions have counted."""
     there, shared = (fork.state(seq)["budget"]["spent"] for seq in (at, left))
     counted: Counter[str] = Counter()
     for commit in log.engine.read(log.id, after=left):
@@ -226,7 +226,7 @@ def _uncounted(log: Log, fork: Log, at: Seq, left: Seq) -> ev.Cost:
 
 
 def _chosen(own: list[Entry], then: dict[str, Value]) -> Iterator[Entry]:
-    """The events to copy: of facts, artefacts and compactions those that still hold."""
+    """The events to copy. Facts, artefacts and compactions only while they are still valid."""
     held = {entry["seq"] for part in _HELD.values() for entry in then[part].values()}
     for entry in own:
         if entry.kind in _ALL or (entry.kind in _HELD and entry.seq in held and entry.is_intact):
@@ -254,7 +254,7 @@ def _copied(fork: Log, entry: Entry, left: Seq, seq: Seq, places: dict[Seq, Seq]
 
 
 def _payload(fork: Log, entry: Entry, value: Value) -> Value:
-    """A value of the fork; a payload is brought along, byte for byte."""
+    """A value of the fork; a payload is copied byte for byte."""
     ref = as_ref(value)
     if ref is None:
         return value
@@ -268,7 +268,7 @@ def _evidence(fork: Log, each: int | str, left: Seq, places: dict[Seq, Seq]) -> 
 
 
 def _range(event: ev.HistoryCompacted, left: Seq, places: dict[Seq, Seq]) -> tuple[Seq, Seq]:
-    """What a compaction covers, in this history: as far as it is the fork's own, the copies of it."""
+    """The range of a compaction in this history: for the fork's own events, their copies."""
     inside = [place for own, place in places.items() if event.first <= own <= event.last]
     first = event.first if event.first <= left else min(inside, default=event.first)
     return first, event.last if event.last <= left else max(inside, default=max(first, left))
@@ -277,7 +277,7 @@ def _range(event: ev.HistoryCompacted, left: Seq, places: dict[Seq, Seq]) -> tup
 def _flow(
     ranges: tuple[tuple[Seq, Seq], ...], left: Seq, seq: Seq, places: dict[Seq, Seq]
 ) -> tuple[tuple[Seq, Seq], ...]:
-    """What an event was derived from, as far as it is in this history: the shared part, and copies before this one."""
+    """The sources of an event that are in this history: the shared part, and copies before this one."""
     out = [(first, min(last, left)) for first, last in ranges if first <= left]
     for first, last in ranges:
         few = [place for own, place in places.items() if first <= own <= last and place < seq] if last > left else []

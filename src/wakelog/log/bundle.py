@@ -1,4 +1,4 @@
-"""Bundles: one session with its ancestry in a portable file that proves itself.
+"""Bundles: one session with its ancestry in a portable file that can be verified on its own.
 
 A bundle is lines of JSON, optionally gzipped. The bytes that are hashed travel as JSON strings, unchanged, so that a
 reader needs SHA-256 and a JSON parser and nothing of ours (docs/reference/format.md):
@@ -43,9 +43,9 @@ from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Recor
 from wakelog.state.fold import Fold
 
 BUNDLE_MAX = 1 << 30
-"""How much a bundle may hold when it is unpacked, if whoever takes it in does not say."""
+"""The largest unpacked size of a bundle, unless the importer sets another."""
 _TOP_MAX = 4 << 20
-"""How long the first line may be, which says what comes: enough for ten thousand forks of forks."""
+"""The longest first line, which lists the sessions: enough for ten thousand forks of forks."""
 _PIECE = 1 << 18
 _GZIP = b"\x1f\x8b"
 # The fewest bytes of a commit's line for each of its values: a record is a list of three, and its header alone has 100.
@@ -103,9 +103,9 @@ _decode_end = msgspec.json.Decoder(_End).decode
 
 
 def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False, encrypted: bool = False) -> Head:
-    """Writes a session and its ancestry to `out`; returns the head it holds. Nothing that ancestors did beyond the
-    shared part goes along, unless `beyond` says that what the proof needs may (bundle_ancestry.py). With `encrypted`
-    it stays so, for a session of an encrypted store; that needs no key."""
+    """Writes a session and its ancestry to `out`; returns the exported head. Events of ancestors after the shared part
+    are left out, unless `beyond` allows those that the proof needs (bundle_ancestry.py). With `encrypted`, a session of
+    an encrypted store stays encrypted; that needs no key."""
     digest = hashlib.sha256()
     lines = 0
     for value in _lines(log, head := log.head(), beyond, encrypted):
@@ -166,9 +166,9 @@ def import_bundle(
     before: Callable[[SessionId], None] = lambda session: None,
     for_encrypted: Callable[[Engine, str], Engine] = encrypted_bundle.refuse_encrypted,
 ) -> Log:
-    """Takes in a bundle, all of it or nothing, after verifying it whole. What is already there is left as it is.
-    `size_max` is the most it may hold when unpacked. `before` is told the session before anything is written. For an
-    encrypted bundle, `for_encrypted` gives the engine that takes it, by the bundle's key ring."""
+    """Imports a bundle, all of it or nothing, after verifying all of it. Sessions that are stored already stay as they
+    are. `size_max` limits the unpacked size. `before` is called with the session before anything is written. For an
+    encrypted bundle, `for_encrypted` returns the engine to import into, by the bundle's key ring."""
     most = BUNDLE_MAX if size_max is None else size_max
     if (take_bundle := engine.abilities.take_bundle) is not None:
         data = source.read()
@@ -206,12 +206,13 @@ def import_bundle(
 
 
 def _store(engine: Engine, session: SessionId, commits: list[Commit], fold: Fold) -> bool:
-    """Stores what the engine lacks, all of it at once; whether it lacked something. `fold` is the state at the end."""
+    """Stores the commits that the engine lacks, all at once; returns whether there were any. `fold` is the final
+    state."""
     commits, emptied = fit(engine, commits)
     if not commits:
         return False
     if emptied:
-        # Something was erased or pruned elsewhere since this copy was made; it goes here too.
+        # Something was erased or pruned elsewhere since this copy was made; remove it here too.
         stale = {c.session: min(e.first for e in emptied if e.session == c.session) for c in emptied}
         engine.operate(Surgery(tuple(commits), tuple(emptied), stale_from=stale))
     else:
@@ -245,7 +246,7 @@ def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
         digest.update(top)
         reader = _Reader(_decode_first(top))
         for line in lines:
-            # Only the line after it tells that a line is not the end.
+            # A line is known not to be the end only when another one follows.
             commits.append(reader.commit(last))
             digest.update(last)
             last, count = line, count + 1
@@ -264,7 +265,7 @@ def _parse(source: IO[bytes], size_max: int) -> tuple[_First, list[Commit]]:
 
 
 class _Reader:
-    """Makes commits of lines, by what the first line says of the sessions."""
+    """Parses lines into commits of the sessions that the first line lists."""
 
     def __init__(self, first: _First) -> None:
         self.first = first
@@ -322,7 +323,7 @@ def _commit(value: _Line, fork: _Fork | None, *, encrypted: bool) -> Commit:
 
 
 def _unhex(text: str) -> bytes:
-    """Bytes have one way to be written, or two bundles that differ would be the same."""
+    """Bytes have exactly one spelling; else two different bundles would mean the same."""
     value = bytes.fromhex(text)
     if value.hex() != text:
         _refuse(f"{text[:64]!r} is not written in lower-case hex digits")

@@ -1,8 +1,7 @@
-"""Reading around damage: what can be read is given, and what cannot is named.
+"""Reads around damage: returns what is intact and names what is not.
 
-The unit of loss is the commit: its bytes are stored together, under one checksum, and one flipped bit makes all of them
-unreadable. What follows is whole in itself. That it follows on what was there before can no longer be shown; that it
-leads to the head can.
+The unit of loss is the commit: its bytes are stored together under one checksum, and one flipped bit makes all of them
+unreadable. The commits after it are still verified up to the head, but no longer linked to those before the damage.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit
 
 NEAR = 64
-"""So many events after a damaged place are tried one by one; then the steps grow."""
+"""How many events after the damage are tried one by one; after that the steps grow."""
 
 
 class Hole(msgspec.Struct, frozen=True):
-    """Events that cannot be read, and why. `session` is the one that holds them, of a fork perhaps its parent."""
+    """Events that cannot be read, and why. `session` holds them; for a fork that may be its parent."""
 
     session: SessionId
     first: Seq
@@ -40,7 +39,7 @@ Told = Callable[[Hole], None]
 def commits_around(
     engine: Engine, session: SessionId, *, after: Seq, upto: Seq, payloads: bool = False
 ) -> Iterator[Commit | Hole]:
-    """The commits that hold events `after` < seq ≤ `upto` of one session, and holes where there should be some."""
+    """The commits with events `after` < seq ≤ `upto` of one session, and a hole for each that is missing."""
     at = after
     while at < upto:
         problem: CorruptLogError | None = None
@@ -67,8 +66,7 @@ def _missing(session: SessionId, first: Seq, last: Seq) -> Hole:
 
 
 def _end_of_damage(engine: Engine, session: SessionId, at: Seq, upto: Seq, problem: CorruptLogError) -> Seq:
-    """The last event that went with a damaged commit: said by whoever found it, else up to the next one that can be
-    read."""
+    """The last event lost with a damaged commit: as the error says, else the last before the next intact commit."""
     if problem.seq == at + 1 and at < problem.upto <= upto:
         return problem.upto
     probe, step = at + 1, 1
@@ -88,8 +86,8 @@ def _end_of_damage(engine: Engine, session: SessionId, at: Seq, upto: Seq, probl
 def entries_around(
     engine: Engine, segments: list[Segment], *, after: Seq, upto: Seq | None, told: Told, payloads: bool = False
 ) -> Iterator[Entry]:
-    """The events of a history with `after` < seq ≤ `upto`, each checked within its commit; `told` hears of the
-    holes, in their place, and of an end that is not the head."""
+    """The events of a history with `after` < seq ≤ `upto`, each checked within its commit. `told` is called for each
+    hole, in order, and when the end is not the head."""
     own = segments[-1].session
     end: Hole | None = None
     if upto is None:
@@ -133,7 +131,7 @@ def _entries_around_damage(
 
 
 def every_id(engine: Engine, after: str = "") -> Iterator[tuple[SessionId, WakelogError | None]]:
-    """All sessions of a store that are not deleted, in order of id; with those that cannot be opened, why."""
+    """All sessions of a store that are not deleted, in order of id; those that cannot be opened with the reason."""
     try:
         while page := engine.sessions(after=after, limit=1000):
             for head in page:

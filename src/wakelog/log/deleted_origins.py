@@ -1,4 +1,4 @@
-"""Which transcripts were deleted: a note beside the log for each, so that no import brings one back unasked.
+"""Remembers the deleted transcripts, so that no import brings one back unasked.
 
 A session that was imported is named after its transcript, and the transcript is still on the disk after the session is
 deleted. The tombstone holds nothing of it and its name is free again. So a mark stays that says only: a session with
@@ -20,7 +20,7 @@ MARK = re.compile(r"deleted-[0-9a-f]{32}")
 
 
 def note_deletion(engine: Engine, labels: Mapping[str, object]) -> None:
-    """Keeps in mind that the session with these labels is deleted, if it was made from a transcript."""
+    """Remembers that the session with these labels is deleted, if it was made from a transcript."""
     origin, marks = labels.get(ORIGIN), engine.abilities.marks
     if not isinstance(origin, str) or not origin or marks is None:
         return

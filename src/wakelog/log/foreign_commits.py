@@ -1,16 +1,16 @@
-"""Taking in commits that were sealed elsewhere, as a server does for its clients.
+"""Accepts commits that were sealed elsewhere, as a server does for its clients.
 
-The rule is one sentence: a commit is taken in when sealing its events here, on the state they follow, with the same
-times and salts, gives the same bytes. So whatever is refused at home is refused here: an illegal move, a delta that
-is not the event's, a summary that does not fit, a payload nobody mentions, a hash that is wrong. Only the deltas of a
-rewind and of an adoption are compared by what they lead to, since their operations have no order.
+There is one rule: a commit is accepted if sealing its events here, on the state they follow, with the same times and
+salts, gives the same bytes. So everything that a local append refuses is refused here too: an illegal event, a delta
+that is not the event's, a summary that does not match, a payload without a reference, a wrong hash. Only the deltas of
+rewinds and adoptions are compared by the state they lead to, because their operations have no fixed order.
 
-What a rule cannot mend it refuses. A sealed commit cannot be redacted, because its hash covers every byte: one that
-holds a secret this redactor knows is turned away, and its writer has to redact first. Snapshots are made here.
+A sealed commit cannot be redacted, because its hash covers every byte. One with a secret that this redactor knows is
+refused, and its writer has to redact first. Snapshots are made here.
 
-The check depends on the state at the commit's place alone, and the engine stores a commit at no other place. So it
-need not hold a lock until the answer comes; and a commit whose place is taken can go to the engine unchecked: it is a
-repetition or a conflict, and never stored.
+The check depends only on the state at the commit's position, and the engine stores a commit at no other position. So no
+lock is held until the answer comes. A commit whose position is taken goes to the engine unchecked: it is a repetition
+or a conflict, and is never stored.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from wakelog.state.fold import Fold
 from wakelog.state.patch import copy
 
 AHEAD_MAX_US = 300 * 1_000_000
-"""How far a writer's clock may be ahead. Times never go back within a session, so one far ahead would stay."""
+"""How far a writer's clock may be ahead. Times never go back within a session, so a time far ahead would stay."""
 
 REMOVALS = frozenset({"payload.erased", "range.pruned"})
 _REFUSED = frozenset(OWN_KINDS) - {"session.forked", "history.rewound", "history.adopted", "payload.redacted"}
-"""What a log writes by itself and sends another way than by appending (foreign_removals.py)."""
+"""Kinds that the log writes itself and that do not come as appends (foreign_removals.py)."""
 _UNORDERED = frozenset({"history.rewound", "history.adopted"})
 
 Fetch = Callable[[Seq, bytes], bytes]
 
 
 class Unsealed(msgspec.Struct, frozen=True):
-    """A commit taken apart: what is needed to seal it again."""
+    """The parts of a commit that are needed to seal it again."""
 
     steps: tuple[SealStep, ...]
     given: SealChoices
@@ -65,7 +65,7 @@ class Unsealed(msgspec.Struct, frozen=True):
 
 
 class Landing:
-    """The way to the answer of a commit that was put in line."""
+    """The pending result of a queued commit."""
 
     __slots__ = ("_log", "_sealed")
 
@@ -77,7 +77,7 @@ class Landing:
 
 
 class Admission:
-    """Checks and stores what others sealed, for one engine."""
+    """Checks and stores commits that others sealed, for one engine."""
 
     def __init__(
         self,
@@ -97,14 +97,14 @@ class Admission:
         self._clock = clock
 
     def submit(self, *commits: Commit) -> Pending:
-        """Checks commits and puts them in line, all or nothing."""
+        """Checks commits and queues them, all or nothing."""
         if not commits:
             raise InvalidInputError("nothing was submitted", kind="empty-append")
         return self._one(commits[0]) if len(commits) == 1 else self.engine.submit(*self.check_all(commits))
 
     def _one(self, commit: Commit) -> Pending:
-        # Mostly the log is at hand and the commit follows its tip: then nothing need be read. Whether the session was
-        # deleted or moved meanwhile, the engine will say.
+        # Usually the log is open and the commit follows its tip: then nothing has to be read. The engine refuses it if
+        # the session was deleted or has moved meanwhile.
         log = self._known_log(commit.session)
         if log is None:
             head = head_or_none(self.engine, commit.session)
@@ -153,7 +153,7 @@ class Admission:
         return out
 
     def tip_for(self, commit: Commit, tips: dict[SessionId, Tip]) -> Tip | None:
-        """The state a commit follows; None when its place is taken already."""
+        """The state that a commit follows; None when its position is taken."""
         head = head_or_none(self.engine, commit.session)
         if head is None:
             return self._first_tip(commit, tips)
@@ -164,7 +164,7 @@ class Admission:
         return Tip(fold_at(self.engine, log.segments, head.seq).fold, head.seq, head.hash, head.at)
 
     def _first_tip(self, commit: Commit, tips: dict[SessionId, Tip]) -> Tip:
-        """Where a new session begins: at nothing, or where it forks from its parent."""
+        """The start of a new session: empty, or the fork point of its parent."""
         judge(commit, None, None)
         parse_session_id(commit.session)
         if commit.fork is None:
@@ -248,7 +248,7 @@ class Admission:
     # Sealing again
 
     def reseal(self, tip: Tip, commit: Commit, unsealed: Unsealed, state: Callable[[Seq], dict[str, Value]]) -> Sealed:
-        """The commit as it is sealed here; the tip moves. InvalidInputError when that is not what was given."""
+        """Seals the commit here and moves the tip. InvalidInputError when the bytes differ from those given."""
         steps = [_with_past(commit, step, state) for step in unsealed.steps]
         if unsealed.adopted is not None:
             steps = self._adopting(commit, unsealed, unsealed.adopted)
@@ -278,7 +278,7 @@ class Admission:
         return sealed
 
     def _adopting(self, commit: Commit, unsealed: Unsealed, adopted: ev.HistoryAdopted) -> list[SealStep]:
-        """An adoption is planned here again: what is copied is what the fork holds."""
+        """Plans an adoption again: the copies must be what the fork holds."""
         log, fork = self._open_log(commit.session), self._open_log(SessionId(adopted.session))
         plan = plan_adoption(log, fork, adopted.at, why=adopted.why, force=True)
         if plan.head + 1 != commit.first:
@@ -315,7 +315,7 @@ def refuse(commit: Commit, why: str, cause: BaseException | None = None) -> NoRe
 
 
 def _with_payloads(event: ev.Event, own: dict[bytes, bytes], mentioned: dict[bytes, Seq], find: Fetch) -> ev.Event:
-    """The event with its payloads in place of their mentions; notes which of them stand elsewhere."""
+    """The event with payloads instead of references; notes which of them are stored elsewhere."""
     changes: dict[str, Value] = {}
     for name in event.payload_fields:
         ref = as_ref(getattr(event, name))

@@ -1,4 +1,4 @@
-"""Taking in removals that were planned elsewhere: a deletion, or the surgery of erasing and pruning.
+"""Accepts removals that were planned elsewhere: a deletion, or the surgery of erasing and pruning.
 
 Whoever may remove can remove everything, so the checks are about what must hold even then: the commits that say so are
 as this store would seal them; headers stay; of what is rewritten, each record keeps its bytes, loses its body, or has
@@ -25,7 +25,7 @@ from wakelog.state.patch import equal
 
 _encode = msgspec.json.Encoder().encode
 
-# What a rewritten commit keeps as it is.
+# The fields of a rewritten commit that must not change.
 _KEPT = ("session", "commit_id", "first", "last", "prev", "hash", "at", "epoch", "status", "turn", "turns", "kinds")
 
 
@@ -44,7 +44,7 @@ def take_surgery(admission: Admission, surgery: Surgery) -> Head:
         raise InvalidInputError("a removal needs a commit that records it", kind="empty-erase")
     for session in {c.session for c in (*surgery.commits, *surgery.rewritten)}:
         _refuse_if_held(admission, session)
-    # The state at hand may hold what is to go, so no snapshot is made of it.
+    # The state may still hold the content to remove, so no snapshot is made of it.
     commits = [msgspec.structs.replace(c, snapshot=None) for c in admission.check_all(surgery.commits, REMOVALS)]
     vouched = _vouched(admission, commits)
     rewritten = tuple(_rewritten(admission, commit, vouched) for commit in surgery.rewritten)
@@ -82,7 +82,7 @@ def _vouched(admission: Admission, commits: list[Commit]) -> dict[tuple[SessionI
 
 
 def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
-    """The base is what every later state depends on: it must be the state there."""
+    """The base must be the state at that point: every later state depends on it."""
     refuse_if_shared(log, event.upto)
     ref = as_ref(event.base)
     base = dict(commit.payloads).get(bytes.fromhex(ref.hash), b"{}") if ref else _encode(event.base)
@@ -99,7 +99,7 @@ def _check_prune(log: Log, commit: Commit, event: ev.RangePruned) -> None:
 
 
 def _rewritten(admission: Admission, commit: Commit, vouched: dict[tuple[SessionId, Seq], bytes]) -> Commit:
-    """The stored commit with what the given one removes from it."""
+    """The stored commit without what the given one removes."""
     stored = next(
         (c for c in admission.engine.read(commit.session, after=commit.last - 1, upto=commit.last, payloads=True)), None
     )

@@ -1,16 +1,16 @@
-"""Who has an open turn: a process that says so when it opens the turn, and is alive.
+"""The holder of an open turn: the process that opened it, while it is alive.
 
-The holder rides in `turn.started`, so it costs no commit of its own, and is in the state while the turn is open. It
-names a process so that another one can tell whether it lives:
+The holder is a field of `turn.started`, so it costs no commit of its own, and it is in the state while the turn is
+open. It names a process so that another one can tell whether it is alive:
 
 - on the same machine, by its pid and the time it was started (pids are used again);
-- from elsewhere, by its last sign of life: the turn's own start, and then a heartbeat in the side row of the engine.
+- from elsewhere, by its last heartbeat: the turn's start, then a heartbeat row of the engine.
 
-A process that is known to be gone, or was silent too long, has lost its turn. That another one takes the turn over is
-made safe by the turn's attempt number (`turn-taken-over`), never by a clock.
+A process that has ended, or was silent too long, has lost its turn. The turn's attempt number makes a takeover safe
+(`turn-taken-over`), never a clock.
 
-The beat comes from one daemon thread for all turns of a process. It looks every few seconds, and a turn that is over
-by then was never beaten for: a loop of short turns pays for an entry in a set.
+One daemon thread sends the heartbeats for all turns of a process. It wakes every few seconds, so a short turn is over
+before its first heartbeat: a loop of short turns pays only for an entry in a set.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from wakelog.log.log import Log
 
 TTL_S = 30.0
-"""How long a sign of life is believed."""
+"""How long a heartbeat is valid."""
 LOOK_S = 5.0
-"""How often the beating thread looks."""
+"""How often the heartbeat thread wakes."""
 _PLATFORM: str = sys.platform
 
 
@@ -47,9 +47,9 @@ class TurnHolder(msgspec.Struct, frozen=True):
     pid: int
     host: str
     machine: str
-    """One boot of one machine, and one space of pids in it; empty where that cannot be told."""
+    """One boot of one machine and one pid namespace in it; empty where unknown."""
     born: str
-    """When the process was started, as its machine counts."""
+    """When the process was started, on its machine's clock."""
     since: int
     """When it opened the turn, in microseconds."""
     token: str
@@ -74,7 +74,7 @@ class TurnHolder(msgspec.Struct, frozen=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known that the process ended, or let go of the turn. False where that cannot be known."""
+        """Whether the process is known to have ended or released the turn. False where that is unknown."""
         if self.is_here:
             return not self.is_held_here
         if not self.machine or self.machine != _machine():
@@ -83,7 +83,7 @@ class TurnHolder(msgspec.Struct, frozen=True):
         return born is not None and born != self.born
 
     def is_heard(self, now: int, beat: Heartbeat | None) -> bool:
-        """Whether it gave a sign of life lately."""
+        """Whether its last heartbeat is still valid."""
         until = self.since + int(TTL_S * 1e6)
         if beat is not None and beat.holder == str(self):
             until = max(until, beat.until)
@@ -91,7 +91,7 @@ class TurnHolder(msgspec.Struct, frozen=True):
 
 
 def parse_holder(text: str) -> TurnHolder | None:
-    """A holder as it is stored; None for one that was written in another way."""
+    """Parses a stored holder; None for one of another form."""
     who, _, rest = text.rpartition("#")
     pid, _, host = who.partition("@")
     parts = rest.split(".")
@@ -102,7 +102,7 @@ def parse_holder(text: str) -> TurnHolder | None:
 
 
 class TurnHold:
-    """A turn that this process has. It is kept alive until it is let go, or nobody refers to it any longer."""
+    """A turn of this process. It is kept alive until it is released or garbage collected."""
 
     def __init__(self, log: Log) -> None:
         pid = os.getpid()
@@ -116,7 +116,7 @@ class TurnHold:
         _pulse.remove(self)
 
     def beat(self) -> None:
-        """Gives a sign of life, if the last one is getting old."""
+        """Sends a heartbeat, if the last one is getting old."""
         log, now = self.log, now_us()
         if self._until - now > int(TTL_S * 2e6 / 3):
             return
@@ -132,13 +132,13 @@ class TurnHold:
 
 
 def hold_turn(log: Log) -> TurnHold | None:
-    """A hold on the turn that is about to be opened. None where the log has a time of its own, as a story has: no
-    process lives by that."""
+    """A hold on the turn that is about to be opened. None where the log has a clock of its own, as in made-up sessions:
+    no process lives by that."""
     return TurnHold(log) if log.clock is now_us else None
 
 
 def living_turn(log: Log) -> TurnHolder | None:
-    """The process that has the open turn, unless it is gone or was silent too long."""
+    """The process that has the open turn, unless it has ended or was silent too long."""
     holder = open_turn_holder(log)
     if holder is None or holder.is_gone:
         return None
@@ -148,7 +148,7 @@ def living_turn(log: Log) -> TurnHolder | None:
 
 
 def open_turn_holder(log: Log) -> TurnHolder | None:
-    """The process that opened the open turn, dead or alive; None where none is open or it does not say."""
+    """The process that opened the open turn, dead or alive; None where no turn is open or it names none."""
     turn = log.part("turn")
     return parse_holder(turn.get("holder", "")) if turn["status"] == "open" else None
 
@@ -182,7 +182,7 @@ def end_of_holder(log: Log) -> str:
 
 
 class _Pulse:
-    """One thread that beats for every turn of the process that is open for long."""
+    """The thread that sends heartbeats for the long turns of the process."""
 
     def __init__(self) -> None:
         self.holds: weakref.WeakSet[TurnHold] = weakref.WeakSet()
@@ -223,10 +223,10 @@ class _Pulse:
             hold.beat()
         except UnavailableError:
             return  # the next look tries again
-        except Exception:  # a store that was closed, a session that was deleted: nothing is left to keep alive
+        except Exception:  # the store was closed or the session deleted: nothing is left to keep alive
             self.remove(hold)
 
-    # A thread does not survive a fork, and a lock may be held at that moment.
+    # A thread does not survive a fork, and a lock may be held then.
 
     def before_fork(self) -> None:
         with self.lock:
@@ -279,7 +279,7 @@ def _machine() -> str:
     where = [_host()]
     with contextlib.suppress(OSError):
         where.append(Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"))
-        where.append(os.readlink("/proc/self/ns/pid"))  # a container counts pids by itself
+        where.append(os.readlink("/proc/self/ns/pid"))  # a container has its own pids
     return hashlib.sha256("\n".join(where).encode()).hexdigest()[:8]
 
 
@@ -289,7 +289,7 @@ def _born_here(pid: int) -> str:
 
 
 def _born(pid: int) -> str | None:
-    """When a process of this machine was started; empty when there is none; None where that cannot be told."""
+    """When a process of this machine was started; empty when there is none; None where unknown."""
     if _PLATFORM == "win32":
         return None
     if _PLATFORM == "linux":

@@ -1,8 +1,8 @@
 """Forks of an encrypted session by somebody who has no key.
 
-A fork says where it leaves its parent, and that the parent's turn and lease are not its own: headers tell all of that.
-What they do not tell are the names of calls that are open at the fork point. So the commit does without them, and they
-are given up with the first append by whoever has the key (append.py), before anything else is done.
+A fork's first commit names its fork point and ends the parent's turn and lease; headers are enough for that. They do
+not name the calls that are open at the fork point. So those are abandoned later, by the first append of a process that
+has the key (append.py).
 """
 
 from __future__ import annotations

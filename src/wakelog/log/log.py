@@ -1,6 +1,6 @@
 """One session's log: append, read, state at a point, rewind, fork, lease, follow.
 
-Threads of a process share a Log. append.py tells how it stays in step with what they and other processes append.
+Threads of a process share a Log. append.py explains how it stays in step with other threads and processes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from wakelog.model.values import Value
 from wakelog.state.fold import Fold
 
 DEEP_FORK = 8
-"""Forks of forks beyond this depth start with a snapshot, so that reading does not climb through all of them."""
+"""Forks of forks beyond this depth start with a snapshot, so that reading need not walk through all of them."""
 
 
 class Log(Appender):
@@ -57,11 +57,11 @@ class Log(Appender):
         even_damaged: bool = False,
         head: Head | None = None,
     ) -> None:
-        """Opens an existing session; NotFoundError when there is none or it was deleted. `head` is for who was just
-        told it.
+        """Opens an existing session; NotFoundError when there is none or it was deleted. A caller that knows the head
+        passes it as `head`.
 
-        A deleted session whose content is still there, because forks read through it, opens when `even_deleted`. When
-        `even_damaged`, a session whose head cannot be trusted opens for reading, up to the newest event that can be.
+        With `even_deleted`, a deleted session opens if its content is still stored, because forks read through it. With
+        `even_damaged`, a session with a damaged head opens for reading, up to the newest event that is intact.
         """
         self.even_damaged = even_damaged
         self.engine = engine
@@ -108,16 +108,16 @@ class Log(Appender):
     ) -> Head:
         """Appends events as one commit and returns the head they lead to, durable.
 
-        With `expect`, the session must be at that seq, else ConflictError; without it, the events are placed after
-        whatever came before and must be legal there. The same `commit_id` with the same events again gives the first
-        answer and stores nothing; where it `is_new` as far as the caller knows, that is found out when it is stored,
-        and not asked before. With `guard`, the writer's lease epoch, a newer lease refuses the append.
+        With `expect`, the session must be at that seq, else ConflictError. Without it, the events go to the end,
+        wherever that is, and must be legal there. Repeating a `commit_id` with the same events returns the first answer
+        and stores nothing. A caller that believes the id `is_new` saves the question before the append; a repetition is
+        then noticed when it is stored. With `guard`, the writer's lease epoch, a newer lease refuses the append.
         """
         return self._append(admit(events, self.redact), expect, commit_id, guard, is_new=is_new)
 
     def put_in_line(self, *events: ev.Event | EventDraft, expect: Seq, commit_id: str = "") -> Sealed:
-        """Puts a commit in line at `expect`, without waiting until it is stored: `land` does. What is appended right
-        after it shares its sync. The id, if any, is new as far as the caller knows."""
+        """Queues a commit at `expect` and returns before it is stored; `land` waits for that. An append right after it
+        shares its sync. The id, if any, must be new as far as the caller knows."""
         steps = admit(events, self.redact)
         try:
             if not self._is_settled and len(self.segments) > 1:
@@ -129,8 +129,7 @@ class Log(Appender):
             raise
 
     def record(self, event: ev.Event | EventDraft, *more: ev.Event | EventDraft, guard: int | None = None) -> Seq:
-        """Appends an event, with others right after it, and returns its seq: not the head's, also when a redaction
-        was noted."""
+        """Appends an event, with others right after it, and returns the seq of the first, not of the head."""
         steps = admit((event, *more), self.redact)
         return self._append(steps, guard=guard).seq - (len(steps) - 1)
 
@@ -142,9 +141,9 @@ class Log(Appender):
     def entries(
         self, *, after: Seq = 0, upto: Seq | None = None, payloads: bool = False, told: Told | None = None
     ) -> Iterator[Entry]:
-        """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for whoever needs
-        most of them, those are read along, unless the engine keeps them apart. What is damaged raises, unless `told`
-        hears of it: then it is read around."""
+        """The events with `after` < seq ≤ `upto`, through forks, every byte checked. With `payloads`, for callers that
+        need most of them, payloads are read as well, unless the engine stores them apart. Damage raises; with `told`,
+        damaged commits are reported there and skipped."""
         along = payloads and not self.engine.abilities.payloads_apart
         if told is not None:
             return entries_around(self.engine, self.segments, after=after, upto=upto, told=told, payloads=along)
@@ -157,12 +156,11 @@ class Log(Appender):
         raise NotFoundError(f"session {self.id} has no event {seq}", kind="event-not-found")
 
     def value(self, entry: Entry, value: Value) -> Value:
-        """A value of an entry's body, fetched when it is a payload's mention."""
+        """A value of an entry's body; a reference to a payload is replaced by its content."""
         return resolve(self.engine, self.segments, entry, value)
 
     def whole(self, value: Value, limit: int = 0) -> Value:
-        """A value with its payloads in place, as far as they have at most `limit` bytes (0: any size) and are still
-        there. One that was erased says so."""
+        """A value with its payloads filled in, up to `limit` bytes each (0: any size). An erased one becomes a mark."""
         if type(value) is not dict:
             return value
         if "$payload" not in value:
@@ -176,7 +174,7 @@ class Log(Appender):
             return {"$erased": ref.at}
 
     def state(self, at: Seq | None = None) -> dict[str, Value]:
-        """The state at a point, or now, as a document of its own."""
+        """A copy of the state at a point, or now."""
         last = 0 if at is None else self.head().seq
         if at is None or at == last:
             with self._locked():
@@ -186,8 +184,8 @@ class Log(Appender):
         return self._fold(at, last).doc
 
     def _durable_tip(self, at: Seq | None) -> Tip | None:
-        """The tip, if nothing is in flight. None too where a damaged session is asked for its state at a point, and its
-        head cannot be told: then what can be read up to there is folded."""
+        """The tip, if nothing is in flight; else None. None too for a state at a point of a session with a damaged
+        head: then the events up to there are folded."""
         try:
             return None if self._flight else self._pending_tip(refresh=True)
         except CorruptLogError:
@@ -196,7 +194,7 @@ class Log(Appender):
             return None
 
     def now(self) -> tuple[Seq, dict[str, Value]]:
-        """The last durable position and the state there, of one moment."""
+        """The last durable position and a copy of the state there, both of one moment."""
         with self._locked():
             if not self._flight:
                 tip = self._pending_tip(refresh=True)
@@ -205,14 +203,13 @@ class Log(Appender):
         return last, self.state(last)
 
     def part(self, name: str) -> Value:
-        """One part of the state as this process knows it, with what is in flight: cheap, whatever the state's size.
-        Not for `data`, whose inside is changed in place."""
+        """One part of the state, including commits in flight. Cheap, whatever the size of the state. Not for `data`,
+        which is changed in place."""
         with self._locked():
             return _copied(self._pending_tip(refresh=True).fold.doc[name])
 
     def parts(self, *names: str) -> tuple[Seq, dict[str, Value]]:
-        """The last position as this process knows it, and parts of the state there, of one moment; otherwise as
-        `part`."""
+        """The last position and parts of the state there, of one moment; otherwise like `part`."""
         with self._locked():
             tip = self._pending_tip(refresh=True)
             return tip.seq, {name: _copied(tip.fold.doc[name]) for name in names}
@@ -220,12 +217,12 @@ class Log(Appender):
     def look(
         self, *parts: str, data: Iterable[str] = (), refresh: bool = True
     ) -> tuple[Seq, dict[str, Value], dict[str, Value]]:
-        """Where the session stands, some parts of its state there, and some keys of `data`, of one moment. Costs what
-        is asked for, whatever the state's size. The values of `data` are the log's own: compare them before anything
-        else is done with the log, and change or keep none of them.
+        """The last position, some parts of the state there, and some keys of `data`, of one moment. The cost depends on
+        what is asked for, not on the size of the state. The values of `data` are the log's own: compare them at once,
+        and neither change nor keep them.
 
-        An append that expects this position looks no second time: the engine refuses it if somebody came between.
-        Without `refresh` this is what the process knows, which may be old; then such an append is refused too."""
+        An append that expects this position does not ask the engine again: the engine refuses it if another writer came
+        in between. Without `refresh` the answer may be stale; then such an append is refused too."""
         with self._locked():
             tip = self._pending_tip(refresh=refresh)
             self._looked_at = tip.seq
@@ -234,7 +231,7 @@ class Log(Appender):
             return tip.seq, told, {key: held[key] for key in data if key in held}
 
     def state_hash(self, at: Seq | None = None) -> str:
-        """Equal for equal states, however they were reached."""
+        """The hash of the state: equal for equal states, however they were reached."""
         if at is None:
             with self._locked():
                 if not self._flight:
@@ -242,16 +239,16 @@ class Log(Appender):
         return self._fold(at).state_hash()
 
     def _fold(self, at: Seq | None, last: Seq = 0) -> Fold:
-        """A fold of its own at a point; with something in flight, "now" is what is durable. `last` is the head's seq,
-        for a caller who has just asked."""
+        """A new fold at a point; None means the durable head. A caller that knows the head's seq passes it as
+        `last`."""
         last = last or self.head().seq
         if at is not None and not 0 < at <= last:
             raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
         return fold_at(self.engine, self.segments, last if at is None else at).fold
 
     def view(self, at: Seq | None = None, *, state: dict[str, Value] | None = None) -> list[tuple[Seq, Seq]]:
-        """The ranges of events that are in view, oldest first: what lies between was rewound. `state` is that at the
-        point, for a caller who has it already."""
+        """The ranges of events that are in view, oldest first; the gaps were rewound. A caller that has the state at
+        the point passes it as `state`."""
         last = self.head().seq if at is None else at
         view = state["view"] if state is not None else self.part_at_head("view", last) or self.state(last)["view"]
         rewound, to = view["rewound"], view["to"]
@@ -264,8 +261,8 @@ class Log(Appender):
         return ranges[::-1]
 
     def pruned_totals(self) -> list[dict[str, int]]:
-        """What pruned turns came to, by the names of TURN_FIELDS, one for each attempt: in this session and in those it
-        was forked from. The newest prune of each has the numbers of those before it too."""
+        """The totals of pruned turns by the names of TURN_FIELDS, one for each attempt, of this session and those it
+        was forked from. The newest prune of a session includes the numbers of earlier ones."""
         out: list[dict[str, int]] = []
         for segment in self.segments:
             try:
@@ -277,8 +274,8 @@ class Log(Appender):
         return out
 
     def part_at_head(self, name: str, seq: Seq) -> Value:
-        """One part of the state at `seq`, if that is the head and nothing is in flight; else None. What this process
-        holds is asked, so nothing is folded again. Not for `data`, as for `part`."""
+        """One part of the state at `seq`, if that is the head and nothing is in flight; else None. It comes from the
+        state in memory, so nothing is folded. Not for `data`, like `part`."""
         with self._locked():
             tip = self._durable_tip(seq) if seq == self.head().seq else None
             return dict(tip.fold.doc[name]) if tip is not None and tip.seq == seq else None
@@ -310,13 +307,12 @@ class Log(Appender):
     ) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
 
-        `restored` are the changes of files that were brought back with it, to what they were at `files`; they stand
-        right before the rewind, in the same commit. `then` comes right after it, in the same commit too.
+        `restored` are the changes of the files that were restored with it, to their content at `files`. They are
+        appended right before the rewind, and `then` right after it, all in one commit.
         """
         under = self.state(to)["view"]["rewound"]
         event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
-        # The past is read when the event is sealed: if it was erased meanwhile, a copy read earlier would bring it
-        # back.
+        # Read the past state only when the event is sealed: an earlier copy could bring back what was erased since.
         rewound = SealStep(EventDraft(event, actor="user"), lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]
         return self._append(steps, expect, commit_id, guard)
@@ -345,7 +341,7 @@ class Log(Appender):
         if self.head().seq != before and any(
             "payload.erased" in c.kinds for c in self.engine.read(self.id, after=before)
         ):
-            # Erased while the fork was made: its snapshot may hold what is gone.
+            # Something was erased while the fork was made: its snapshot may still hold it.
             self.engine.drop_snapshots(child)
         return Log(self.engine, child, clock=self.clock, redact=self.redact)
 
@@ -364,7 +360,9 @@ class Log(Appender):
 
         def attempt() -> Head:
             plan = plan_adoption(self, fork, at, why=why, force=force)
-            head = self._append(plan.steps, plan.head, guard=guard)  # the plan holds for the head it was made on
+            head = self._append(
+                plan.steps, plan.head, guard=guard
+            )  # the plan is valid only for the head it was made on
             refuse_if_erased(self, fork, plan)
             return head
 
@@ -375,8 +373,8 @@ class Log(Appender):
     def take_lease(self, holder: str, *, ttl_s: float = 30.0, force: bool = False) -> int:
         """Claims the session for one writer and returns its epoch; pass it as `guard`. Older epochs are refused.
 
-        A lease whose holder gave a sign of life in time is not taken unless forced. Clocks only decide when a takeover
-        is allowed without force; the epoch alone shuts out the old writer.
+        A lease whose holder sent a heartbeat in time is not taken unless forced. Clocks only decide when a takeover is
+        allowed without force; the epoch alone keeps the old writer out.
         """
         while True:
             living = self.lease_holder()
@@ -404,28 +402,28 @@ class Log(Appender):
             return epoch
 
     def living_holder(self) -> str:
-        """Who is writing the session: the holder of its lease, or the process that has the open turn, if it was heard
-        of in time; empty when nobody."""
+        """Who is writing the session: the holder of its lease, or the process that has the open turn, if its last
+        heartbeat is valid; empty when nobody."""
         if holder := self.lease_holder():
             return holder
         turn = living_turn(self)
         return turn.name if turn is not None else ""
 
     def lease_holder(self) -> str:
-        """Who took the lease and was heard of within its time; empty when nobody."""
+        """The holder of the lease, if its last heartbeat is valid; empty when nobody."""
         lease = self.part("lease")
         beat = self.engine.last_beat(self.id) if lease["holder"] else None
         if beat is None or beat.epoch != lease["epoch"] or beat.until < self.clock():
             return ""
-        # Between the lease's own beats may lie one of a turn, of a writer that came when the lease was stale.
+        # The last heartbeat may be that of a turn, by a writer that came when the lease was stale.
         return str(lease["holder"]) if beat.holder != self.part("turn").get("holder") else ""
 
     def beat(self, epoch: int, holder: str, *, ttl_s: float = 30.0) -> None:
-        """Says that the lease's holder is alive, and for how long that may be believed."""
+        """Records a heartbeat of the lease's holder, and how long it is valid."""
         self.keep_beat(Heartbeat(epoch, holder, self.clock() + int(ttl_s * 1e6)))
 
     def keep_beat(self, beat: Heartbeat) -> None:
-        """Keeps a sign of life of the lease's holder. Anybody else's would stand in its place: ConflictError."""
+        """Stores a heartbeat of the lease's holder. One of anybody else would replace it: ConflictError."""
         lease = self.part("lease")
         check_epoch(lease, beat.epoch)
         if not lease["holder"] or lease["holder"] != beat.holder:

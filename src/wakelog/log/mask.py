@@ -1,4 +1,4 @@
-"""What stands for an erased body: the same structure, with what was said taken out.
+"""The replacement of an erased body: the same structure without its content.
 
 A replacement keeps the fields that hold positions and choices the machines read, and the delta with every text
 masked as `{"$erased": seq}`. Below `/data` and in a fact's value every scalar is masked, since there even a number
@@ -39,19 +39,19 @@ _STRUCTURE = frozenset({"status", "turn", "view", "lease", "budget", "checkpoint
 
 
 class ErasedValues:
-    """What erased events wrote into the state: values by place, with any list index for any other."""
+    """Values that erased events wrote into the state, by place; all list indexes count as one."""
 
     def __init__(self) -> None:
         self._values: dict[str, list[Value]] = {}
 
     def note(self, before: Delta, masked: Delta) -> None:
-        """Takes in what masking took out of a delta."""
+        """Adds the values that masking removed from a delta."""
         for op, after in zip(before, masked, strict=True):
             for pointer, value in _erased_places(op.get("value"), after.get("value"), op["path"]):
                 self._values.setdefault(_anywhere(pointer), []).append(value)
 
     def masked(self, delta: Delta, seq: Seq) -> Delta:
-        """A delta without what was said."""
+        """A delta without its content."""
         return [{**op, **self._masked(op, _mask_op(op, seq))} for op in delta] if self._values else delta
 
     def _masked(self, op: Op, after: Op) -> Op:
@@ -103,7 +103,7 @@ def replacements_for(
             delta = [_mask_op(op, entry.seq) for op in delta]
             out.append(ev.Replacement(entry.seq, _masked_body(entry, delta)))
         elif entry.kind == "payload.erased" and entry.is_intact:
-            # It carries replacements itself: what it says of an event that is replaced again must not survive in it.
+            # An erase event carries replacements: those of an event that is replaced again must go.
             if (body := _restated(entry, out)) is not None:
                 out.append(ev.Replacement(entry.seq, body))
         elif entry.kind == "history.adopted" and said is not None:
@@ -124,7 +124,7 @@ def replacements_for(
 
 
 def said_by(log: Log, targets: frozenset[Seq]) -> ErasedValues:
-    """What some events wrote into the state."""
+    """The values that some events wrote into the state."""
     said = ErasedValues()
     for seq in targets:
         delta = log.entry(seq).delta
@@ -189,7 +189,7 @@ def _mask(value: Value, tokens: list[str], seq: Seq) -> Value:
 
 
 def _recopied(op: Op, then: dict[str, Value]) -> Op:
-    """A rewind's operation with the value that its place has in the masked past."""
+    """A rewind's operation, with the value from the masked past state."""
     if "value" not in op or op["path"] == "/view":
         return op
     return {**op, "value": copy(get(then, op["path"]))}

@@ -1,4 +1,4 @@
-"""What pruned turns came to: numbers that are worked out before the content goes, and kept in the prune event.
+"""Totals of pruned turns: numbers that are computed before the content goes, and stored in the prune event.
 
 They are counted from the events as the index counts them, with the totals of an earlier prune added. Nothing here is
 text: no name, no input, no error. A call that a prune cuts in two is counted where it ends.
@@ -29,7 +29,7 @@ _SUMMED = ("tokens", "usd_micros", "duration_us")
 
 
 class _TurnSum(msgspec.Struct):
-    """What an attempt at a turn came to: the counts of every reader (model/turns.py), and what it cost."""
+    """The totals of one attempt at a turn: the counts of model/turns.py, and its cost."""
 
     turn: int
     attempt: int
@@ -67,7 +67,7 @@ def totals_upto(log: Log, upto: Seq) -> tuple[Rows, Rows]:
 
 
 def _earlier(log: Log, upto: Seq) -> Entry | None:
-    """The newest prune of this session that was before."""
+    """The newest earlier prune of this session."""
     found: Entry | None = None
     for commit in log.engine.read(log.id, after=log.segments[-1].first - 1):
         for entry in open_commit(commit) if "range.pruned" in commit.kinds else ():
@@ -77,7 +77,7 @@ def _earlier(log: Log, upto: Seq) -> Entry | None:
 
 
 class _Counted:
-    """Events one after the other, with the state that says what a call was and what it cost."""
+    """Walks the events and folds the state, which says what a call was and what it cost."""
 
     def __init__(self, log: Log, fold: Fold) -> None:
         self.turns: dict[tuple[int, int], _TurnSum] = {}

@@ -1,8 +1,8 @@
-"""Reading a session from its engine: through its forks, with every byte checked against its hash.
+"""Reads a session from its engine: through its forks, with every byte checked against its hash.
 
-A fork's history is its parent's up to the fork point and its own from there, so one position means the same event in
-both. Whatever is read has been verified where it stands: each body against its header, the headers against the commit's
-hash, each commit against the one before.
+A fork's history is its parent's up to the fork point and its own from there, so a shared position means the same event
+in both. Everything read is verified: each body against its header, the headers against the commit's hash, each commit
+against the one before.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ class Entry:
         self.hash = hash
         self.record = record
         self.payloads = payloads
-        """Those that its commit brought, when they were read along."""
+        """The payloads of its commit, if they were read as well."""
 
     @property
     def happened_at(self) -> int:
-        """When it happened: what its author says, else when it was stored."""
+        """When it happened: the author's time if given, else when it was stored."""
         said = self.body.get("occurred_at") if self.record.body else None
         return said if type(said) is int and said > 0 else self.header.at
 
@@ -90,7 +90,7 @@ class Entry:
 
 
 def sound_head(engine: Engine, session: SessionId) -> Head:
-    """Where a session stands; where a damaged one stood, as far as it can be told."""
+    """The head of a session; of a damaged one the newest that is intact."""
     try:
         return engine.head(session)
     except CorruptLogError:
@@ -102,7 +102,7 @@ def sound_head(engine: Engine, session: SessionId) -> Head:
 
 
 def forks_of(engine: Engine, session: SessionId) -> list[Head]:
-    """A session's direct forks, by the time they were made."""
+    """A session's direct forks, in the order they were made."""
     return sorted(engine.children(session), key=lambda fork: (_forked_at(engine, fork), fork.session))
 
 
@@ -123,7 +123,7 @@ def lineage(
     *,
     own: Head | None = None,
 ) -> list[Segment]:
-    """The segments of a session's history, oldest first. `own` is its head, for a caller who has it."""
+    """The segments of a session's history, oldest first. A caller that knows the head passes it as `own`."""
     segments: list[Segment] = []
     last: Seq | None = None
     at: SessionId | None = session
@@ -132,7 +132,7 @@ def lineage(
             own = engine.head(at) if head is None else head(engine, at)
         fork, own = own.fork, None
         segments.append(Segment(at, fork.at + 1 if fork else 1, last))
-        # A fork of a fork may leave below the point where its parent began: then the parent holds nothing of it.
+        # A fork of a fork may start before its parent's own first event: then the parent holds none of its history.
         at, last = (fork.parent, min(fork.at, last) if last is not None else fork.at) if fork else (None, None)
     segments.reverse()
     return [s for s in segments if s.last is None or s.first <= s.last]
@@ -146,8 +146,8 @@ def read_commits(
     upto: Seq | None = None,
     payloads: bool = False,
 ) -> Iterator[tuple[Commit, Seq]]:
-    """The commits of a history, unopened, each from the session that holds it, and with the last event of it that
-    counts: the outer ones may reach beyond the range, and a parent's beyond the fork point."""
+    """The commits of a history, unopened, each with the last of its events that belongs to the range: the last commit
+    may reach beyond it, and a parent's commit beyond the fork point."""
     for segment in segments:
         last = segment.last if upto is None else upto if segment.last is None else min(segment.last, upto)
         low = max(after, segment.first - 1)
@@ -166,8 +166,8 @@ def read_entries(
     payloads: bool = False,
 ) -> Iterator[Entry]:
     """The events of a history with `after` < seq ≤ `upto`. `prev`, if known, is the chain's hash at `after`. With
-    `payloads` those are read along, for whoever needs most of them: a page at a time instead of one by one. What is
-    damaged raises; damage.py reads around it."""
+    `payloads` those are read as well, a page at a time instead of one by one, for callers that need most of them.
+    Damage raises; damage.py skips it."""
     seq, expected = after, prev
     for commit, last in read_commits(engine, segments, after=after, upto=upto, payloads=payloads):
         entries = open_commit(commit)[max(after + 1 - commit.first, 0) : max(last + 1 - commit.first, 0)]
@@ -178,8 +178,7 @@ def read_entries(
 
 
 def _check_place(commit: Commit, first: Seq, seq: Seq, expected: bytes | None) -> None:
-    """Refuses a commit, of which the events from `first` on are meant, that does not follow event `seq` and its hash,
-    where that is known."""
+    """Raises unless a commit, counted from event `first`, follows event `seq` and its hash, where that is known."""
     if first != seq + 1:
         raise CorruptLogError(f"event {seq + 1} of {commit.session} is missing", kind="gap", seq=seq + 1)
     if expected is not None and first == commit.first and commit.prev != expected:
@@ -224,7 +223,7 @@ def _altered(commit: Commit, seq: Seq, what: str) -> CorruptLogError:
 
 
 def resolve(engine: Engine, segments: list[Segment], entry: Entry, value: Value) -> Value:
-    """`value` itself, or what it stands for when it is a payload's mention."""
+    """`value`, or the content of the payload that it refers to."""
     ref = as_ref(value)
     if ref is None:
         return value
@@ -249,7 +248,7 @@ def _checked(content: bytes, seq: Seq, digest: bytes) -> bytes:
 
 
 class Folded(msgspec.Struct):
-    """A fold, and what the next snapshot needs to know: the last one's size and the record bytes since."""
+    """A fold, and what decides the next snapshot: the size of the last one and the record bytes since."""
 
     fold: Fold
     snapshot_size: int
@@ -257,14 +256,13 @@ class Folded(msgspec.Struct):
 
 
 def fold_at(engine: Engine, segments: list[Segment], seq: Seq) -> Folded:
-    """The state at `seq`, from the nearest snapshot that can be read. All of them may be missing or damaged: then only
-    time is lost."""
+    """The state at `seq`, folded from the nearest intact snapshot. Missing or damaged snapshots only cost time."""
     fold, start, size = _nearest(engine, segments, seq)
     while True:
         try:
             return Folded(fold, size, _fold_on(engine, segments, fold, start, seq))
         except _Pruned as pruned:
-            # Go on from the base state that the prune event carries; a fork may meet its parent's prune and its own.
+            # Continue from the base state in the prune event. A fork may meet its parent's prune and its own.
             fold, start = _base_state(engine, segments, pruned.seq)
             size = 0
         if start > seq:
@@ -276,14 +274,14 @@ def fold_at(engine: Engine, segments: list[Segment], seq: Seq) -> Folded:
 
 
 class _Pruned(Exception):
-    """The fold came upon a body that was pruned."""
+    """The fold met a body that was pruned."""
 
     def __init__(self, seq: Seq) -> None:
         self.seq = seq
 
 
 def _fold_on(engine: Engine, segments: list[Segment], fold: Fold, after: Seq, upto: Seq) -> int:
-    """Folds the events `after` < seq ≤ `upto`; returns how many bytes they hold."""
+    """Folds the events `after` < seq ≤ `upto`; returns the bytes of their records."""
     size, seq = 0, after
     expected: bytes | None = None
     for commit, last in read_commits(engine, segments, after=after, upto=upto):
@@ -317,8 +315,8 @@ def _nearest(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Fold, S
 
 
 def rewind_at(engine: Engine, segments: list[Segment], seq: Seq) -> tuple[Seq, Seq]:
-    """Where the rewind at `seq` went back to, and the one it was made under. One that was pruned is told by its prune;
-    zeros where that was made before prunes told."""
+    """The target of the rewind at `seq`, and the rewind that was in effect then. If it was pruned, the prune event says
+    so; zeros for prunes of older versions, which do not."""
     for entry in read_entries(engine, segments, after=seq - 1, upto=seq):
         if entry.record.body:
             return entry.body.get("to", 0), entry.body.get("under", 0)
@@ -341,7 +339,7 @@ def _base_state(engine: Engine, segments: list[Segment], pruned: Seq) -> tuple[F
 
 
 def prune_over(engine: Engine, holder: SessionId, pruned: Seq) -> Entry:
-    """The newest prune that covers an event, which may stand after a fork's last shared event."""
+    """The newest prune that covers an event. In a parent it may come after the fork point."""
     found: Entry | None = None
     for commit in engine.read(holder, after=pruned):
         if "range.pruned" in commit.kinds:

@@ -1,20 +1,20 @@
-"""Erasing, pruning, deleting: how content leaves a log whose history may not change.
+"""Erase, prune, delete: removes content from a log whose history may not change.
 
-Headers stay, so the chain still proves order and number. What goes are bodies, salts and payloads, and an event says
-so.
+Headers stay, so the chain still proves order and number. Bodies, salts and payloads are removed, and an event records
+that.
 
 **Erase** replaces the bodies of chosen events (mask.py). The erase event carries every replacement, and forks that
-share the erased part get an erase event of their own, so that whoever holds their state learns of it. So does a session
-that adopted the erased part from a fork: its copies go too.
+share the erased part get an erase event of their own, so that processes that hold their state learn of it. So does a
+session that adopted the erased part from a fork: its copies are erased too.
 
-**Prune** drops all bodies of a session up to a point and keeps the state there, as the base, in the prune event, with
-what the turns came to in numbers.
+**Prune** drops all bodies of a session up to a point. The prune event holds the state there, as the base, and the
+totals of the pruned turns.
 
 **Delete** leaves a tombstone, and nothing else once no fork reads through it; for a transcript also the note that it
 was deleted (deleted_origins.py).
 
 A session under a **hold** (a label) refuses all three, and so does one that shares the content with it. The hold is
-looked for in the state that the removal is sealed on, so none that was set in time is missed.
+checked in the state that the removal is sealed on, so one that was set in time is never missed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNERASABLE = frozenset({"payload.erased", "range.pruned"})
 
 
 def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head:
-    """Erases bodies and payloads of events, here and in every fork that shares them. There is no way back."""
+    """Erases bodies and payloads of events, here and in every fork that shares them. This cannot be undone."""
     origin, targets = _origin(log, seqs)
     planned: set[SessionId] = set()
 
@@ -72,8 +72,8 @@ def erase(log: Log, seqs: Iterable[Seq], *, why: str = "", by: str = "") -> Head
 
 
 def reach(log: Log, seqs: Iterable[Seq]) -> dict[SessionId, tuple[Seq, ...]]:
-    """What `erase` would change, by session: the events themselves, in forks and adopters too, and whatever repeats
-    them."""
+    """The events that `erase` would change, by session: those given, in forks and adopters too, and all that repeat
+    their content."""
     origin, targets = _origin(log, seqs)
     return {member.id: tuple(r.seq for r in replaced) for member, _, replaced in _touched(log, origin, targets)}
 
@@ -99,12 +99,12 @@ def _touched(log: Log, origin: SessionId, targets: frozenset[Seq]) -> Iterator[t
             shared, adopted = (_targets_in(member, part.origin, seqs) for seqs in (part.targets, part.adopted))
             _refuse_if_in_a_base(member, shared | adopted)
             replaced = replacements_for(member, shared, adopted=adopted, said=part.said)
-            if replaced or shared:  # else it adopted the fork, and nothing of this
+            if replaced or shared:  # else it adopted the fork, but none of these events
                 yield member, min(shared | adopted), replaced
 
 
 class ErasedPart(msgspec.Struct, frozen=True):
-    """Events of one session that an erasure is about: those to erase, and adoptions that may hold something of it."""
+    """Events of one session that an erasure concerns: those to erase, and adoptions that may hold their content."""
 
     origin: SessionId
     targets: frozenset[Seq]
@@ -192,7 +192,7 @@ def delete(log: Log, *, why: str = "", totals: SessionTotals = NO_TOTALS) -> Hea
 
 
 def refuse_if_shared(log: Log, upto: Seq) -> None:
-    """NotAllowedError while a fork leaves the session before `upto`: it reads what would be pruned."""
+    """NotAllowedError while a fork starts before `upto`: it reads what would be pruned."""
     for fork in _descendants(log.engine, log.id):
         shared = next((g for g in fork.segments if g.session == log.id), None)
         if shared is not None and shared.last is not None and shared.last < upto and fork.head().status != "deleted":
@@ -204,7 +204,7 @@ def refuse_if_shared(log: Log, upto: Seq) -> None:
 
 
 def refuse_if_held(engine: Engine, session: SessionId, doc: dict[str, Value] | None = None) -> None:
-    """NotAllowedError while the session is under a hold; `doc` is its state, if it is at hand."""
+    """NotAllowedError while the session is under a hold. A caller that has its state passes it as `doc`."""
     if doc is None:
         doc = Log(engine, session).state()
     reason = doc["labels"].get(HOLD_LABEL)
@@ -219,7 +219,7 @@ def refuse_if_held(engine: Engine, session: SessionId, doc: dict[str, Value] | N
 
 
 def _operate(log: Log, plan: Callable[[], Surgery]) -> None:
-    """Plans on the present heads and operates; when a writer came first, plans again."""
+    """Plans on the current heads and operates; plans again when another writer came first."""
 
     def attempt() -> None:
         try:
@@ -248,7 +248,7 @@ def _check_targets(log: Log, targets: frozenset[Seq]) -> None:
 
 
 def _refuse_if_in_a_base(member: Log, targets: frozenset[Seq]) -> None:
-    """A fork that was pruned keeps the state up to there as its base, and what is to go may be in it."""
+    """A pruned fork keeps its earlier state as a base, which may hold the content to remove."""
     if member.segments[-1].first <= min(targets):
         return  # its own events, not shared ones
     for commit in member.engine.read(member.id):
@@ -270,7 +270,7 @@ def _descendants(engine: Engine, session: SessionId, clock: Clock = now_us) -> I
 
 
 def _is_still_there(engine: Engine, deleted: Head) -> bool:
-    """Whether a deleted fork's content is kept for others; else only its tombstone is left."""
+    """Whether a deleted fork's content is still stored for others; else only its tombstone is."""
     first = next(iter(engine.read(deleted.session)), None)
     return first is not None and deleted.fork is not None and first.first == deleted.fork.at + 1
 
@@ -283,7 +283,7 @@ def _sharing(engine: Engine, origin: SessionId, targets: frozenset[Seq], clock: 
 
 
 def _targets_in(member: Log, origin: SessionId, targets: frozenset[Seq]) -> frozenset[Seq]:
-    """Those of `origin`'s events that are in a member's history: beyond the fork point, the numbers mean its own."""
+    """Those of `origin`'s events that are in a member's history. After the fork point the numbers mean its own."""
     segment = next((s for s in member.segments if s.session == origin), None)
     if segment is None:
         return frozenset()
@@ -291,7 +291,7 @@ def _targets_in(member: Log, origin: SessionId, targets: frozenset[Seq]) -> froz
 
 
 def _seal_on_head(log: Log, event: ev.Event) -> Commit:
-    """The event as a commit on the present head, without a snapshot: the state at hand may hold what is to go."""
+    """Seals the event on the current head, without a snapshot: the state may still hold the content to remove."""
     head = log.head()
     fold = fold_at(log.engine, log.segments, head.seq).fold
     refuse_if_held(log.engine, log.id, fold.doc)
@@ -301,7 +301,7 @@ def _seal_on_head(log: Log, event: ev.Event) -> Commit:
 
 
 def _with_replaced(log: Log, bodies: dict[Seq, bytes]) -> Iterator[Commit]:
-    """This session's own commits that hold any of the events, with their bodies replaced and their payloads gone."""
+    """This session's own commits with any of the events, their bodies replaced and their payloads dropped."""
     own = log.segments[-1]
     for commit in log.engine.read(log.id, after=own.first - 1, payloads=True):
         here = {seq for seq in bodies if commit.first <= seq <= commit.last}

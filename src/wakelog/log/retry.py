@@ -1,4 +1,4 @@
-"""Trying again when another writer came first. Every loop of that kind is this one, with this limit."""
+"""Retries when another writer came first. Every retry loop of this kind uses this one limit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wakelog.model.ids import SessionId
 
 TRIES = 1000
 _EAGER = 8
-"""So many tries follow each other at once; later ones wait a little, so that writers stop meeting."""
+"""How many tries come without a pause. Later ones wait a little, so that writers stop colliding."""
 
 T = TypeVar("T")
 
 
 def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T]) -> T:
-    """The result of `attempt`, which looks at the head and appends there; it is made again while it comes second.
+    """Runs `attempt`, which reads the head and appends there, again and again while another writer comes first.
 
     UnavailableError (`too-busy`) after many tries; `what` completes "session … is too busy …".
     """
@@ -30,7 +30,7 @@ def retry_on_moved_head(session: SessionId, what: str, attempt: Callable[[], T])
 
 
 def next_try(tries: int, refused: ConflictError, session: SessionId, what: str) -> int:
-    """The number of tries with one more that was `refused`, when it is time for the next; raises when there is none."""
+    """Waits before the next try and returns the number of tries so far; raises after too many."""
     if refused.kind != "head-moved":
         raise refused
     if tries + 1 == TRIES:

@@ -1,13 +1,12 @@
-"""Verification: what can be said about a log, with integrity, completeness and scope told apart.
+"""Verification of a log, with separate answers on integrity, completeness and scope.
 
-- **Integrity**: every byte that is there agrees with the hash that covers it, the chain is whole, what stands for
-  erased bodies is what the erase events say, and what is derived (row summaries, snapshots, state hashes) agrees
-  with the fold.
+- **Integrity**: every stored byte agrees with the hash that covers it, the chain is unbroken, replaced bodies are those
+  that the erase events name, and derived data (row summaries, snapshots, state hashes) agrees with the fold.
 - **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
   after it. Without an anchor, nobody can tell whether the newest events were cut off.
-- **Scope**: what could not be checked because it is no longer there: erased bodies, pruned bodies, payloads gone; or
-  because it is encrypted and the key is not at hand. Of that the headers, the chain and the order are checked, and not
-  the content or what is derived from it.
+- **Scope**: what could not be checked because it is gone (erased bodies, pruned bodies, removed payloads), or because
+  it is encrypted and the key is missing. There the headers, the chain and the order are checked, but not the content
+  and what is derived from it.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from wakelog.state.patch import equal
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One thing that does not hold, and the event where it shows."""
+    """One fault, and the event where it shows."""
 
     seq: Seq
     what: str
 
 
 class VerifyReport(msgspec.Struct, frozen=True):
-    """What verification found. `ok` means no fault; `scope` tells what that does not cover."""
+    """The result of a verification. `ok` means no fault; `scope` says what that does not cover."""
 
     session: SessionId
     events: int
@@ -51,10 +50,10 @@ class VerifyReport(msgspec.Struct, frozen=True):
     completeness: tuple[Fault, ...]
     scope: dict[str, int]
     anchored: bool
-    """Whether an anchor was held against the log. Without one, a cut-off end cannot be seen."""
+    """Whether the log was compared with an anchor. Without one, a cut-off end cannot be detected."""
     uncovered: int = 0
-    """How many of the removed bodies only an ancestor vouches for, by events after the fork point. No anchor of this
-    session covers those: hold one of the ancestor against it."""
+    """How many removed bodies are named only by events of an ancestor after the fork point. No anchor of this session
+    covers those: verify the ancestor with an anchor of its own."""
 
     @property
     def ok(self) -> bool:
@@ -65,18 +64,18 @@ _NEVER = 1 << 62
 _SNAPSHOT = "the snapshot at event "
 
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, msgspec.MsgspecError)
-"""What reading raises on content that is well formed, rightly hashed, and not what any log of ours would hold."""
+"""Errors that reading raises on content that is well formed and correctly hashed, but that no wakelog writes."""
 
 
 class _Erased(msgspec.Struct, frozen=True):
-    """What stands for an erased event, and since when: the first erase event in this history, if it has one."""
+    """The replacement of an erased event, and the first erase event in this history, if it has one."""
 
     body: dict[str, Value]
     said_at: Seq
 
 
 def _entries_of(commit: Commit) -> list[Entry]:
-    """The events of a commit; none when it is damaged, which is told where the walk comes to it."""
+    """The events of a commit; none when it is damaged, which the walk reports when it gets there."""
     try:
         return open_commit(commit)
     except CorruptLogError:
@@ -84,13 +83,13 @@ def _entries_of(commit: Commit) -> list[Entry]:
 
 
 def is_of_cache(fault: Fault) -> bool:
-    """Whether a fault is of a snapshot only: nothing is lost when it is dropped."""
+    """Whether a fault concerns only a snapshot: nothing is lost when that is dropped."""
     return fault.what.startswith(_SNAPSHOT)
 
 
 def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> VerifyReport:
     """Checks a session from its first event to its head, through its forks. Faults are reported, not raised. With
-    `own`, of a fork only what is its own is checked, for whoever checks its parent too."""
+    `own`, only a fork's own events are checked, for callers that check its parent too."""
     if not isinstance(log, Log):
         raise InvalidInputError(f"verify takes a log, not {log!r}", kind="bad-log", hint="store.resume(NAME).verify()")
     if anchor is not None and not isinstance(anchor, Anchor):
@@ -124,7 +123,7 @@ def verify(log: Log, anchor: Anchor | None = None, *, own: bool = False) -> Veri
 def verify_session(
     engine: Engine, session: SessionId, anchor: Anchor | None = None, *, own: bool = False
 ) -> VerifyReport:
-    """The same for a session that may be too damaged to be opened: then that is the report."""
+    """The same for a session that may be too damaged to open: then the report says that."""
     try:
         return verify(Log(engine, session, even_damaged=True), anchor, own=own)
     except CorruptLogError as exc:
@@ -135,8 +134,8 @@ def verify_session(
 
 
 def verify_beyond(log: Log, ancestor: SessionId) -> list[Fault]:
-    """What is wrong with the summaries of an ancestor's commits after what a session shares with it, as far as they can
-    be folded: what vouches for a body that was replaced there may not be at hand."""
+    """Faults in the summaries of an ancestor's commits after the shared part, as far as they can be folded: the erase
+    event for a body that was replaced there may be missing."""
     of = Log(log.engine, ancestor, even_deleted=True)
     shared = max((s.last for s in log.segments if s.session == ancestor and s.last is not None), default=0)
     walk = _Walk(of, None)
@@ -151,13 +150,13 @@ def verify_beyond(log: Log, ancestor: SessionId) -> list[Fault]:
 
 
 class _Walk:
-    """One verification: the chain and the fold, carried from event to event."""
+    """One verification: walks the events and carries the chain's hash and the fold along."""
 
     def __init__(self, log: Log, anchor: Anchor | None, own: bool = False) -> None:
         self.log, self.anchor, self.own = log, anchor, own
         self.engine: Engine = log.engine
         self.may_be_encrypted = log.engine.abilities.encryption is not None
-        """Whether there may be encrypted content. Elsewhere it is a body that somebody put there."""
+        """Whether encrypted content is expected. In a plain store it would be a forged body."""
         self.integrity: list[Fault] = []
         self.completeness: list[Fault] = []
         self.scope = {"erased": 0, "pruned": 0, "payloads_gone": 0}
@@ -173,14 +172,14 @@ class _Walk:
         self.uncovered = 0
         self.pruned_beyond: set[SessionId] = set()
         self.pruned_unseen: set[SessionId] = set()
-        """Sessions with a prune that is encrypted: what it says is not known."""
+        """Sessions with an encrypted prune event, whose content is unknown."""
 
     def fault(self, seq: Seq, what: str) -> None:
         self.integrity.append(Fault(seq, what))
 
     def run(self) -> None:
         with contextlib.suppress(WakelogError):
-            self.head = self.log.head()  # first: what is appended while this goes on is not looked at
+            self.head = self.log.head()  # read first: events appended meanwhile are not checked
         for segment in self.log.segments:
             self._collect_removals(segment)
         segments = self.log.segments
@@ -197,7 +196,7 @@ class _Walk:
                     self._commit(found, segment, snapshots)
 
     def _begin_at(self, seq: Seq) -> None:
-        """Takes what was shared as given: its end, and the state there."""
+        """Starts after the shared part, and trusts its end and the state there."""
         for entry in read_entries(self.engine, self.log.segments, after=seq - 1, upto=seq):
             self.seq, self.hash, self.at = entry.seq, entry.hash, entry.header.at
         try:
@@ -205,10 +204,10 @@ class _Walk:
         except NotFoundError:
             self.fold = None  # pruned
 
-    # What was removed is said after the place it was removed from, so it is read first.
+    # Removals are recorded after the events they concern, so they are read first.
 
     def _collect_removals(self, segment: Segment) -> None:
-        # Of a parent the whole is read: it may have erased or pruned after the fork.
+        # A parent is read to its end: it may have erased or pruned after the fork.
         restated: list[tuple[Segment, Entry, ev.PayloadErased]] = []
         upto = sound_head(self.engine, segment.session).seq
         for commit in commits_around(self.engine, segment.session, after=segment.first - 1, upto=upto):
@@ -220,7 +219,7 @@ class _Walk:
                     continue
                 event = entry.event
                 if not entry.is_intact:
-                    # No hash covers what it says, unless a later erase event vouches for it in turn.
+                    # No hash covers its content, unless a later erase event names it in turn.
                     if isinstance(event, ev.PayloadErased):
                         restated.append((segment, entry, event))
                 elif isinstance(event, ev.PayloadErased):
@@ -239,8 +238,8 @@ class _Walk:
                         self._note_erased(segment, replacement, entry.seq)
 
     def _note_erased(self, segment: Segment, replacement: ev.Replacement, said_at: Seq) -> None:
-        """The newest replacement counts; and from the first erase event in this history on, states are without it."""
-        # Beyond the fork point an ancestor's erase event may speak of its own later events, which are not ours.
+        """The newest replacement counts. From the first erase event in this history on, states lack the content."""
+        # After the fork point an ancestor's erase event may concern later events of its own, which are not ours.
         if segment.last is not None and replacement.seq > segment.last:
             return
         holder = next(s.session for s in reversed(self.log.segments) if s.first <= replacement.seq)
@@ -263,7 +262,7 @@ class _Walk:
         payloads = dict(commit.payloads)
         for digest, content in commit.payloads:
             if self.may_be_encrypted and is_encrypted(content):
-                continue  # under a name that only the key gives
+                continue  # under a name that only the key reveals
             if hashlib.sha256(content).digest() != digest:
                 self.fault(commit.first, f"a payload of the commit at event {commit.first} was altered")
         for entry in entries:
@@ -275,8 +274,8 @@ class _Walk:
         self._summary(commit, entries)
 
     def _hole(self, hole: Hole, commit: Commit | None = None) -> None:
-        """What cannot be read is a fault; the walk goes on after it, without a state and without a hash to follow on,
-        unless the damaged commit still says where it led."""
+        """Reports an unreadable commit. The walk goes on after it without a state, and without the chain's hash unless
+        the damaged commit still has it."""
         self.lost += hole.last - self.seq
         if commit is None and hole.why.endswith("missing"):
             self.completeness.append(Fault(hole.first, hole.why))
@@ -322,7 +321,7 @@ class _Walk:
             self.fault(entry.seq, f"the body of event {entry.seq} is missing, and nothing says it was pruned")
         if said is not None and entry.seq == upto and entry.hash.hex() != said.last_hash:
             self.fault(entry.seq, f"event {entry.seq} is not the one the prune event names")
-        # The fold goes on from the base state, which stands for everything up to there.
+        # Continue the fold from the base state, which includes everything up to there.
         self.fold = fold_at(self.engine, self.log.segments, upto).fold if entry.seq == upto else None
 
     def _replaced(self, entry: Entry) -> None:
@@ -347,13 +346,13 @@ class _Walk:
                     self.completeness.append(Fault(entry.seq, f"a payload of event {entry.seq} is missing"))
 
     def _was_removed_from(self, seq: Seq) -> bool:
-        """Whether something was erased or pruned from the commit that holds an event, and its payloads with it."""
+        """Whether something was erased or pruned from an event's commit, and payloads with it."""
         for commit, _ in read_commits(self.engine, self.log.segments, after=seq - 1, upto=seq):
             return not all(map(is_intact, commit.records))
         return False
 
     def _state_hash(self, entry: Entry) -> None:
-        """A stored state hash must be the fold's, unless an erasure changed the state after it was written."""
+        """A stored state hash must equal the fold's, unless an erasure changed the state afterwards."""
         event = entry.event
         if not isinstance(event, ev.CheckpointNamed) or not event.state_hash or self.fold is None:
             return

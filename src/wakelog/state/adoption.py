@@ -1,8 +1,8 @@
-"""The state that adopting a fork leads to: the fork's restorable parts, with positions that mean something here.
+"""The state after adopting a fork: the fork's restorable parts, with positions translated to this history.
 
-A fork numbers its own events from the fork point on, and so does its parent: one number then stands for two events. In
-what is taken over, a position of the fork becomes that of the copy that stands for it here, or else that of the
-adopting event. Entries that a copied event will write itself are left to it, so that the copy is their writer.
+After the fork point a fork and its parent use the same numbers for different events. In the adopted state, a position
+of the fork becomes that of the event's copy here, or else that of the adopting event. Entries that a copied event
+writes itself are left out, so that the copy is their writer.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def adopted_parts(
 ) -> Doc:
     """The restorable parts after the adopting event at `seq` and before the copies that follow it.
 
-    `base` is the state that the rewind before it restores, `shared` the last event both histories have. `places` tells
-    for a fork's event where its copy will stand, `files` how many changes of a path are copied.
+    `base` is the state that the rewind before it restores, `shared` the last event of both histories. `places` maps an
+    event of the fork to the position of its copy, `files` a path to the number of its changes that are copied.
     """
 
     def here(position: Value) -> Value:
@@ -36,8 +36,8 @@ def adopted_parts(
     out: Doc = {part: copy(fork[part]) for part in REWOUND_PARTS}
     out["data"] = _unmarked(out["data"], here)
     out["decisions_made"] = {key: value for key, value in out["decisions_made"].items() if int(key) <= shared}
-    # A compaction's copy lists itself. Other keys of the fork's own part name other events here, and what they took out
-    # of the window is in it again.
+    # A compaction's copy lists itself. Other keys of the fork's own part would name other events here, so they are
+    # dropped, and what they took out of the window is in it again.
     out["evicted_keys"] = {k: e for k, e in out["evicted_keys"].items() if _is_shared(k, e, shared, places)}
     for part, field in (("tools_used", "last"), ("evicted_keys", "seq")):
         for entry in out[part].values():
@@ -65,7 +65,7 @@ def _is_shared(key: str, left: Doc, shared: Seq, places: Mapping[Seq, Seq]) -> b
 
 
 def _base_kept(base: Doc, part: Doc, places: Mapping[Seq, Seq]) -> Doc:
-    """A part without what copies will write: there, what was in the base stays for the moment."""
+    """A part without the entries that copies will write: those keep the value of the base until then."""
     out: Doc = {}
     for key, entry in part.items():
         if entry["seq"] not in places:
@@ -88,7 +88,7 @@ def _files(base: Doc, part: Doc, copied: Mapping[str, int], here: Here) -> Doc:
 
 
 def _unmarked(value: Value, here: Here) -> Value:
-    """The value with the marks of erased content naming an event of this history."""
+    """The value, with marks of erased content translated to events of this history."""
     if type(value) is dict:
         if "$erased" in value:
             return {"$erased": here(value["$erased"])}

@@ -19,10 +19,10 @@ from wakelog.state.patch import Delta, escape
 
 
 class DeltaWriter(Protocol):
-    """Where effects write what they do. A path is given by its tokens, as they are."""
+    """Where effects write their changes. A path is given by its tokens, unescaped."""
 
     def put(self, *path_and_value: Any) -> None:
-        """The last argument is now the value at the path before it."""
+        """Sets the value, the last argument, at the path before it."""
         ...
 
     def remove(self, *path: str) -> None: ...
@@ -51,20 +51,20 @@ class DeltaList:
 
 def _pointer(path: Sequence[str]) -> str:
     pointer = "/" + "/".join(path)
-    is_plain = "~" not in pointer and pointer.count("/") == len(path)  # as most are
+    is_plain = "~" not in pointer and pointer.count("/") == len(path)  # as most paths are
     return pointer if is_plain else "/" + "/".join(map(escape, path))
 
 
 class StateChanges(DeltaList):
-    """Collects what an event does, then folds and encodes it; one event after the other."""
+    """Collects the changes of one event, then encodes and folds them; then those of the next event."""
 
     def __init__(self, fold: Fold, undo: Undo) -> None:
-        """The way back of what is folded is added to `undo`."""
+        """How to undo the changes is added to `undo`."""
         super().__init__()
         self._fold, self._undo = fold, undo
 
     def finish(self) -> bytes:
-        """The event's delta as it is stored, folded in; nothing where the event changes nothing."""
+        """Folds the event's changes in, and returns them as its stored delta; empty where it has none."""
         ops, self.ops = self.ops, []
         if not ops:
             return b""

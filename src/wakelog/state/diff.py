@@ -1,6 +1,6 @@
 """The difference of two documents, as a delta that turns one into the other.
 
-Objects are compared key by key. Lists are compared by their common head and tail, and what lies between is removed and
+Objects are compared key by key. Lists are compared by their common head and tail, and the items between are removed and
 added: short, always correct, and linear. `apply(a, diff(a, b)) == b` holds for all values, with 1, true and 1.0 apart.
 """
 

@@ -1,15 +1,14 @@
-"""`state_hash`: equal for equal states, however they were reached, at a cost that follows the change.
+"""`state_hash`: equal for equal states, however they were reached, at a cost in proportion to the change.
 
 The document is a set of leaves. Each leaf is expanded to 4096 bits and the state's sum is their sum modulo 2^4096;
 `state_hash` is SHA-256 of the sum. Changing a leaf subtracts the old and adds the new, so the order of changes does not
 matter. The width is what makes it safe: sums of ordinary 256-bit hashes can be forged by a generalised birthday search
-in about 2^32 steps, at 4096 bits the same search takes about 2^128. Integrity does not depend on it, that is the
-chain's work.
+in about 2^32 steps, at 4096 bits the same search takes about 2^128. Integrity does not depend on it, but on the chain.
 
     leaf      RFC 8785 of [pointer, value]
     expanded  SHAKE-256(leaf), 512 bytes, little-endian
 
-Which values are leaves: `view` is none, since it tells where the session looks and not what it finds: a rewind and its
+Which values are leaves: `view` is none, because it says where the session looks and not what is there: a rewind and its
 undo lead to the same hash. `status`, `turn`, `lease`, `goal` and `last_error` are one leaf each. An entry of any
 other top-level map is one leaf, whatever is inside (`/facts/deploy`); in `working_set` entries are one level deeper.
 Below `/data`, which is the user's and can be any shape, objects are opened at every depth. Lists are always one
@@ -57,9 +56,9 @@ def entry_depth(part: str) -> int:
 class Digest:
     """The running sum of a document's leaves, brought up to date when it is asked for.
 
-    Leaves outside `/data` are entries that are never changed in place (fold.py sees to it), so noting the old value
-    means keeping a reference to it, and many changes of one entry cost one leaf. Recent expansions are kept, since
-    what is added now is taken away when it changes next. Everything else is counted leaf by leaf.
+    Leaves outside `/data` are entries that are never changed in place (fold.py), so a reference to the old value is
+    enough, and many changes of one entry cost one leaf. Recent expansions are cached: what is added now is subtracted
+    at its next change. Everything else is counted leaf by leaf.
     """
 
     __slots__ = ("_cache", "_counts", "_total", "touched")

@@ -27,7 +27,7 @@ Doc = dict[str, Value]
 
 
 class EventPlace(msgspec.Struct, frozen=True, gc=False):
-    """Where an event is about to stand."""
+    """The position of an event that is being sealed, and how far it is trusted."""
 
     seq: int
     turn: int
@@ -118,7 +118,7 @@ def _turn_ended(doc: Doc, e: ev.TurnEnded, at: EventPlace, out: DeltaWriter) -> 
 
 
 def _leave_turn(doc: Doc, status: str, out: DeltaWriter) -> None:
-    """The turn is over, and nobody has it: two that ended alike are alike, whoever had them."""
+    """Ends the turn and removes its holder: turns that ended alike are equal, whoever held them."""
     if "holder" in doc["turn"]:
         out.remove("turn", "holder")
     out.put("turn", "status", status)
@@ -155,7 +155,7 @@ def _recorded(doc: Doc, e: ev.ActionRecorded, at: EventPlace, out: DeltaWriter) 
     _use(doc, e.tool, at, out, failed)
     if failed:
         _error(e.error or ev.Failure("timeout" if e.outcome == "timed_out" else "error"), at, out, e.tool)
-    if not e.reused:  # it was paid for when it ran; the rewind that began this attempt took the count back, not that
+    if not e.reused:  # paid for when it ran: the rewind that began this attempt restored the count, but not the money
         _spend(doc, e.cost, out)
 
 
@@ -268,8 +268,8 @@ def _restored(doc: Doc, e: ev.ContextRestored, at: EventPlace, out: DeltaWriter)
 
 
 def _compacted(doc: Doc, e: ev.HistoryCompacted, at: EventPlace, out: DeltaWriter) -> None:
-    # Listed with its range, and itself as the handle: who reads a window knows what to leave out without a search, and
-    # a rewind takes it back with the rest.
+    # The key names the range and the handle is the event itself: a reader of the window knows what to leave out without
+    # a search, and a rewind reverts it like everything else.
     key = f"e{at.seq}:e{e.first}..e{e.last}"
     out.put("evicted_keys", key, {"handle": at.seq, "tokens": 0, "seq": at.seq})
 

@@ -1,9 +1,8 @@
-"""The fold: a state document that moves forward by deltas, and back again when an append comes to nothing.
+"""The fold: a state document that moves forward by deltas, and back again when an append fails.
 
-Outside `/data` the document is made of entries (`/facts/deploy`) that are values: an operation inside one puts a
-changed copy in its place. Entries are small, so that is cheap, and it lets the digest and the way back keep plain
-references to what was there. `/data` can be large and of any shape; it is changed in place by the general JSON Patch
-code.
+Outside `/data` the document consists of entries (`/facts/deploy`) that are never changed in place: an operation inside
+an entry replaces it by a changed copy. Entries are small, so that is cheap, and the digest and the undo list can keep
+references to old entries. `/data` can be large and of any shape; the general JSON Patch code changes it in place.
 """
 
 from __future__ import annotations
@@ -27,13 +26,13 @@ Entry = tuple[str, dict[str, Value], str, Value]
 """A change of one entry: its pointer, the map it is in, its key, its former value."""
 
 Undo = list[Entry | Op]
-"""The way back: changed entries, and inverse operations for the rest."""
+"""How to undo changes: entries with their former values, and inverse operations for the rest."""
 
 
 class Fold:
-    """A working copy of the state. Not for sharing: whoever reads takes `copy()`.
+    """A working copy of the state. Not for sharing: readers take `copy()`.
 
-    Few ever ask for the state's hash. So the running digest begins when it is first asked for, over the whole document,
+    Few callers ask for the state's hash. So the running digest starts at the first question, over the whole document,
     and follows the changes from then on.
     """
 
@@ -49,14 +48,14 @@ class Fold:
 
     @classmethod
     def onward(cls, doc: dict[str, Value], deltas: Iterable[Delta]) -> Fold:
-        """A fold that has moved on from `doc` by `deltas`. `doc` stays as it is, and shares with the new state every
-        entry that was not touched: whoever compares the two need not look into those."""
+        """A fold that has moved on from `doc` by `deltas`. `doc` does not change, and the new state shares all entries
+        that were not touched: a comparison of the two can skip those."""
         deltas = list(deltas)
         new = dict(doc)
         for part in {tokens[0] for delta in deltas for op in delta if (tokens := tokens_of(op["path"]))}:
             value, depth = new.get(part), _depth_of(part, 2)
             if type(value) is dict and depth > 1:
-                # Maps are changed in place, the entries in them are not; but all of `data` may be.
+                # Maps are changed in place and their entries are not, except below `data`.
                 new[part] = copy(value) if part == OPEN else dict(value)
                 if part != OPEN and depth > 2:
                     new[part] = {key: dict(held) if type(held) is dict else held for key, held in value.items()}
@@ -69,10 +68,10 @@ class Fold:
         return _encode(self.doc)
 
     def apply(self, delta: Delta, undo: Undo | None = None) -> Undo:
-        """Moves forward; adds the way back to `undo` and returns it. A delta that does not fit changes nothing. An
-        interrupt may leave it half applied, with the way back half noted: the fold is then good for nothing.
+        """Moves forward; adds how to undo it to `undo` and returns that. A delta that does not fit changes nothing. An
+        interrupt may leave it half applied: then drop the fold.
 
-        Values are taken over, not copied: the delta must not be used for anything else afterwards.
+        Values are not copied, they become part of the state: do not use the delta for anything else afterwards.
         """
         undo = [] if undo is None else undo
         start = len(undo)
@@ -82,7 +81,7 @@ class Fold:
             for op in delta:
                 path, name = op["path"], op["op"]
                 if path[:1] == "/" and "~" not in path:
-                    tokens = path.split("/")  # as `tokens_of` would, without a call: most are plain
+                    tokens = path.split("/")  # `tokens_of` inlined for plain paths, which most are
                     del tokens[0]
                 else:
                     tokens = tokens_of(path)
@@ -140,7 +139,7 @@ class Fold:
             digest.count(doc, tokens, +1)
 
     def undo(self, undo: Undo, start: int = 0) -> None:
-        """Takes back what `apply` did from `start` on, given what it returned."""
+        """Undoes what `apply` noted in `undo` from `start` on."""
         while len(undo) > start:
             step = undo.pop()
             if isinstance(step, dict):
@@ -164,13 +163,12 @@ class Fold:
         return hash_total(self.total())
 
     def copy(self) -> dict[str, Value]:
-        """The document as a value of its own."""
+        """A deep copy of the document."""
         return copy(self.doc)  # type: ignore[no-any-return]
 
 
 def _copied_along(value: Value, tokens: list[str], at: int) -> Value:
-    """An entry that can be changed where `tokens` lead from `at` on: containers on the way are copies, the rest is
-    shared with the entry that was there."""
+    """A copy of an entry that can be changed at the path `tokens[at:]`: only the containers on that path are copied."""
     if type(value) is not dict:
         return copy(value)
     value = dict(value)

@@ -1,8 +1,8 @@
-"""The delta of going back: which parts return to what they were, and which never do.
+"""The delta of a rewind: which parts of the state are restored, and which never are.
 
 Goal, labels, decisions, facts, working set, file view, artefacts and `data` are restored. Status, turn numbers, budget
 spent, flags, checkpoints, dead ends, open actions, sub-agents, lease and trust stay: money is not refunded, effects are
-not unsent. A hold stays too: what forbids destruction is not lifted by looking back.
+not unsent. A hold stays too: a rewind must not lift what forbids destruction.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def restore(now: dict[str, Value], then: dict[str, Value]) -> Delta:
         if part == "labels":
             a, b = _without_hold(a), _without_hold(b)
         delta += diff(a, b, f"/{part}")
-    # A goal goes back with where it is from, which is only there when the goal is not trusted.
+    # A goal is restored together with its origin, which is present only when the goal is not trusted.
     names = [doc.get("goal_from") for doc in (now, then)]
     if names[0] != names[1]:
         put: dict[str, Value] = {"op": "add", "path": "/goal_from", "value": names[1]}

@@ -1,8 +1,8 @@
-"""Opening a database so that several processes can share it, and telling its errors in our words.
+"""Opens a database so that several processes can share it, and translates its errors into ours.
 
-Write-ahead log with full sync: an answered commit is on the disk. Waiting for the write lock sleeps a short random time
-instead of SQLite's growing steps: with those, four writers starve each other for seconds. Network file systems are
-refused, because their locks lie.
+Write-ahead log with full sync: an answered commit is on the disk. A writer that waits for the lock sleeps a short
+random time, not SQLite's growing steps: with those, four writers starve each other for seconds. Network file systems
+are refused, because their locks do not work reliably.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 APPLICATION_ID = 0x77616B65  # "wake"
 SCHEMA_VERSION = 1
-"""What whoever opens a file must know. Newer tables that older readers can live with: migrations.py."""
+"""A program must know this version to open the file. Changes that older programs can live with: migrations.py."""
 BUSY_S = 30.0
 
 _NETWORK = {
@@ -62,15 +62,14 @@ _SCHEMA = Path(__file__).with_name("schema.sql")
 
 
 class AtRest(apsw.Connection):
-    """A connection to a store that nobody writes and that cannot be written. It does not see when somebody begins to,
-    so it is good for one use."""
+    """A connection to a read-only store that nobody writes. It would not notice a new writer, so it is used once."""
 
 
 def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connection:
-    """A connection to the database at `path`, made and given its schema when `create` says so."""
+    """A connection to the database at `path`. With `create`, makes the file and its tables if needed."""
     with translated(str(path)):
         if path.exists() and not os.access(path, os.W_OK):
-            # SQLite would make its files beside this one as unwritable as it is, and leave them to whoever may write.
+            # SQLite would give its side files the same mode, and so lock out those who may write.
             return _connect_read_only(path, vfs)
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
         if create:
@@ -87,7 +86,7 @@ def connect(path: Path, *, create: bool, vfs: str | None = None) -> apsw.Connect
 
 
 def _connect_read_only(path: Path, vfs: str | None) -> apsw.Connection:
-    """A write-ahead log cannot even be read without writing beside it, unless it is known to be at rest."""
+    """To read a write-ahead log SQLite must write a file beside it, unless the log is known to be empty."""
     log = path.with_name(path.name + "-wal")
     at_rest = not log.exists() or not log.stat().st_size
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -125,7 +124,7 @@ def _prepared(db: apsw.Connection, path: Path, *, create: bool = False) -> apsw.
 
 def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
     """Raises, before anything is changed, when the file is not ours to change."""
-    with db:  # one look at everything: another process may be making the store just now
+    with db:  # one transaction: another process may be making the store just now
         is_empty = not db.execute("select count(*) from sqlite_schema").get
         application, version = db.pragma("application_id"), db.pragma("user_version")
     if is_empty and (application, version) == (0, 0):
@@ -146,12 +145,12 @@ def _identify(db: apsw.Connection, path: Path, *, create: bool) -> None:
 
 def use_write_ahead_log(db: apsw.Connection) -> None:
     if db.pragma("journal_mode") != "wal":
-        # Changing the mode needs the file alone, and SQLite does not ask the busy handler while several ask at once.
+        # This needs the file exclusively, and SQLite does not call the busy handler here.
         _patiently(lambda: db.pragma("journal_mode", "wal"))
 
 
 def _ensure_schema(db: apsw.Connection) -> None:
-    """Makes the tables in a new database; whichever process takes the write lock first does it for all."""
+    """Makes the tables of a new database. The process that takes the write lock first does it for all."""
     if not db.pragma("user_version"):
         transact(db, _make_schema)
 
@@ -169,7 +168,7 @@ def _make_schema(db: apsw.Connection) -> None:
 
 
 def transact(db: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
-    """Does something inside a transaction: all of it, or nothing."""
+    """Runs `work` inside a transaction: all of it is stored, or nothing."""
     try:
         # Lock before reading the head. After a plain BEGIN two writers can both read 7; the slower one then fails as
         # busy, and no retry inside that transaction can cure it.
@@ -185,8 +184,8 @@ def transact(db: apsw.Connection, work: Callable[[apsw.Connection], T]) -> T:
 
 @contextlib.contextmanager
 def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
-    """The same as a `with`, for what can be made again: an interrupt may put off its end until its exception is
-    forgotten."""
+    """The same for `with`. Only for work that can be repeated: after an interrupt the rollback may come late, when the
+    generator is collected."""
     try:
         db.execute("begin immediate")
         yield db
@@ -198,8 +197,7 @@ def transaction(db: apsw.Connection) -> Iterator[apsw.Connection]:
 
 
 class BusyHandler:
-    """A busy handler: sleeps 0.2 to 1 ms at random, so that every waiting process has the same chance, up to a
-    limit."""
+    """A busy handler that sleeps 0.2 to 1 ms at random, so that all waiting processes have the same chance."""
 
     def __init__(self) -> None:
         self._since = 0.0
@@ -227,7 +225,7 @@ def _patiently(work: Callable[[], object]) -> None:
 
 @contextlib.contextmanager
 def translated(place: str) -> Iterator[None]:
-    """Turns SQLite's errors into ours, the cause kept."""
+    """Translates SQLite's errors into ours, and keeps the cause."""
     try:
         yield
     except (apsw.Error, UnicodeDecodeError) as exc:
@@ -249,7 +247,7 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
         case apsw.CorruptError() | apsw.NotADBError() | UnicodeDecodeError():
             return CorruptLogError(f"{place} is damaged or not a store: {exc}")
         case apsw.SQLError() | apsw.ConstraintError():
-            # The statements are fixed and every commit is judged before it is written: it is the tables that are wrong.
+            # Statements are fixed and commits are checked before they are written, so the tables must be wrong.
             return CorruptLogError(f"the tables of {place} have a wrong structure: {exc}")
         case apsw.TooBigError():
             return UnsupportedError(
@@ -260,7 +258,7 @@ def translate(exc: apsw.Error | UnicodeDecodeError, place: str) -> WakelogError:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is a file; an error that says what to do when that cannot even be asked."""
+    """Whether the file exists. Raises with a hint when the system does not let us look."""
     try:
         return path.exists()
     except OSError as exc:
@@ -277,14 +275,14 @@ def is_there(path: Path) -> bool:
 
 
 def make_private(path: Path) -> None:
-    """Makes a database file that only its owner can read, if it is not there yet; SQLite gives the files beside it the
-    same mode. One that is there keeps the mode it has: whoever shares a store does so on purpose."""
-    with contextlib.suppress(OSError):  # it is there, or cannot be made: then opening it tells why
+    """Makes a database file that only its owner can read; SQLite gives its side files the same mode. An existing file
+    keeps its mode: it may be shared on purpose."""
+    with contextlib.suppress(OSError):  # it exists, or opening it will say why it cannot be made
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0), 0o600))
 
 
 def make_folder(folder: Path) -> None:
-    """Makes the folder and those above it, durably: a synced file is lost if the way to it is."""
+    """Makes the folder and its parents, durably: a synced file is lost if its folder is."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -302,7 +300,7 @@ def make_folder(folder: Path) -> None:
 
 
 def refuse_network(folder: Path) -> None:
-    """UnsupportedError when the folder is on a network file system (where the system tells)."""
+    """UnsupportedError when the folder is on a network file system, as far as the system says."""
     kind = _file_system_of(folder)
     if kind in _NETWORK:
         raise UnsupportedError(

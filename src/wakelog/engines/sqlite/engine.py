@@ -1,10 +1,10 @@
 """SQLite: one row per commit, one sync for all commits in flight.
 
-**Group commit.** `submit` puts commits in line. Whoever first asks for a result and finds no leader becomes the leader:
-it writes everything in line in one transaction, syncs once, and all of them have their answer (group_commit.py).
+**Group commit.** `submit` queues commits. The first thread that asks for a result and finds no leader becomes the
+leader: it writes the whole queue in one transaction and syncs once, for all of them (group_commit.py).
 
-**Processes.** Any number may open the same file. The write lock is taken before the head is read. Whether another
-process has written since is told by the data version of the connection, which counts its own commits too.
+**Processes.** Any number may open the same file. The write lock is taken before the head is read. The connection's data
+version shows whether another process has written since; it also counts the connection's own commits.
 
 **Forking.** Before `os.fork` all connections are closed, and after it both sides open new ones (fork_safety.py).
 """
@@ -47,7 +47,7 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 T = TypeVar("T")
 
 FIRST_PAGE, PAGE = 16, 128
-"""Commits in one look: few at first, since many who read want no more."""
+"""Commits read by one query: few at first, because many readers want no more."""
 CACHE_MAX = 4096
 POLL_S = 0.005
 
@@ -71,19 +71,19 @@ class SqliteEngine:
         if not is_there(self.path) and not create:
             raise NotFoundError(f"there is no store at {self.path}", kind="store-not-found")
         self._closed = False
-        self._begin()
+        self._reset()
         self._pool = Pool(self.path, create=create, vfs=vfs, check=self._check_process)
         self._read = self._pool.read
         fork_safety.watch(self)
-        self._catch_up()
+        self._finish_scrub()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self._pid = os.getpid()
         self._group = Group(self._write, self._check_process)
         self._listeners: set[Bell] = set()
         self._numbers: dict[str, int] = {}
         self._heads: dict[str, tuple[int, Head]] = {}
-        """For a session its number and its head, as this process wrote them; see `_forget_old_heads`."""
+        """The number and head of sessions that this process wrote; see `_forget_old_heads`."""
         self._heads_as_of = (-1, -1)
 
     @property
@@ -110,7 +110,7 @@ class SqliteEngine:
         return self._group.submit(packed)
 
     def _write(self, batch: list[GroupedAppend]) -> None:
-        """Writes a batch in one transaction. What cannot be stored is left out, so that it harms nobody else."""
+        """Writes a batch in one transaction. An append that cannot be stored is left out, so that it fails alone."""
         left = batch
         while left and (failed := self._try_to_write(left)):
             left = [each for each in left if each not in failed]
@@ -118,7 +118,7 @@ class SqliteEngine:
             bell.ring()
 
     def _try_to_write(self, batch: list[GroupedAppend]) -> list[GroupedAppend]:
-        """Writes the whole batch, or nothing: then those whose fault it was have their error."""
+        """Writes the whole batch, or nothing: then it returns the appends at fault, which have their error."""
         at: GroupedAppend | None = None
         try:
             with fork_safety.gate.inside():
@@ -134,10 +134,10 @@ class SqliteEngine:
                             at.error = exc
                     at = None
                     db.execute("commit")
-                    # What was just committed is not news. Nothing was read since, so nobody else's is counted here.
+                    # The version after our own commit. Nothing was read since, so it includes nobody else's commit.
                     self._heads_as_of = (self._pool.writers, db.data_version())
                 except BaseException:
-                    self._heads.clear()  # they may tell of what is rolled back
+                    self._heads.clear()  # they may be of what is rolled back
                     if not db.get_autocommit():
                         db.execute("rollback")
                     raise
@@ -147,14 +147,14 @@ class SqliteEngine:
             at.fail(InvalidInputError(f"the commit cannot be stored: {exc}", kind="bad-commit"), exc)
             return [at]
         except (apsw.Error, WakelogError) as exc:
-            # What was judged above was judged on a state that did not come to be: nobody's answer stands.
+            # The answers above rest on a transaction that was rolled back: none of them holds.
             failed = [at] if at else batch
             for each in failed:
                 each.fail(translate(exc, str(self.path)) if isinstance(exc, apsw.Error) else copy(exc), exc)
             return failed
 
     def _store(self, db: apsw.Connection, commits: tuple[PackedCommit, ...]) -> Head:
-        """Stores commits that belong together, or raises having stored none of them."""
+        """Stores commits that belong together: all of them, or none and raises."""
         if len(commits) == 1:
             return self._store_one(db, commits[0])
         try:
@@ -190,9 +190,8 @@ class SqliteEngine:
         return number, tables.head_of(db, number, session) if number else None
 
     def _forget_old_heads(self, db: apsw.Connection) -> None:
-        """Heads are those that this process wrote, while no other has written since: the data version tells, to one
-        connection. It moved at the start of this transaction, if at all; so every transaction that stores asks there,
-        since the version is noted as known when it ends."""
+        """Drops the cached heads if another process has written since. The data version of the write connection shows
+        that, and it changes only when a transaction starts. So every transaction that stores asks at its start."""
         as_of = (self._pool.writers, db.data_version())
         if as_of != self._heads_as_of:
             self._heads.clear()
@@ -202,7 +201,7 @@ class SqliteEngine:
     def _known(db: apsw.Connection, number: int, commit: Commit) -> Known | None:
         if commit.fingerprint:
             return tables.commit_by_id(db, number, commit.session, commit.commit_id)
-        # A generated id tells its own place: if it is stored, then where the commit says it goes.
+        # A generated id can only be stored at the commit's own position.
         return tables.commit_at(db, number, commit.last, commit.commit_id)
 
     # Reading
@@ -213,7 +212,7 @@ class SqliteEngine:
         return self._pages(session, self._number_of(session), after, (1 << 62) if upto is None else upto, payloads)
 
     def _pages(self, session: SessionId, number: int, after: Seq, upto: Seq, payloads: bool) -> Iterator[Commit]:
-        # In pages, because an open statement would keep the write-ahead log from being checkpointed.
+        # Page by page: an open statement would keep the write-ahead log from being checkpointed.
         limit = FIRST_PAGE
         while True:
             rows = self._read(tables.page, number, after, upto, limit, payloads)
@@ -251,7 +250,7 @@ class SqliteEngine:
 
     def changes(self, cursor: str = "", limit: int = 100) -> Sequence[FeedChange]:
         rows: Any = self._read(lambda db: db.execute(_CHANGES, (int(cursor or 0), limit)).fetchall())
-        # A damaged row may have no number of its own. Its session's `verify` tells; the feed of the others goes on.
+        # A damaged row may have no seq. `verify` of its session reports it; the feed goes on with the others.
         return [FeedChange(SessionId(session), seq, str(at)) for session, seq, at in rows if type(seq) is int]
 
     def payload(self, session: SessionId, seq: Seq, digest: bytes) -> bytes:
@@ -265,7 +264,7 @@ class SqliteEngine:
     def claim(self, name: str, session: SessionId) -> SessionId:
         def bind(db: apsw.Connection) -> SessionId:
             tables.bind_name(db, name, session)
-            self._heads.clear()  # they tell the name too
+            self._heads.clear()  # they hold the name too
             winner = tables.bound_to(db, name)
             assert winner is not None
             return winner
@@ -319,7 +318,7 @@ class SqliteEngine:
         return msgspec.structs.replace(head, name="")
 
     def _scrub(self) -> None:
-        """Leaves nothing of removed bytes in the files: freed pages are gone, and the write-ahead log is emptied."""
+        """Wipes removed bytes from the files: drops freed pages and empties the write-ahead log."""
 
         def scrub(db: apsw.Connection) -> str:
             db.execute("vacuum")
@@ -340,8 +339,8 @@ class SqliteEngine:
                 hint="open the store again later",
             )
 
-    def _catch_up(self) -> None:
-        """Completes a scrubbing that another process did not live to do. If that cannot be done now, then next time."""
+    def _finish_scrub(self) -> None:
+        """Completes a scrub that another process left unfinished. If that fails, whoever opens next tries again."""
         due = "select 1 from chore where name = 'scrub'"
         if self._read(lambda db: not db.readonly("main") and db.execute(due).get):
             with contextlib.suppress(UnavailableError):
@@ -377,7 +376,7 @@ class SqliteEngine:
     # Connections
 
     def close(self) -> None:
-        """Closes the store once what is being written is. Who is still in line is told that nothing was written."""
+        """Closes the store after the current write. Appends still in the queue fail: nothing was written."""
         self._closed = True
         if not self._group.is_mine:  # in the middle of an append, the connections go with the process
             self._group.alone(self._pool.close)
@@ -387,7 +386,7 @@ class SqliteEngine:
 
     def start_over(self) -> None:
         self._pool.abandon()
-        self._begin()
+        self._reset()
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
@@ -396,7 +395,7 @@ class SqliteEngine:
             raise UnavailableError(f"the store {self.path} was closed", kind="store-closed", hint="open it again")
 
     def _transact(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Does something in a transaction apart from the line of appends."""
+        """Runs `work` in a transaction of its own, outside the queue of appends."""
         self._check_process()
         return self._group.alone(lambda: self._transact_alone(work))
 
@@ -405,13 +404,13 @@ class SqliteEngine:
         try:
             return self._pool.transact(work)
         except BaseException as exc:
-            self._heads.clear()  # they may tell of what was rolled back
+            self._heads.clear()  # they may be of what was rolled back
             if isinstance(exc, (apsw.Error, UnicodeDecodeError)):
                 raise translate(exc, str(self.path)) from exc
             raise
 
     def _number(self, db: apsw.Connection, session: str) -> int:
-        """The session's number, or 0. It is remembered only once it is committed."""
+        """The session's number, or 0. It is cached only once it is committed."""
         number = self._numbers.get(session)
         if number is None:
             number = tables.number_of(db, session)
@@ -422,7 +421,7 @@ class SqliteEngine:
         return number
 
     def _number_of(self, session: str) -> int:
-        """The number of a session that is there."""
+        """The number of an existing session."""
         return self._numbers.get(session) or self._read(self._require, session)
 
     def _require(self, db: apsw.Connection, session: str) -> int:
@@ -472,13 +471,13 @@ class SqliteEngine:
         return self._read(session_faults, self._number_of(session), session)
 
     def check(self) -> list[str]:
-        """What is wrong with the file and readers cannot tell, because they would only find less."""
+        """Faults of the file that readers cannot see, because they would only find less."""
         self._check_process()
         from wakelog.engines.sqlite.inspection import integrity_faults
 
         return integrity_faults(self.path, vfs=self._vfs)
 
     def settings(self) -> dict[str, Any]:
-        """What the database is set to, for people who ask."""
+        """The settings of the database, for display."""
         names = ("journal_mode", "synchronous", "page_size", "wal_autocheckpoint", "secure_delete")
         return self._read(lambda db: {name: db.pragma(name) for name in names})

@@ -1,14 +1,13 @@
 """Connections and `os.fork`: all are closed before it, and parent and child open their own after it.
 
-SQLite keeps a process's file locks in its own memory, by inode. A forked child inherits that memory but none of the
-locks. A connection it opens to a file that its parent has open therefore believes to hold locks that nobody holds, so
-that others may delete the write-ahead log under it; and a lock that another thread held at the fork stays taken in the
-child for ever. Nor may an inherited connection be closed there: that could delete a log that others have written since.
+SQLite keeps a process's file locks in memory, by inode. A forked child inherits that memory but not the locks. If it
+opens a file that its parent has open, SQLite believes that it holds locks which it does not hold, so another process
+may delete the write-ahead log under it. A lock that another thread held at the fork stays taken in the child for ever.
+The child must not close an inherited connection either: that could delete a log that others have written since.
 
-So every use of a connection passes a gate. Before a fork the gate is shut, which waits for what is under way, and the
-connections are closed. If somebody stays inside (a signal handler that forks in the middle of an append), or if the
-process was forked behind Python's back, what the child inherits is leaked on purpose, and the child is refused the
-stores it belongs to.
+So every use of a connection passes a gate. Before a fork the gate is shut, which waits for all users, and the
+connections are closed. If a thread stays inside (a signal handler forks during an append), or if C code forked without
+Python's hooks, the child leaks the inherited connections on purpose and may not open those stores.
 """
 
 from __future__ import annotations
@@ -20,19 +19,19 @@ import weakref
 from collections.abc import Iterable
 from typing import Protocol
 
-# What is registered first runs last before a fork: the lock there is taken when the gate is shut. The other way round,
-# somebody inside the gate could wait for that lock, and the fork for him.
+# Hooks registered first run last before a fork. So the lock in that module is taken after the gate is shut. The other
+# way round a thread inside the gate could wait for that lock, and the fork for the thread.
 import wakelog.model.described  # noqa: F401
 
 FORK_WAIT_S = 35.0
-"""Longer than a writer waits for the lock of another process, so that a fork gives up after it does."""
+"""Longer than a writer waits for another process's lock, so that the writer gives up first."""
 
 
 class Gate:
     """Lets any number of threads in together, until it is shut.
 
-    Each thread has a lock of its own, which it holds while it is inside: that costs next to nothing, and an interrupt
-    cannot leave it held. Who shuts the gate takes all of them.
+    Each thread has a lock of its own and holds it while it is inside. That costs next to nothing, and an interrupt
+    cannot leave it held. To shut the gate is to take all of these locks.
     """
 
     def __init__(self) -> None:
@@ -42,7 +41,7 @@ class Gate:
         self._held: list[list[threading.RLock]] = []
 
     def inside(self) -> threading.RLock:
-        """What to hold while using a connection: `with gate.inside(): …`."""
+        """The lock to hold while using a connection: `with gate.inside(): …`."""
         try:
             lock: threading.RLock = self._local.lock
         except AttributeError:
@@ -50,12 +49,12 @@ class Gate:
                 lock = self._local.lock = threading.RLock()
                 self._locks.add(lock)
         if self._held and not is_held(lock):
-            with self._door:  # until it is open again, or whoever is busy would never let the gate be shut
+            with self._door:  # wait until it is open again; else busy threads would never let it be shut
                 pass
         return lock
 
     def shut(self, timeout_s: float) -> bool:
-        """Keeps everybody out; False when somebody stayed inside all the time, or the caller is there itself."""
+        """Keeps all threads out. False when one stayed inside until the timeout, or the caller is inside itself."""
         deadline = time.monotonic() + timeout_s
         self._door.acquire()
         alone = not is_held(self.inside())
@@ -69,26 +68,26 @@ class Gate:
         return alone
 
     def open(self) -> None:
-        """Takes back one `shut`."""
+        """Reverts one `shut`."""
         for lock in self._held.pop():
             lock.release()
         self._door.release()
 
 
 def is_held(lock: threading.RLock) -> bool:
-    """Whether this thread holds it; conditions ask it the same."""
+    """Whether this thread holds the lock. `threading.Condition` uses the same method."""
     return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
 class ConnectionHolder(Protocol):
-    """What holds connections."""
+    """An owner of connections."""
 
     def hang_up(self) -> None:
         """Closes them all. Nobody is using them."""
         ...
 
     def start_over(self) -> None:
-        """Begins anew in a forked child, with whatever it still holds leaked."""
+        """Starts over in a forked child, and leaks the connections that it still has."""
         ...
 
 
@@ -97,13 +96,13 @@ _holders: weakref.WeakSet[ConnectionHolder] = weakref.WeakSet()
 
 
 def watch(holder: ConnectionHolder) -> None:
-    """Tells `holder` of every fork from now on."""
+    """Calls `holder` at every fork from now on."""
     _holders.add(holder)
 
 
 def leak(values: Iterable[object]) -> None:
     """Keeps objects from ever being deallocated, even when the interpreter ends."""
-    import ctypes  # for a child that has connections of its parent
+    import ctypes  # only such a child needs it
 
     for value in values:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
@@ -113,7 +112,7 @@ Place = tuple[int, int]
 """Device and inode of a file."""
 
 lost: set[Place] = set()
-"""Files that SQLite in this process takes for open and locked, though they are so in its parent only."""
+"""Files that SQLite in this process believes to be open and locked, though only the parent has them open."""
 
 
 def _before() -> None:
@@ -123,7 +122,7 @@ def _before() -> None:
 
 
 def _in_child() -> None:
-    # Made anew in place: its lock may have been held by a thread that is not here.
+    # Reset in place: a thread that does not exist here may have held its lock.
     gate.__init__()  # type: ignore[misc]
     for holder in list(_holders):
         holder.start_over()

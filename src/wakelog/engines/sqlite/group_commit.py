@@ -1,12 +1,11 @@
-"""Group commit: whoever asks for an answer while nobody is writing writes for all who are in line.
+"""Group commit: a thread that asks for a result while nobody is writing becomes the leader and writes the whole queue.
 
-A lone caller is its own leader, so there is no thread to hop to; under load, what queues up while one sync runs shares
-the next. Who waits for an answer sleeps by its own bell and not on the leader's lock: if it had to take the lock to
-learn that its answer is there, it would stand in line behind the next leader and its sync. Giving up the lead wakes one
-that is in line, so that it can lead.
+A lone caller is its own leader, so no other thread is involved. Under load, the appends that queue up during one sync
+share the next one. A waiting thread sleeps on a bell of its own and not on the leader's lock: to take the lock it would
+have to wait for the next leader's sync as well. A leader that is done wakes one waiting thread, which leads next.
 
-Interrupts may strike anywhere. They must not leave the lock held, nor an answer given that was not written; a wake-up
-that gets lost only costs time.
+An interrupt can arrive at any point. It must not leave the lock held, or an append answered that was not written. A
+lost wake-up only costs time.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ T = TypeVar("T")
 
 GROUP_MAX = 256
 WAIT_S = 1.0
-"""Who is in line looks again after this long, should its leader have died without a word."""
+"""A waiting thread checks again after this long, in case its leader was interrupted before waking it."""
 
 
 class Bell:
-    """Wakes one sleeper. An Event would do, were it not written in Python: interrupted inside, it can stay locked."""
+    """Wakes one sleeper. Not `threading.Event`: that is Python code, and an interrupt inside can leave it locked."""
 
     __slots__ = ("_silence",)
 
@@ -51,7 +50,7 @@ class Bell:
 
 
 class GroupedAppend(msgspec.Struct, eq=False):
-    """An append in line, and the caller's way to its answer."""
+    """A queued append, and its result."""
 
     group: Group
     commits: tuple[PackedCommit, ...]
@@ -69,7 +68,7 @@ class GroupedAppend(msgspec.Struct, eq=False):
         return self.head
 
     def wait(self) -> None:
-        """Sleeps until this is done, or may lead. The first call only makes it wakeable: its caller must look again."""
+        """Sleeps until this is done or may lead. The first call only makes the bell: the caller must check again."""
         if self.bell is None:
             self.bell = Bell()
         else:
@@ -81,13 +80,13 @@ class GroupedAppend(msgspec.Struct, eq=False):
 
 
 class Group:
-    """The line of appends, and the right to write, held by one thread at a time."""
+    """The queue of appends, and the right to write, which one thread holds at a time."""
 
     def __init__(self, write: Callable[[list[GroupedAppend]], None], check: Callable[[], None]) -> None:
-        """`write` gives each of a batch its head or its error; `check` raises when nothing may be written any more."""
+        """`write` sets the head or the error of each append in a batch. `check` raises when the store is closed."""
         self._write, self._check = write, check
         self._queue: deque[GroupedAppend] = deque()
-        # Reentrant only because such a lock knows its owner: it can be given back without knowing whether it was taken.
+        # Reentrant because such a lock knows its owner: releasing it is safe without knowing whether it was taken.
         self._lock = threading.RLock()
         self._pid = os.getpid()
 
@@ -97,7 +96,7 @@ class Group:
         return pending
 
     def lead(self, pending: GroupedAppend) -> None:
-        """Writes what is in line if nobody else does; else waits until `pending` is done or may lead."""
+        """Writes the queue if nobody else does; else waits until `pending` is done or may lead."""
         if self._pid != os.getpid():
             raise UnavailableError("the append started before this process was forked", kind="answer-unknown")
         if is_held(self._lock):
@@ -111,7 +110,7 @@ class Group:
                 try:
                     self._write(batch)
                 except BaseException as exc:
-                    # Anywhere, even after the commit. This thread was told to stop; the others must ask again.
+                    # Perhaps after the commit. This thread was told to stop; the others must submit again.
                     for each in batch:
                         each.fail(UnavailableError("the append was interrupted", kind="answer-unknown"), exc)
                     raise
@@ -132,7 +131,7 @@ class Group:
             self._wake_next()
 
     def alone(self, work: Callable[[], T]) -> T:
-        """Does something that is not in line while nobody else writes."""
+        """Runs work that is not in the queue, while nobody else writes."""
         if is_held(self._lock):
             raise _nested()
         try:
@@ -143,7 +142,7 @@ class Group:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this very thread is writing: then it was interrupted by a signal handler, which is asking."""
+        """Whether this thread is writing already: then a signal handler has interrupted it, and is asking."""
         return is_held(self._lock)
 
     def _wake_next(self) -> None:

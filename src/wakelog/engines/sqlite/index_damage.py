@@ -1,8 +1,8 @@
-"""Which of SQLite's indexes is damaged, if it is one of them and nothing else; and making that one anew.
+"""Finds the one damaged index of a database, and rebuilds it if nothing else is wrong.
 
-An index holds nothing that the rows of its table do not hold, so it can be made again from them. But it is also the
-proof that no row is missing (schema.sql: every row is found in two ways). So it is made anew only when it alone is
-wrong: the checksum of every row is right, and all other indexes agree with the rows.
+An index holds nothing that is not in its table, so it can be rebuilt from there. But it is also the proof that no row
+is missing (schema.sql: every row is found in two ways). So it is rebuilt only when it alone is wrong: every row's
+checksum is right, and all other indexes agree with the rows.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import apsw
 
 from wakelog.engines.sqlite.rows import COLUMNS, checksum
 
-# What SQLite's integrity check says of an index: by its name, by the page that it begins at, or by one of its pages.
+# SQLite's integrity check names an index directly, by its first page, or by one of its pages.
 _OF_AN_INDEX = re.compile(r"(?:.* )?index (\w+)\b|Tree (\d+) |.* (?:on|of) page (\d+)$")
 _PAGES = (
     "select rootpage, name from sqlite_schema where type = 'index'",
@@ -26,17 +26,17 @@ _ROWS = (
     f"select s.id, {COLUMNS} from log not indexed left join session s on s.no = log.session",
     "select id, parent, fork_at, fork_hash, checksum from session not indexed",
     "select name, session, checksum from name not indexed",
-    # The order is that of the table: without it SQLite goes by an index here, whatever it is told.
+    # Without this order SQLite uses an index here, even with `not indexed`.
     "select s.id, c.id, c.last, c.checksum from commit_id c not indexed left join session s on s.no = c.session"
     " order by c.session, c.id",
 )
 
 
 def damaged_index(db: apsw.Connection, faults: list[str]) -> str:
-    """The index that all faults of an integrity check are about; empty where there is none, or more is wrong."""
+    """The index that all faults of an integrity check are about; empty where more than that is wrong."""
     pages: dict[int, str] = {}
     for query in _PAGES:
-        with contextlib.suppress(apsw.Error):  # damaged, or a SQLite that does not tell
+        with contextlib.suppress(apsw.Error):  # damaged, or this SQLite has no such table
             pages.update((number, name) for number, name in db.execute(query))
     found = {_index_in(fault, pages) for fault in faults}
     with contextlib.suppress(apsw.CorruptError, UnicodeDecodeError):
@@ -45,7 +45,7 @@ def damaged_index(db: apsw.Connection, faults: list[str]) -> str:
 
 
 def rebuild_index(db: apsw.Connection, name: str) -> bool:
-    """Makes an index anew, within a transaction; False where that did not help, and then nothing has changed."""
+    """Rebuilds an index, within a transaction. False where that did not help; then nothing has changed."""
     db.execute("savepoint index_damage")
     try:
         db.execute(f'reindex "{name}"')
@@ -59,7 +59,7 @@ def rebuild_index(db: apsw.Connection, name: str) -> bool:
 
 
 def integrity(db: apsw.Connection) -> list[str]:
-    """What SQLite's own check finds wrong."""
+    """The faults that SQLite's own check finds."""
     rows: Any = db.execute("pragma integrity_check").fetchall()
     lines = (line for (text,) in rows for line in str(text).splitlines())
     return [line for line in lines if line != "ok" and not line.startswith("***")]

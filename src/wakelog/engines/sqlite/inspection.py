@@ -1,6 +1,6 @@
-"""Looking at a database from outside: how many bytes each session takes, and whether the file itself is sound.
+"""Inspects a database: the bytes of each session, and whether the file is sound.
 
-Its own short-lived connection, so that a long check never holds up the engine's readers.
+Uses a short-lived connection of its own, so that a long check never holds up the engine's readers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SIZES = """
 """
 
 
-# Readers that look something up by its key and find nothing cannot tell damage from absence.
+# A reader that finds nothing under a key cannot tell damage from absence.
 _COMMIT_IDS = """
     select s.id, c.id, c.last, c.checksum, log.commit_id from commit_id c
     left join session s on s.no = c.session
@@ -40,7 +40,7 @@ _FORGOTTEN = """
     select commit_id, session from log where fingerprint <> x'' and not exists
     (select 1 from commit_id c where c.session = log.session and c.id = log.commit_id and c.last = log.last)
 """
-# Two looks at each row, by the index and by its number: SQLite takes a column from the index wherever it can. A flipped
+# Reads each row twice, by the index and by its number: SQLite takes a column from the index wherever it can. A flipped
 # bit can make a column null, which is neither equal nor unequal to anything: hence `is not`.
 _STRAYED = """
     select row.first from log place indexed by log_place join log row not indexed on row.id = place.id
@@ -51,7 +51,7 @@ _CACHE = "drop it, it is a cache"
 
 
 def stored_bytes(path: Path) -> dict[SessionId, int]:
-    """The bytes of each session, deleted ones with what is still kept of them included."""
+    """The bytes of each session, including what is still stored of deleted ones."""
     with _looking(path) as db:
         rows: Any = db.execute(_SIZES).fetchall()
         return {SessionId(session): count for session, count in rows}
@@ -85,7 +85,7 @@ def _faults(db: apsw.Connection) -> Iterator[str]:
 
 
 def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list[str]:
-    """The same for what is kept beside one session's commits, in time that follows the session, not the store."""
+    """The same for the rows beside one session's commits, in time that depends on the session, not on the store."""
     found: list[str] = []
     try:
         found += _beside(db, number, session)
@@ -112,7 +112,7 @@ def _beside(db: apsw.Connection, number: int, session: SessionId) -> Iterator[st
 
 
 def session_ids(db: apsw.Connection) -> list[SessionId]:
-    """The ids of all sessions, by whatever way they are still found."""
+    """The ids of all sessions that any table or index still names."""
     ways = ("select id from session not indexed", "select id from session where id > ''", "select session from name")
     found = {str(id) for way in ways for (id,) in _as_far_as_possible(db, way)}
     return sorted(SessionId(id) for id in found if is_session_id(id))
@@ -123,7 +123,7 @@ def _as_far_as_possible(db: apsw.Connection, query: str) -> Iterator[tuple[Any, 
         yield from db.execute(query)
 
 
-# What is kept beside the commits of sessions that are not there, or no longer.
+# Rows beside commits whose session does not exist, or no longer.
 _ORPHANS = {
     "commits": "select count(*) from log where session not in (select no from session)",
     "snapshots": "select count(*) from snapshot where session not in (select no from session)",
@@ -137,7 +137,7 @@ _NAMES = """
 
 
 def findings(path: Path, *, vfs: str | None = None) -> Iterator[StoreFinding]:
-    """What is wrong with the file, and what in it belongs to nobody."""
+    """Faults of the file, and rows that belong to nothing."""
     faults = integrity_faults(path, vfs=vfs)
     index = _index_of(path, vfs) if faults else ""
     for text in faults:
@@ -197,8 +197,8 @@ def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFindin
 
 
 def tidied(db: apsw.Connection) -> int:
-    """Mends damaged rows of sessions and names, makes a damaged index of the file anew, drops what is derived and
-    damaged, and what belongs to nobody; how many things that were."""
+    """Restores damaged rows of sessions and names, rebuilds a damaged index, and drops damaged caches and orphaned
+    rows. Returns how many."""
     count = mend_rows(db)
     faults = integrity(db)
     index = damaged_index(db, faults) if faults else ""
@@ -223,6 +223,6 @@ def _looking(path: Path, vfs: str | None = None) -> Iterator[apsw.Connection]:
 
 
 def file_system(folder: Path) -> tuple[str, bool]:
-    """The file system a folder is on (empty where the system does not tell), and whether it is a network's."""
+    """The file system of a folder (empty where unknown), and whether it is a network file system."""
     kind = _file_system_of(folder)
     return kind, kind in _NETWORK

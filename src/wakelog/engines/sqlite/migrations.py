@@ -1,11 +1,11 @@
 """The versions of the tables: numbered steps forward, taken in place.
 
-`user_version` is the version that whoever opens the file must know; it stays, unless a step breaks older readers. Which
-steps were taken is told by the table `migration`; where there is none, the version is the first. A step is one
-transaction, begun with the write lock: whoever comes second finds it done, and a process that dies leaves it undone.
+A program must know the file's `user_version` to open it; that changes only if a step breaks older readers. The table
+`migration` lists the steps taken; a file without it has version 1. A step is one transaction that starts with the write
+lock: a second process finds it done, and a process that dies leaves it undone.
 
 To add a step: write it below with the next number, make the same change in schema.sql, and keep a golden store of the
-version before (tests/golden/make_stores.py). A test holds the two ways to the same tables."""
+version before (tests/golden/make_stores.py). A test checks that both ways give the same tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The connections of one process to one store: one that writes, and as many as are reading at once.
+"""The connections of one process to one store: one that writes, and one for each thread that is reading.
 
-Every use passes the gate of fork_safety.py. Readers are handed out one to a thread at a time; the writer is for whoever
-has the right to write. What is to be done is passed in as a function. With context managers written as generators, an
-interrupt could leave the end of one until its exception is forgotten: it would then roll back somebody else's work.
+Every use passes the gate of fork_safety.py. The writer is for the thread with the right to write (group_commit.py).
+Work is passed in as a function. A context manager written as a generator would not do: after an interrupt its end may
+come late, when the generator is collected, and roll back another thread's work.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _HAS_MOVED = apsw.SQLITE_FCNTL_HAS_MOVED
 
 
 class Pool:
-    """Opens connections when they are needed and keeps them."""
+    """Opens connections on demand and keeps them."""
 
     def __init__(self, path: Path, *, create: bool, vfs: str | None, check: Callable[[], None]) -> None:
-        """`check` is asked before each read whether there is still somebody to read for."""
+        """`check` is called before each read, and raises when the store is closed."""
         self.path = str(path)
         self._check = check
         self.writers = 0
-        """How many write connections there have been. What one of them knew is not known to the next."""
+        """How many write connections there have been. A new one knows nothing of the data version of the last."""
         self._vfs = vfs
         self._all: set[apsw.Connection] = set()
         self._readers: list[apsw.Connection] = []
@@ -46,7 +46,7 @@ class Pool:
             self._place = self._find_place()
 
     def read(self, work: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **more: P.kwargs) -> T:
-        """Does something with a connection nobody else is reading through."""
+        """Runs `work` with a connection that no other thread is using."""
         self._check()
         with forking.gate.inside():
             try:
@@ -63,31 +63,31 @@ class Pool:
                     self._drop_readers()
 
     def transact(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Does something inside a transaction of its own. SQLite's errors are the caller's to translate."""
+        """Runs `work` inside a transaction of its own. The caller translates SQLite's errors."""
         with forking.gate.inside():
             return transact(self.writer(), work)
 
     def write(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Does something with the write connection outside of any transaction."""
+        """Runs `work` with the write connection, outside any transaction."""
         with forking.gate.inside():
             return work(self.writer())
 
     def close(self) -> None:
-        """Closes what is not in use; the rest goes when its user is done."""
+        """Closes the idle connections. Those in use are closed by their user."""
         self._is_closed = True
         with forking.gate.inside():
             self._drop_readers()
             self._drop_writer()
 
     def hang_up(self) -> None:
-        """Closes everything, to be opened again when needed. Nobody may be using it."""
+        """Closes all connections; they are opened again on demand. None may be in use."""
         self._drop_writer()
         for db in list(self._all):
             self._disconnect(db)
         self._readers.clear()
 
     def abandon(self) -> None:
-        """In a forked child: forgets what was inherited, without closing it."""
+        """In a forked child: forgets the inherited connections without closing them."""
         if self._all and self._place:
             forking.leak(self._all)
             forking.lost.add(self._place)
@@ -119,9 +119,9 @@ class Pool:
             self._writer = None
 
     def writer(self) -> apsw.Connection:
-        """The write connection, for who is inside the gate and has the right to write."""
+        """The write connection. The caller is inside the gate and holds the right to write."""
         if self._has_moved():
-            # The open files could still be written, but nobody would ever find what is in them.
+            # The open file could still be written, but nobody would ever find it.
             raise UnavailableError(
                 f"{self.path} is no longer the store that was opened: it was moved or removed",
                 kind="store-moved",
@@ -135,10 +135,10 @@ class Pool:
         return self._writer
 
     def _has_moved(self) -> bool:
-        """Whether the store is no longer where it was opened. SQLite asks the system in a third of the time."""
+        """Whether the store is no longer where it was opened. SQLite's check takes a third of the time of `os.stat`."""
         writer = self._writer
         if not self._moved_at:
-            import ctypes  # for who writes
+            import ctypes  # only writers need it
 
             self._moved = ctypes.c_int()
             self._moved_at = ctypes.addressof(self._moved)

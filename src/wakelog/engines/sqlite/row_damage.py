@@ -1,8 +1,8 @@
 """Rows of sessions and names that a flipped bit has damaged, and what they said before.
 
-Every value of such a row is kept in a second place: ids in the indexes and in other rows, where a fork begins in its
-first commit, and each commit's checksum has its session's id. So there are few rows it can have been, and the one that
-the stored checksum belongs to is right. Where none is, the checksum itself is damaged, if the row is one of them.
+Every value of such a row is stored in a second place: ids in the indexes and in other rows, the start of a fork in its
+first commit, and each commit's checksum covers its session's id. So there are few candidates for the original row, and
+the one that matches the stored checksum is right. If none matches but the row is a candidate, the checksum is damaged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIRST = f"select {COLUMNS} from log where session = ? order by first limit 1"
 
 
 def mend_rows(db: apsw.Connection) -> int:
-    """Writes damaged rows as they were, within a transaction, where that is certain; how many."""
+    """Restores damaged rows where the original is certain, within a transaction. Returns how many."""
     damaged = [row for row in db.execute(_SESSIONS).fetchall() if checksum(*row[1:-1]) != row[-1]]
     damaged_names = [row for row in db.execute(_NAMES).fetchall() if checksum(*row[:-1]) != row[-1]]
     if not (damaged or damaged_names) or _is_row_missing(db):
@@ -61,18 +61,20 @@ def mend_rows(db: apsw.Connection) -> int:
 
 
 def _is_row_missing(db: apsw.Connection) -> bool:
-    """Whether an index has a row that its table has not. Then it is the only witness, and is not made anew."""
+    """Whether an index has a row that its table lacks. Then it is the only witness, and must not be rebuilt."""
     counts = [[db.execute(f"select count(*) from {way}").get for way in ways] for ways in _WAYS]
     return any(len({*each}) > 1 for each in counts)
 
 
 def _session(db: apsw.Connection, row: Row, ids: list[str]) -> Row | None:
-    """What a damaged row of a session said, or None."""
+    """The original of a damaged row of a session, or None."""
     number, *values, stored = row
     commit: Any = db.execute(_FIRST, (number,)).fetchone()
     if commit is None:
         return None
-    its_own = [id for id in ids if checksum(id, *commit[:-1]) == commit[-1]]  # a commit's checksum has its session's id
+    its_own = [
+        id for id in ids if checksum(id, *commit[:-1]) == commit[-1]
+    ]  # a commit's checksum covers its session's id
     possible = [each for id in its_own for each in _possible(id, commit, ids)]
     right = [each for each in possible if checksum(*each) == stored] or [
         each for each in possible if each == tuple(values)
@@ -81,7 +83,7 @@ def _session(db: apsw.Connection, row: Row, ids: list[str]) -> Row | None:
 
 
 def _possible(id: str, commit: Row, ids: list[str]) -> Iterator[Row]:
-    """What a session's row may say, by its id and its first commit."""
+    """The candidates for a session's row, from its id and its first commit."""
     first, prev = commit[0], commit[-3]
     if first == 1:
         yield id, None, None, None
@@ -92,7 +94,7 @@ def _possible(id: str, commit: Row, ids: list[str]) -> Iterator[Row]:
 
 
 def _name(row: Row, ids: list[str], there: set[str]) -> tuple[str, str] | None:
-    """What a damaged row of a name said, or None."""
+    """The original of a damaged row of a name, or None."""
     name, session, stored = row
     right = [id for id in ids if checksum(name, id) == stored] or [id for id in ids if id == session and id in there]
     return (name, right[0]) if right else None

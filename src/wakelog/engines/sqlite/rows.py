@@ -1,7 +1,7 @@
-"""Rows and what they stand for: commits, sessions, names.
+"""From rows to commits, heads and names, and back.
 
-Every row has a checksum over what nothing else covers; the blobs of a commit have their own, and the chain is above all
-of it. It is looked at on every read: whatever flips, either the answer is the same or the reader is told.
+Every row has a checksum over its plain columns; a commit's blobs have checksums of their own, and the chain covers all
+of it. Every read checks them: a flipped bit either changes no answer or raises CorruptLogError.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _encode_row = msgspec.msgpack.Encoder().encode
 
 
 def checksum(*values: Any) -> int:
-    """Of the values and their types. Not of their repr: that changes between versions of Python."""
+    """A checksum of the values and their types. Not of their repr, which differs between versions of Python."""
     return zlib.crc32(_encode_row(values))
 
 
 class PackedCommit(msgspec.Struct, frozen=True, gc=False):
-    """A commit and the row that holds it. Packing is made before the write lock is taken, by each caller's own
-    thread: compressing lets others run."""
+    """A commit and its row. Each caller packs in its own thread, before the write lock is taken: while one compresses,
+    the others run."""
 
     commit: Commit
     row: tuple[Any, ...]
@@ -98,7 +98,7 @@ def from_row(session: SessionId, row: tuple[Any, ...], *, payloads: bool) -> Com
 
 
 def head_from_row(row: tuple[Any, ...], is_newest: Any = True, other_name: str | None = None) -> Head:
-    """From the columns of HEAD_COLUMNS. The other way to the same row tells whether it is the newest, and a name."""
+    """The head in the columns of HEAD_COLUMNS. `is_newest` and `other_name` come from the twin indexes."""
     session, parent, fork_at, fork_hash, stored, is_its_own, named = row[_PLAIN : _PLAIN + 7]
     if checksum(session, parent, fork_at, fork_hash) != stored:
         raise CorruptLogError(f"what is stored of session {session} is damaged", hint=_MEND, session=session)
@@ -140,7 +140,7 @@ def check_name(name: str, session: str, stored: Any) -> None:
 
 
 def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogError:
-    """What to say of a commit whose stored bytes are not those that were written: which one, as far as it is known."""
+    """The error for a damaged commit. It names the events, as far as they are known."""
     place = f"events {first} to {last}" if last > first else f"event {first}" if first else "an event"
     what = f"the stored commit of {place} of session {session} is damaged{f': {why}' if why else ''}"
     hint = f"wakelog verify {session}"
@@ -149,6 +149,6 @@ def _damaged(session: str, first: int, last: int, why: str = "") -> CorruptLogEr
 
 def _checked(session: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
     plain = row[: _PLAIN - 1]
-    if zlib.crc32(_encode_row((session, *plain))) != row[_PLAIN - 1]:  # as `checksum`, without a call for each row
+    if zlib.crc32(_encode_row((session, *plain))) != row[_PLAIN - 1]:  # `checksum` inlined: this runs for each row
         raise _damaged(session, row[0] if type(row[0]) is int else 0, 0)
     return plain

@@ -1,6 +1,6 @@
-"""The names of sessions, read from a store's file with one statement: for a shell that waits.
+"""Reads the names of sessions from a store's file with one statement, for shell completion.
 
-Everything else asks the engine, which checks what it reads. Here a wrong name would be offered, and nothing more.
+Everything else asks the engine, which checks what it reads. Here damage could at most offer a wrong name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SessionLine = tuple[str, str, int, int]
 WAIT_MS = 200
 _STORE = "select application_id, user_version from pragma_application_id, pragma_user_version"
 _KNOWN = (0x77616B65, 1)
-"""What connection.py calls the application and the schema; a test holds them together."""
+"""Application id and schema version as in connection.py; a test compares them."""
 _IS_ENCRYPTED = "select count(*) from sqlite_schema where type = 'table' and name = 'mark'"
 _MARK = "select count(*) from mark where name = 'encryption'"
 _NEWEST = """
@@ -28,8 +28,8 @@ order by log.at desc, s.id limit ?2
 
 
 def newest_names(path: str, begin: str, most: int) -> list[SessionLine] | None:
-    """Name, or id where there is none, status, turn and time of the sessions whose name begins so, the last written
-    first. None where this is no plain store of this version: then ask the engine."""
+    """Name (or id), status, turn and time of the sessions whose name has this prefix, the last written first. None
+    where this is no plain store of this version: then ask the engine."""
     db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         db.set_busy_timeout(WAIT_MS)

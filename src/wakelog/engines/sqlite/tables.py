@@ -1,6 +1,6 @@
-"""What is in the tables, told through any connection: numbers, heads, names, and what may be dropped.
+"""Queries and statements on the tables: numbers, heads, names, commits, snapshots.
 
-Functions here run inside whatever transaction the connection is in; the engine decides which.
+They run in whatever transaction the connection is in; the engine decides which.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 _HEAD = f"select {HEAD_COLUMNS} from log join session s on s.no = ?1 where"
 _HEAD_AT = f"{_HEAD} log.session = ?1 and last = ?2 and commit_id = ?3"
 _NEWEST = "select id from log indexed by log_place where session = s.no order by last desc limit 1"
-# The other way to a session's newest commit, in the same statement, so that nobody appends in between.
+# The newest commit by the twin index too, in the same statement, so that nobody appends in between.
 _TWIN = (
     "(select id from log indexed by log_twin where session = s.no order by first desc limit 1) = log.id,"
     " (select name from name indexed by name_session_twin where length(session) = length(s.id) and session = s.id)"
 )
 _NO_TWIN = "1, null"
 _HEAD_IN_ROW = f"{_HEAD} log.id = ?2".replace(HEAD_COLUMNS, HEAD_COLUMNS.rpartition(", (select")[0])
-_BACK = 64
-"""So many of the newest commits are tried when the last is damaged."""
+_NEWEST_TRIED = 64
+"""How many of the newest commits are tried when the last one is damaged."""
 _HEADS = f"select {HEAD_COLUMNS}, {{twin}} from session s left join log on log.id = ({_NEWEST}) where {{where}}"
 _HEAD_OF, _HEAD_OF_WITHOUT = (_HEADS.format(twin=twin, where="s.no = ?") for twin in (_TWIN, _NO_TWIN))
 _INSERT_NAMES = f"{COLUMNS}, records, payloads".replace("log.", "")
 _INSERT = f"insert into log (session, {_INSERT_NAMES}) values ({', '.join('?' * 18)})"
 _UPDATE = ", ".join(f"{name} = ?" for name in _INSERT_NAMES.split(", "))
-# A commit holds all events from `first` to `last`, and no two hold the same: the one that reaches `upto` is the last.
+# Commits do not overlap, so the first one that reaches `upto` is the last one wanted.
 _READ = f"""
     select {COLUMNS}, records, {{payloads}} from log
     where session = ?1 and last > ?2 and first <= ?3 and last <= coalesce(
@@ -43,7 +43,7 @@ _READ = f"""
 """
 _READ_ALL = _READ.format(payloads="payloads")
 _READ_RECORDS = _READ.format(payloads="iif(typeof(payloads) = 'blob', x'', null)")
-# The same commits by the index alone, which has none of what may be unreadable; or, if it is the index, by the table.
+# The same commits by the index alone, which has no unreadable columns; or by the table, if the index is damaged.
 _READ_PLACES = """
     select id, last from log {way}
     where session = ?1 and last > ?2 and last <= coalesce(
@@ -56,7 +56,7 @@ _COLUMN_COUNT = 17
 
 
 def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: str) -> Any:
-    """All rows of a query that needs the twins; where a store has none yet, those of the query `without` them."""
+    """All rows of a query that uses the twin indexes. A store that has none yet is asked `without` them."""
     try:
         return db.execute(query, values).fetchall()
     except apsw.SQLError as exc:
@@ -66,13 +66,13 @@ def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: 
 
 
 def _found(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]) -> tuple[Any, bool]:
-    """One value, and whether the other way to it says that it is there: both asked at once, as one moment's answer."""
+    """One value, and whether the twin index has it, by one statement and so of one moment."""
     rows = asked(db, f"select ({found}), exists ({twin})", values, without=f"select ({found}), 0")
     return rows[0][0], bool(rows[0][1])
 
 
 def number_of(db: apsw.Connection, session: str) -> int:
-    """The number that stands for a session id, or 0."""
+    """The number of a session id, or 0."""
     twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
     found, is_there = _found(db, "select no from session where id = ?1", twin, (session,))
     if found is None and is_there:
@@ -106,10 +106,10 @@ def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head
 
 
 def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
-    """The newest head that can still be told of a damaged session, found by either way; for reading only."""
+    """The newest head of a damaged session that can still be read, by either index. For reading only."""
     found: Head | None = None
     for index, order in (("log_place", "last"), ("log_twin", "first")):
-        newest = f"select id from log indexed by {index} where session = ?1 order by {order} desc limit {_BACK}"
+        newest = f"select id from log indexed by {index} where session = ?1 order by {order} desc limit {_NEWEST_TRIED}"
         with contextlib.suppress(apsw.CorruptError):
             for (place,) in asked(db, newest, (number,), without="select 0 where ?1 is null"):
                 head = _head_at(db, number, place)
@@ -122,7 +122,7 @@ def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
 
 
 def _head_at(db: apsw.Connection, number: int, place: int) -> Head | None:
-    """What a row says of its session. Not its name, which is told apart: it may be what is damaged."""
+    """The head in one row, without the session's name: that is read apart, because it may be what is damaged."""
     with contextlib.suppress(CorruptLogError, UnicodeDecodeError, apsw.CorruptError):
         for row in db.execute(_HEAD_IN_ROW, (number, place)).fetchall():
             return head_from_row((*row, None))
@@ -130,7 +130,7 @@ def _head_at(db: apsw.Connection, number: int, place: int) -> Head | None:
 
 
 def refuse_lost_sessions(db: apsw.Connection) -> None:
-    """CorruptLogError when the ids list fewer sessions than there are."""
+    """CorruptLogError when the index of ids has fewer sessions than the table."""
     query = "select (select count(*) from session not indexed), (select count(*) from session where id > '')"
     stored, listed = db.execute(query).fetchall()[0]
     if stored != listed:
@@ -151,9 +151,9 @@ def refuse_lost_children(db: apsw.Connection, session: str) -> None:
 
 
 def page(db: apsw.Connection, number: int, after: Seq, upto: Seq, limit: int, payloads: bool) -> list[tuple[Any, ...]]:
-    """Rows of commits holding events `after` < seq ≤ `upto`, in order; without `payloads` these are not even looked at,
-    and no bytes stand for them. One that cannot be read at all says nothing but
-    its place, which its checksum does not fit: so whoever reads around damage loses that commit and no other."""
+    """Rows of commits with events `after` < seq ≤ `upto`, in order. Without `payloads` those are not read, and the row
+    has empty bytes instead. A row that cannot be read becomes one with its position and no content. Its checksum does
+    not match, so a reader that skips damage loses that commit and no other."""
     values = (number, after, upto, limit)
     try:
         return db.execute(_READ_ALL if payloads else _READ_RECORDS, values).fetchall()
@@ -179,7 +179,7 @@ def commit_at(db: apsw.Connection, number: int, last: Seq, commit_id: str) -> Kn
 
 
 def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str) -> Known | None:
-    """What is stored under an id that its caller chose."""
+    """The stored commit with an id that its caller chose."""
     found = "select last || ' ' || checksum from commit_id where session = ?1 and id = ?2"
     twin = (
         "select 1 from commit_id indexed by commit_id_twin where session = ?1 and length(id) = length(?2) and id = ?2"
@@ -221,16 +221,16 @@ def insert_commit(db: apsw.Connection, number: int, packed: PackedCommit) -> Non
 
 
 def update_commit(db: apsw.Connection, number: int, commit: Commit) -> None:
-    """Puts rewritten bytes in place of a stored commit's."""
+    """Replaces the bytes of a stored commit."""
     db.execute(f"update log set {_UPDATE} where session = ? and last = ?", (*to_row(commit), number, commit.last))
     assert db.changes() == 1, "surgery on a commit that is not there"
 
 
 def snapshot(db: apsw.Connection, number: int, session: str, upto: Seq) -> Snapshot | None:
-    """The newest one that is whole: a damaged one is only a cache that is not there."""
+    """The newest snapshot that is intact. A damaged one is a lost cache, not an error."""
     query = "select seq, data, checksum from snapshot where session = ? and seq <= ? order by seq desc"
     rows: Any = db.execute(query, (number, upto))
-    # By a damaged index it may be found where it does not belong; given back, it would be asked past for ever.
+    # A damaged index may find one beyond `upto`. To return it would make the caller ask again for ever.
     rows = (row for row in rows if row[0] <= upto)
     return next((Snapshot(*row[:2]) for row in rows if checksum(session, *row[:2]) == row[2]), None)
 
@@ -251,7 +251,7 @@ def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
 
 
 def name_of(db: apsw.Connection, session: str) -> str:
-    """The name bound to a session, or nothing."""
+    """The name of a session, or an empty text."""
     twin = "select 1 from name indexed by name_session_twin where length(session) = length(?1) and session = ?1"
     row, is_there = _found(db, "select checksum || ' ' || name from name where session = ?1", twin, (session,))
     if row is None and not is_there:
@@ -262,7 +262,7 @@ def name_of(db: apsw.Connection, session: str) -> str:
 
 
 def mark(db: apsw.Connection, name: str) -> str | None:
-    """A note, if there is a place for them and it can be read: it may be lost."""
+    """The value of a mark, or None where it is absent or damaged: marks may be lost."""
     if not _has_marks(db):
         return None
     row: Any = db.execute("select value, checksum from mark where name = ?", (name,)).fetchone()
@@ -289,7 +289,7 @@ def put_beat(db: apsw.Connection, number: int, session: str, beat: Heartbeat) ->
 
 
 def last_beat(db: apsw.Connection, number: int, session: str) -> Heartbeat | None:
-    """The last sign of life, if it can be read: it may be lost."""
+    """The last heartbeat, or None where it is absent or damaged: heartbeats may be lost."""
     row: Any = db.execute(
         "select epoch, holder, until, checksum from heartbeat where session = ?", (number,)
     ).fetchone()
@@ -297,7 +297,7 @@ def last_beat(db: apsw.Connection, number: int, session: str) -> Heartbeat | Non
 
 
 def heard(db: apsw.Connection, since: int) -> list[SessionId]:
-    """The sessions with a sign of life, one that can be read, that holds until `since` or longer."""
+    """The sessions whose last heartbeat is intact and valid until `since` or later."""
     query = (
         "select s.id, b.epoch, b.holder, b.until, b.checksum from heartbeat b join session s on s.no = b.session"
         " where b.until >= ?"
@@ -307,7 +307,7 @@ def heard(db: apsw.Connection, since: int) -> list[SessionId]:
 
 
 def drop_if_unread(db: apsw.Connection, session: SessionId) -> None:
-    """Drops a deleted session's content once no fork reads through it, and then looks at its parent's, and so on."""
+    """Drops a deleted session's content once no fork reads through it; then its parent's, and so on."""
     at: SessionId | None = session
     while at is not None:
         number = require_number(db, at)
