@@ -125,11 +125,11 @@ class HookedSession:
     # The session
 
     def _start(self, data: dict[str, Any], record: SpooledRecord) -> None:
-        told = {"model": text_in(data, "model"), "project": text_in(data, "cwd")}
-        self._label({k: v for k, v in told.items() if not (self._has_transcript and k in self._labels)})
+        labels = {"model": text_in(data, "model"), "project": text_in(data, "cwd")}
+        self._label({k: v for k, v in labels.items() if not (self._has_transcript and k in self._labels)})
 
-    def _label(self, told: dict[str, str]) -> None:
-        new = {k: v for k, v in told.items() if v and self._labels.get(k) != v}
+    def _label(self, labels: dict[str, str]) -> None:
+        new = {k: v for k, v in labels.items() if v and self._labels.get(k) != v}
         if new:
             self._labels |= new
             self._put(ev.LabelsSet(labels={**new}), actor="runtime")
@@ -347,14 +347,14 @@ def _files_key(data: dict[str, Any]) -> str:
 
 def _error_of(data: dict[str, Any], output: Value) -> ev.Failure | None:
     """The failure in a hook's input: Claude Code has a separate event for it, Gemini a field of the result."""
-    told: Any = data.get("error")
-    if told is None and isinstance(output, dict):
-        told = output.get("error")
-    if not told:
+    error: Any = data.get("error")
+    if error is None and isinstance(output, dict):
+        error = output.get("error")
+    if not error:
         return None
-    if isinstance(told, dict):
-        return ev.Failure(str(told.get("type") or "error"), str(told.get("message") or told)[:2000])
-    return ev.Failure("error", str(told)[:2000])
+    if isinstance(error, dict):
+        return ev.Failure(str(error.get("type") or "error"), str(error.get("message") or error)[:2000])
+    return ev.Failure("error", str(error)[:2000])
 
 
 def _duration_us(data: dict[str, Any]) -> int:

@@ -25,7 +25,7 @@ from wakelog.instruments.endpoints import Endpoints
 from wakelog.instruments.model_request import read_request, shape_of
 from wakelog.instruments.recorder import ConversationRecorder, PassingCall
 from wakelog.model.events import Failure
-from wakelog.model.json_fields import as_dict
+from wakelog.model.json_fields import as_dict, text_in
 from wakelog.runtime.streams import StreamRecord
 
 BODY_MAX = 64 << 20
@@ -331,9 +331,6 @@ class _AnswerRecord:
 
 def _failure(status: int, said: Any) -> Failure:
     """The failure that a provider reports."""
-    error = said.get("error") if isinstance(said, dict) else None
-    told: dict[str, Any] = as_dict(error)
-    names = (told.get("type"), told.get("status"), told.get("code"), f"http-{status}")
-    name = next(v for v in names if isinstance(v, str) and v)
-    message = text if isinstance(text := told.get("message"), str) else ""
-    return Failure(name, f"{status}: {message}"[:2000], retryable=status in _RETRYABLE)
+    error = as_dict(as_dict(said).get("error"))
+    name = next(filter(None, (text_in(error, field) for field in ("type", "status", "code"))), f"http-{status}")
+    return Failure(name, f"{status}: {text_in(error, 'message')}"[:2000], retryable=status in _RETRYABLE)

@@ -61,8 +61,8 @@ class PassingCall:
     def answered(self, answer: Any) -> None:
         """The complete answer arrived."""
         # Converted here: the object belongs to the program, which may change it.
-        told = plain(answer)
-        self.end(lambda: End("succeeded", told))
+        value = plain(answer)
+        self.end(lambda: End("succeeded", value))
 
     def failed(self, error: BaseException) -> None:
         """The client raised."""

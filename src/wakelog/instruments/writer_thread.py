@@ -81,12 +81,12 @@ class RecordWriter:
             import asyncio
 
             # Not in a worker thread: the program may be using all of them.
-            told = asyncio.wrap_future(done)
+            waiter = asyncio.wrap_future(done)
             try:
-                await asyncio.wait({told}, timeout=self._wait_s)
+                await asyncio.wait({waiter}, timeout=self._wait_s)
                 self._is_behind = not done.done()
             finally:
-                told.cancel()  # the loop may close before the job is done
+                waiter.cancel()  # the loop may close before the job is done
             return
         import anyio.to_thread
 

@@ -18,7 +18,7 @@ from wakelog.importers.common.chat import blocks_of, first_choice, text_of
 from wakelog.importers.common.file_changes import file_change
 from wakelog.importers.common.foreign_state import ForeignState
 from wakelog.importers.common.tools import effect_of
-from wakelog.importers.source.files import RecordIds, digest, json_digest
+from wakelog.importers.source.files import RecordIds, json_digest
 from wakelog.importers.source.timestamps import microseconds
 from wakelog.model.events import Cost
 from wakelog.model.json_fields import as_dict, as_list, as_text, count_in, dicts_in, text_in, without
@@ -325,16 +325,16 @@ def _verdict(score: dict[str, Any], name: str) -> str:
 
 
 def _message_key(message: dict[str, Any]) -> str:
-    told = text_in(message, "id")
-    return told or digest(msgspec.json.encode([message.get("role"), message.get("content")]))
+    id = text_in(message, "id")
+    return id or json_digest([message.get("role"), message.get("content")])
 
 
-def _usage(told: dict[str, Any]) -> Usage:
-    heard, said = count_in(told, "input_tokens"), count_in(told, "output_tokens")
-    read, written = count_in(told, "input_tokens_cache_read"), count_in(told, "input_tokens_cache_write")
-    thought = min(said, count_in(told, "reasoning_tokens"))
+def _usage(given: dict[str, Any]) -> Usage:
+    heard, said = count_in(given, "input_tokens"), count_in(given, "output_tokens")
+    read, written = count_in(given, "input_tokens_cache_read"), count_in(given, "input_tokens_cache_write")
+    thought = min(said, count_in(given, "reasoning_tokens"))
     # Some providers include cached tokens in the input, some do not. The total tells which.
-    if count_in(told, "total_tokens") == heard + said:
+    if count_in(given, "total_tokens") == heard + said:
         heard = max(0, heard - read - written)
     return Usage(input=heard, cache_read=read, cache_write=written, output=said - thought, reasoning=thought)
 

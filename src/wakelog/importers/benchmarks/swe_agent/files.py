@@ -56,8 +56,8 @@ class OpenFiles:
     ) -> tuple[FileChanged, ...]:
         path, shown = _window(observation)
         is_new = call.tool == "create"
-        told = as_text(as_dict(call.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
-        path = _absolute(path or told or text_in(state, "open_file"), folder)
+        named = as_text(as_dict(call.input).get("filename")) or "".join(command.split()[1:2]) if is_new else ""
+        path = _absolute(path or named or text_in(state, "open_file"), folder)
         if not path or path.endswith("/n/a") or path == "n/a":
             return ()
         before = None if is_new else self._known.get(path)

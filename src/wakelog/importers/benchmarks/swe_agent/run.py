@@ -188,8 +188,8 @@ class _RunReader:
         """Whether a message is the observation of the last imported step."""
         if self._next == 0:
             return False
-        told = as_text(as_dict(self._steps[self._next - 1]).get("observation")).strip()
-        return told in text if told else True
+        observation = as_text(as_dict(self._steps[self._next - 1]).get("observation")).strip()
+        return observation in text if observation else True
 
     # The steps
 
@@ -227,8 +227,8 @@ class _RunReader:
         """Whether the reply and its result already hold a field of a step. Sometimes it differs from the history."""
         if not isinstance(value, str):
             return False
-        told = {"observation": value, "action": self._action, "response": self._said, "thought": self._said}
-        return key in told and value.strip() in told[key]
+        held = {"observation": value, "action": self._action, "response": self._said, "thought": self._said}
+        return key in held and value.strip() in held[key]
 
     def _without_history(self, messages: Any) -> Any:
         """The model's input at a step: items of the history by number, others unchanged."""

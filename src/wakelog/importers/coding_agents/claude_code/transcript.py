@@ -183,10 +183,10 @@ class EntryReader:
         return steps
 
     def _changed_labels(self, value: dict[str, Any], steps: list[st.Step]) -> None:
-        told = [value.get(key) for key in _LABELS]
-        if told == self._seen_label_fields:
+        fields = [value.get(key) for key in _LABELS]
+        if fields == self._seen_label_fields:
             return  # as in nearly every line
-        self._seen_label_fields = told
+        self._seen_label_fields = fields
         last = self._last
         changed: dict[str, str] = {}
         for key, label in _LABELS.items():
@@ -247,10 +247,10 @@ class EntryReader:
         if back and self._path[back] < self._last_said:
             yield st.RewindStep(back)
 
-    def _usage_of(self, told: Any) -> Usage:
+    def _usage_of(self, fields: Any) -> Usage:
         """The usage of a reply. Each of its lines repeats it, so the last one is cached."""
-        if told != self._cached_usage_fields:
-            self._cached_usage_fields, self._cached_usage = told, usage_of({"usage": told})
+        if fields != self._cached_usage_fields:
+            self._cached_usage_fields, self._cached_usage = fields, usage_of({"usage": fields})
         return self._cached_usage
 
     def _ancestor(self, uuid: str) -> str:

@@ -87,8 +87,8 @@ class EventReader:
         reply = text_in(event, "llm_response_id") or f"e-{id}"
         self._calls[id] = call
         asked = as_dict(event.get("tool_call"))
-        told = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
-        given = json_or_text(told) if told is not None else event.get("action")
+        arguments = asked.get("arguments", as_dict(asked.get("function")).get("arguments"))
+        given = json_or_text(arguments) if arguments is not None else event.get("action")
         # The calls of one reply come as separate events. The first one has the thinking and the text.
         if reply not in self._replies:
             self._replies.add(reply)
@@ -190,8 +190,8 @@ def changed_file(seen: dict[str, Any]) -> tuple[FileChanged, ...]:
 def _total_cost(stats: Any) -> tuple[Usage, int]:
     """The total usage and cost of a conversation so far."""
     used, cost = Usage(), 0
-    for told in as_dict(as_dict(stats).get("usage_to_metrics")).values():
-        metrics = as_dict(told)
+    for entry in as_dict(as_dict(stats).get("usage_to_metrics")).values():
+        metrics = as_dict(entry)
         cost += micros(metrics.get("accumulated_cost"))
         more = as_dict(metrics.get("accumulated_token_usage"))
         cached, written = count_in(more, "cache_read_tokens"), count_in(more, "cache_write_tokens")

@@ -21,9 +21,9 @@ _NO_CONTENT: list[dict[str, Value]] = [text_block("")]
 
 def operation_of(about: dict[str, Any], name: str) -> str:
     """The operation that a span measures. Empty if it is not about generative AI."""
-    told = text_in(about, "gen_ai.operation.name")
-    if told or not any(key.startswith("gen_ai.") for key in about):
-        return told
+    operation = text_in(about, "gen_ai.operation.name")
+    if operation or not any(key.startswith("gen_ai.") for key in about):
+        return operation
     return name.partition(" ")[0]
 
 
@@ -209,8 +209,8 @@ class SpanReader:
 
 def _messages(given: Any) -> list[dict[str, Any]]:
     """Messages in an attribute: structured, or as a JSON string."""
-    told = json_or_text(given) if isinstance(given, str) else given
-    return dicts_in(told)
+    messages = json_or_text(given) if isinstance(given, str) else given
+    return dicts_in(messages)
 
 
 def _parts(message: dict[str, Any]) -> list[dict[str, Any]]:

@@ -84,9 +84,9 @@ def _owners(spans: list[dict[str, Any]]) -> dict[str, str]:
     for span in spans:
         trace, about = text_in(span, "traceId"), span["attributes"]
         # A trace stays in its session even if a late span names another one.
-        told = span["owner"] or text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
-        if told and (trace not in owners or owners[trace] == trace):
-            owners[trace] = told
+        owner = span["owner"] or text_in(about, "gen_ai.conversation.id") or text_in(about, "session.id")
+        if owner and (trace not in owners or owners[trace] == trace):
+            owners[trace] = owner
         owners.setdefault(trace, trace)
     return owners
 
@@ -157,8 +157,8 @@ def _value(given: Any, depth: int = 0) -> Any:
         return {text_in(e, "key"): _value(e.get("value"), depth + 1) for e in entries}
     value = next((about[k] for k in _VALUES if k in about), None)
     if "intValue" in about and isinstance(value, str):
-        told = json_or_text(value)
-        return told if isinstance(told, int) else value
+        number = json_or_text(value)
+        return number if isinstance(number, int) else value
     return value
 
 

@@ -70,17 +70,17 @@ def message_kind(item: Value) -> str:
 
 def usage_of_message(item: dict[str, Value]) -> Usage:
     """The usage in a model's message, each token counted once."""
-    told = item.get("usage_metadata")
-    if type(told) is not dict:
+    given = item.get("usage_metadata")
+    if type(given) is not dict:
         return Usage()
-    heard, said = told.get("input_token_details"), told.get("output_token_details")
+    heard, said = given.get("input_token_details"), given.get("output_token_details")
     read, written = count_in(as_dict(heard), "cache_read"), count_in(as_dict(heard), "cache_creation")
     thought = count_in(as_dict(said), "reasoning")
     return Usage(
-        input=max(0, count_in(as_dict(told), "input_tokens") - read - written),
+        input=max(0, count_in(given, "input_tokens") - read - written),
         cache_read=read,
         cache_write=written,
-        output=max(0, count_in(as_dict(told), "output_tokens") - thought),
+        output=max(0, count_in(given, "output_tokens") - thought),
         reasoning=thought,
     )
 
