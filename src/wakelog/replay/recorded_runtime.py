@@ -28,11 +28,13 @@ from wakelog.replay.report import Mode, ReplayRow, sentence
 from wakelog.runtime.ambient import current_action, current_call
 from wakelog.runtime.call import Runtime
 from wakelog.runtime.call_history import find_by_key
+from wakelog.runtime.driver import Do, Steps
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import SAFE
+from wakelog.runtime.recorded_streams import revive_outcome
 from wakelog.runtime.resume import reuse_outcome
-from wakelog.runtime.streams import is_stream, revive_outcome
-from wakelog.runtime.tools import CallRequest, Do, Steps
+from wakelog.runtime.streams import is_stream
+from wakelog.runtime.tools import CallRequest
 from wakelog.runtime.values import plain
 from wakelog.state.patch import equal
 

@@ -10,7 +10,7 @@ is the whole path and reads from top to bottom:
 - `_run_once` runs the function. `_prepare_retry` leads to the next try.
 - `finish` records the outcome.
 
-The steps are a generator. A blocking or an awaiting driver (tools.py) runs them, so the logic is written once.
+The steps are a generator. A blocking or an awaiting driver (driver.py) runs them, so the logic is written once.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from wakelog.model.records import EventDraft
 from wakelog.monitors.budgets import check_budget
 from wakelog.runtime.ambient import TRUSTED, CurrentCall, Flow, TrustMark, current_action, current_mark
 from wakelog.runtime.call_history import action_of_key, check_same, find_by_key, read_call
+from wakelog.runtime.driver import Do, Pause, Run, Sleep, Steps
 from wakelog.runtime.model_labels import PROMPT, ModelLabels
 from wakelog.runtime.operator import decide_approval, reconcile
 from wakelog.runtime.outcome import (
@@ -49,7 +50,7 @@ from wakelog.runtime.outcome import (
 from wakelog.runtime.policy import Found
 from wakelog.runtime.resume import OpenTurn, answer_from_done_turn, reuse_outcome
 from wakelog.runtime.streams import StreamRecord, is_stream, pass_on
-from wakelog.runtime.tools import CallRequest, Do, End, Next, Pause, Run, RunningCall, Sleep, Steps, Tool
+from wakelog.runtime.tools import CallRequest, End, Next, RunningCall, Tool
 from wakelog.runtime.values import plain
 
 if TYPE_CHECKING:

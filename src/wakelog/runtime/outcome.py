@@ -31,8 +31,9 @@ from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
 from wakelog.runtime.ambient import current_action
+from wakelog.runtime.driver import TimedOut
 from wakelog.runtime.models import stop_reason
-from wakelog.runtime.tools import CallRequest, End, RunningCall, TimedOut
+from wakelog.runtime.tools import CallRequest, End, RunningCall
 from wakelog.runtime.values import storable, summarise, text_of
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]

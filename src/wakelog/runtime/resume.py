@@ -40,7 +40,7 @@ from wakelog.runtime.ambient import TrustMark, current_action
 from wakelog.runtime.call_history import PastCall, add_event, find_by_key, find_commit, gone_error, read_call
 from wakelog.runtime.outcome import Outcome, status_of
 from wakelog.runtime.policy import SAFE
-from wakelog.runtime.streams import revive_outcome
+from wakelog.runtime.recorded_streams import revive_outcome
 from wakelog.runtime.tools import RunningCall
 from wakelog.runtime.values import plain
 from wakelog.state.diff import diff
@@ -256,9 +256,12 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[Even
     started = msgspec.structs.replace(started, holder=hold.text if hold is not None else "")
 
     def attempt() -> OpenTurn:
+        opening = _Opening(runtime, started, first_events, hold)
+        if not started.id:
+            return opening.open(resume)
         try:
             # The first try uses what was found above. After a conflict it is looked up again.
-            return _open(runtime, started, first_events, resume, hold, found.pop() if found else None)
+            return opening.open_with_id(found.pop() if found else find_turn(runtime.log, started.id))
         except InvalidInputError as exc:
             if exc.kind != "commit-id-reused":
                 raise
@@ -274,70 +277,76 @@ def open_turn(runtime: Runtime, started: ev.TurnStarted, first_events: list[Even
     return turn
 
 
-def _open(
-    runtime: Runtime,
-    started: ev.TurnStarted,
-    first_events: list[EventDraft],
-    resume: Resume,
-    hold: TurnHold | None,
-    found: TurnRecord | None,
-) -> OpenTurn:
-    log, guard = runtime.log, runtime.guard
-    head, parts = log.parts("turn")
-    last = parts["turn"]
-    refuse_if_leased(runtime)
-    if started.id:
-        return _open_with_id(runtime, started, first_events, hold, head, last, found or find_turn(log, started.id))
-    is_interrupted = last["status"] in ("open", "interrupted")
-    spans = attempts_of(log, last["number"]) if last["number"] and (started.retry or is_interrupted) else []
-    base = _find_continued(log, spans, started, resume) if is_interrupted and resume != "never" else None
-    record = None
-    if started.retry and spans and (id := str(log.entry(spans[-1].first).body.get("id", ""))):
-        started = msgspec.structs.replace(started, id=id)
-        before = find_turn(log, id)
-        record = TurnRecord(id, before.generation, before.retries + 1)
-    settled = settle_pending(log, end_of_holder(log), resumes=base is not None, at_work=runtime.at_work)
-    if base is None and not started.retry:
-        log.append(*settled, started, *first_events, expect=head, guard=guard)
-        return OpenTurn(last["number"] + 1, 1, hold=hold)
-    resumes, past = (base.attempt, read_past_calls(log, base.first)) if base is not None else (0, {})
-    started = msgspec.structs.replace(started, retry=True, resumes=resumes)
-    to = spans[-1].first - 1 if spans else head
-    kept = _keep_others_changes(log, spans[-1], to, head) if base is not None else []
-    log.rewind(to, mode="retry", restored=settled, then=[*kept, started, *first_events], expect=head, guard=guard)
-    return OpenTurn(last["number"], last["attempt"] + 1, resumes, past, hold, record)
+class _Opening:
+    """One try to open a turn: either a new turn, or the next attempt of the last one. It fails if the head moves."""
 
+    def __init__(
+        self, runtime: Runtime, started: ev.TurnStarted, first_events: list[EventDraft], hold: TurnHold | None
+    ) -> None:
+        self._log, self._guard, self._at_work = runtime.log, runtime.guard, runtime.at_work
+        self._started, self._first_events, self._hold = started, first_events, hold
+        self._head, parts = runtime.log.parts("turn")
+        self._last = parts["turn"]
+        refuse_if_leased(runtime)
 
-def _open_with_id(
-    runtime: Runtime,
-    started: ev.TurnStarted,
-    first_events: list[EventDraft],
-    hold: TurnHold | None,
-    head: Seq,
-    last: dict[str, Value],
-    record: TurnRecord,
-) -> OpenTurn:
-    """Starts a turn with an id, or continues it, however it ended. Calls that succeeded are answered from the record;
-    if the turn failed, its failed calls are made again."""
-    log, guard = runtime.log, runtime.guard
-    if record.is_done:  # another process has just completed it
-        if hold is not None:
-            hold.let_go()
-        return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
-    past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
-    if record.turn and record.turn == last["number"]:
-        spans = attempts_of(log, record.turn)
-        settled = settle_pending(log, end_of_holder(log), resumes=True, at_work=runtime.at_work)
-        resumes = log.entry(record.started).body.get("resumes") or record.attempt
-        started = msgspec.structs.replace(started, retry=True, resumes=resumes)
-        to = spans[-1].first - 1
-        kept = _keep_others_changes(log, spans[-1], to, head)
-        log.rewind(to, mode="retry", restored=settled, then=[*kept, started, *first_events], expect=head, guard=guard)
-        return OpenTurn(last["number"], last["attempt"] + 1, past=past, hold=hold, record=record)
-    settled = settle_pending(log, end_of_holder(log), at_work=runtime.at_work)
-    commit_id = "" if record.turn else record.commit_id
-    log.append(*settled, started, *first_events, expect=head, commit_id=commit_id, is_new=True, guard=guard)
-    return OpenTurn(last["number"] + 1, 1, past=past, hold=hold, record=record)
+    def open(self, resume: Resume) -> OpenTurn:
+        """Opens a turn without an id: a retry of the last turn, its continuation if it was interrupted, or a new
+        turn."""
+        log, last, is_retry = self._log, self._last, self._started.retry
+        is_interrupted = last["status"] in ("open", "interrupted")
+        spans = attempts_of(log, last["number"]) if last["number"] and (is_retry or is_interrupted) else []
+        base = _find_continued(log, spans, self._started, resume) if is_interrupted and resume != "never" else None
+        if base is not None:
+            past = read_past_calls(log, base.first)  # before this attempt adds to them
+            self._start_attempt(spans, base.attempt, continues=True)
+            return OpenTurn(last["number"], last["attempt"] + 1, base.attempt, past, self._hold)
+        if not is_retry:
+            self._start_turn()
+            return OpenTurn(last["number"] + 1, 1, hold=self._hold)
+        record = None
+        if spans and (id := str(log.entry(spans[-1].first).body.get("id", ""))):
+            before = find_turn(log, id)
+            record = TurnRecord(id, before.generation, before.retries + 1)
+            self._started = msgspec.structs.replace(self._started, id=id)
+        self._start_attempt(spans, 0, continues=False)
+        return OpenTurn(last["number"], last["attempt"] + 1, hold=self._hold, record=record)
+
+    def open_with_id(self, record: TurnRecord) -> OpenTurn:
+        """Starts a turn with an id, or continues it, however it ended. Calls that succeeded are answered from the
+        record; if the turn failed, its failed calls are made again."""
+        log, last = self._log, self._last
+        if record.is_done:  # another process has just completed it
+            if self._hold is not None:
+                self._hold.let_go()
+            return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
+        past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
+        if record.turn and record.turn == last["number"]:
+            resumes = log.entry(record.started).body.get("resumes") or record.attempt
+            self._start_attempt(attempts_of(log, record.turn), resumes, continues=True)
+            return OpenTurn(last["number"], last["attempt"] + 1, past=past, hold=self._hold, record=record)
+        self._start_turn(commit_id="" if record.turn else record.commit_id, is_new=True)
+        return OpenTurn(last["number"] + 1, 1, past=past, hold=self._hold, record=record)
+
+    def _start_turn(self, commit_id: str = "", is_new: bool = False) -> None:
+        events = (*self._settle(continues=False), self._started, *self._first_events)
+        self._log.append(*events, expect=self._head, commit_id=commit_id, is_new=is_new, guard=self._guard)
+
+    def _start_attempt(self, spans: list[Span], resumes: int, *, continues: bool) -> None:
+        """Goes back to the start of the turn, and starts its next attempt."""
+        to = spans[-1].first - 1 if spans else self._head
+        kept = _keep_others_changes(self._log, spans[-1], to, self._head) if continues else []
+        started = msgspec.structs.replace(self._started, retry=True, resumes=resumes)
+        self._log.rewind(
+            to,
+            mode="retry",
+            restored=self._settle(continues=continues),
+            then=[*kept, started, *self._first_events],
+            expect=self._head,
+            guard=self._guard,
+        )
+
+    def _settle(self, *, continues: bool) -> list[EventDraft]:
+        return settle_pending(self._log, end_of_holder(self._log), resumes=continues, at_work=self._at_work)
 
 
 def _keep_others_changes(log: Log, cut: Span, to: Seq, now: Seq) -> list[ev.Event]:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar,
 from wakelog.model.values import Value
 from wakelog.runtime.ambient import runtime_for
 from wakelog.runtime.bridge import in_thread
+from wakelog.runtime.driver import drive_async
 from wakelog.runtime.models import model_call
 from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.resume import check_turn_id
 from wakelog.runtime.streams import unwrapped
-from wakelog.runtime.tools import drive_async
 from wakelog.runtime.values import revive
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls

@@ -292,7 +292,7 @@ class Session(Records[S], SessionReads[S]):
         outcome, typed. That includes an unknown tool (`unknown-tool`) and wrong input (`bad-arguments`); both are
         recorded as failed calls. `id`, such as the model's tool-call id, identifies the call: when it is made again
         with the same id, it is answered from the record."""
-        from wakelog.runtime.tools import drive
+        from wakelog.runtime.driver import drive
 
         request = self._make_request(tool, input, id)
         if request.tool.is_async:
@@ -344,9 +344,9 @@ class Session(Records[S], SessionReads[S]):
         `context` is the result of `session.context.window()`. Without it, the model counts as having seen everything in
         view.
         """
+        from wakelog.runtime.driver import drive
         from wakelog.runtime.models import model_call
         from wakelog.runtime.streams import unwrapped
-        from wakelog.runtime.tools import drive
 
         runtime = runtime_for(self)
         request = model_call(runtime.flow, function, args, kwargs, context, policy, self._prices)
