@@ -328,8 +328,15 @@ class _Opening:
         return OpenTurn(last["number"] + 1, 1, past=past, hold=self._hold, record=record)
 
     def _start_turn(self, commit_id: str = "", is_new: bool = False) -> None:
-        events = (*self._settle(continues=False), self._started, *self._first_events)
-        self._log.append(*events, expect=self._head, commit_id=commit_id, is_new=is_new, guard=self._guard)
+        self._log.append(
+            *self._settle(continues=False),
+            self._started,
+            *self._first_events,
+            expect=self._head,
+            commit_id=commit_id,
+            is_new=is_new,
+            guard=self._guard,
+        )
 
     def _start_attempt(self, spans: list[Span], resumes: int, *, continues: bool) -> None:
         """Goes back to the start of the turn, and starts its next attempt."""

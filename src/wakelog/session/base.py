@@ -86,7 +86,7 @@ def check_list(values: object, what: str) -> None:
 
 
 class Base(Generic[S]):
-    """A session's identity, positions and raw events."""
+    """Identity, positions and raw events."""
 
     store: Keeper | None = None
     """The store it came from; None if it was made from a log alone."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class SessionReads(Base[S]):
-    """The verbs that read and check."""
+    """Reading and checking."""
 
     def state(self, at: Where = None) -> State:
         """Returns the typed state at a point, or now."""

@@ -20,7 +20,7 @@ _SUGGESTIONS = 8
 
 
 class Records(Base[S]):
-    """The verbs that record one event."""
+    """Recording."""
 
     def message(
         self,

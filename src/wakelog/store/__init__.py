@@ -381,7 +381,7 @@ class Store(StoreQuestions):
         writes: bool = True,
         beside: bool = False,
     ) -> Watcher:
-        """Runs rules over all sessions, or one, whoever writes them: the given rules, or else all built-in ones; with
+        """Runs rules over all sessions, or one, from any process: the given rules, or else all built-in ones; with
         `beside`, both. `look` returns what is new. See `Session.monitors.add` for `pause`. `ended` includes ended
         sessions; without `writes` nothing is flagged."""
         from wakelog.monitors.monitor import built_in, pausing

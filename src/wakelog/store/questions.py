@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class StoreQuestions:
-    """The queries of a `Store`."""
+    """Queries over all sessions."""
 
     @property
     def _store(self) -> Store:
