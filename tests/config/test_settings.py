@@ -1,4 +1,4 @@
-"""Settings: the order of places, unknown keys, and files edited without harm."""
+"""Settings: which source wins, unknown keys, and edits that keep the rest of a file."""
 
 from pathlib import Path
 

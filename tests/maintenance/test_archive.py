@@ -1,4 +1,4 @@
-"""Archives in a folder or an S3 store: nothing in them is ever replaced, and a store comes back from them whole."""
+"""Archives in a folder or an S3 store: nothing in them is ever replaced, and a whole store can be restored."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The audit lists what was done to a record, by whom and why; the fleet lists who needs somebody."""
+"""The audit lists what was done to a record, by whom and why; the fleet lists sessions that need a person."""
 
 from pathlib import Path
 from typing import Any

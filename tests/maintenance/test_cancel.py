@@ -1,4 +1,4 @@
-"""Stopping a session: with a reason, with its sub-agents, and without pretending to know what running calls did."""
+"""Cancelling a session: with a reason, with its sub-agents, and with running calls left uncertain."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Copies keep every byte and hash, over any pair of engines, and can be brought up to date."""
+"""Copies keep every byte and hash, between any pair of engines, and can be updated."""
 
 import random
 from pathlib import Path

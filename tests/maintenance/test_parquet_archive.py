@@ -1,4 +1,4 @@
-"""Archives in Parquet: every byte comes back, a second run adds what is new, and queries read nothing else."""
+"""Archives in Parquet: every byte can be restored, a second run adds what is new, and queries read nothing else."""
 
 from pathlib import Path
 from typing import Any

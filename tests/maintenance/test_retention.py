@@ -1,4 +1,4 @@
-"""Retention: planning looks and changes nothing; applying does what was planned, and no more."""
+"""Retention: planning changes nothing; applying does what was planned, and no more."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Events become calls: every kind, every way a call can go."""
+"""Events are folded into calls: every kind, and every course of a call."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A struct is described for msgspec by one thread at a time."""
+"""msgspec inspects a struct in one thread at a time."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The state document as a type: what folds converts, and the empty one is whole."""
+"""The state document as a type: folded documents convert to it, and the empty one is complete."""
 
 import msgspec
 

@@ -1,4 +1,4 @@
-"""Session ids sort by age, carry their root, and are told from names."""
+"""Session ids sort by age, contain their root, and differ from names."""
 
 import pytest
 from hypothesis import given

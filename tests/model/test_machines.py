@@ -1,4 +1,4 @@
-"""The tables of the three machines are whole and agree with each other."""
+"""The tables of the three state machines are complete and consistent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Recorded values laid out for reading."""
+"""Recorded values formatted for reading."""
 
 from typing import Any
 

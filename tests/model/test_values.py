@@ -1,4 +1,4 @@
-"""A quick look lets most values through as they are: only those that the closer look leaves as they are, too."""
+"""The quick check accepts only values that the full check leaves unchanged."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What must be caught is caught, wholly and under its name; what must not be touched is not."""
+"""Every secret of the corpus is found, completely and with its name; other texts stay unchanged."""
 
 import json
 

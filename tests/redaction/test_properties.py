@@ -1,4 +1,4 @@
-"""What holds for any text around any secret."""
+"""Properties that hold for any text around any secret."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A choice of patterns: which are on, what is added, and what overlapping ones make of the same text."""
+"""A set of patterns: which are on, what is added, and how overlapping matches are merged."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Secrets inside events: every text and value is looked at, ids are not, and what holds none is the same object."""
+"""Secrets inside events: every text and value is searched, ids are not, and a clean event is the same object."""
 
 import json
 from typing import Any

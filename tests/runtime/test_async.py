@@ -1,4 +1,4 @@
-"""Tools that are awaited, under asyncio and trio: cancelled at any moment, timed out, in parallel."""
+"""Async tools under asyncio and trio: cancelled at any moment, timed out, in parallel."""
 
 import asyncio
 import threading

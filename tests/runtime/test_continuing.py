@@ -1,4 +1,4 @@
-"""The same script run again: which call of now is which call of before."""
+"""The same script run again: each call finds the earlier call that it repeats."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

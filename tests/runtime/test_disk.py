@@ -1,4 +1,4 @@
-"""A store that fails around a call: loud, and afterwards the call is uncertain, not lost."""
+"""A store that fails during a call: the error is raised, and the call is uncertain, not lost."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""An error that leaves the effect open makes the call uncertain; it is not sent again unless that is safe."""
+"""An error that leaves the effect unknown makes the call uncertain; it is not sent again unless that is safe."""
 
 import asyncio
 import concurrent.futures

@@ -1,4 +1,4 @@
-"""How often a turn and its calls ask the engine: each question can be a round trip."""
+"""How often a turn and its calls use the engine: each use can be a round trip."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What model calls work with: a change of model, system prompt or tools is told, once."""
+"""Labels of model calls: a change of model, system prompt or tools is recorded once."""
 
 from typing import Any
 

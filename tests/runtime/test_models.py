@@ -1,4 +1,4 @@
-"""Model calls: what is recorded of them, what they rest on, and that nothing is paid twice."""
+"""Model calls: what is recorded, what they depend on, and that nothing is paid twice."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Money for model calls: reckoned from usage and the price table, held against limits, unknown where it is unknown."""
+"""Cost of model calls: computed from usage and the price table, checked against limits, unknown without a price."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""After a crash: every open call settled by its policy, and the same script run again goes on where it was."""
+"""After a crash: every open call is settled by its policy, and the same script continues where it stopped."""
 
 import contextlib
 import threading

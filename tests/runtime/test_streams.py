@@ -1,4 +1,4 @@
-"""Streams of model calls, with the providers' own clients: passed on live, recorded whole, given again as streams."""
+"""Streams of model calls, with the providers' own clients: passed on live, recorded, and returned as streams again."""
 
 import asyncio
 import gc

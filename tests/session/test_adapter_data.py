@@ -1,4 +1,4 @@
-"""Keys of `data` that start with `$` are an adapter's: nothing that tells what the agent did tells of them."""
+"""Keys of `data` that start with `$` belong to an adapter: no report about the agent's work shows them."""
 
 from collections.abc import Iterator
 from pathlib import Path

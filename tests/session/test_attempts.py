@@ -1,4 +1,4 @@
-"""Trying a turn again, the attempts it leaves, and taking a fork's result back."""
+"""Retrying a turn, its attempts, and adopting a fork's result."""
 
 import asyncio
 

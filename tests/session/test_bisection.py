@@ -1,4 +1,4 @@
-"""Bisection finds the first bad turn, in few tests, and says so when it cannot; files come out as they were."""
+"""Bisection finds the first bad turn in few tests, or says that it cannot; files can be checked out as they were."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How often the library asks its engine: each call can be a round trip."""
+"""How often the library calls its engine: each call can be a round trip."""
 
 from typing import Any
 

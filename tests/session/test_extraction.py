@@ -1,4 +1,4 @@
-"""Extractors: off unless called, quoted letter by letter, named in the log, and trusted no more than their source."""
+"""Extractors: off unless called, with exact quotes, named in the log, and trusted no more than their source."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Verbs that tell before something is done, or what was there: previews, plans, the window at a point."""
+"""Verbs that show what would happen, or what was there: previews, plans, the window at a point."""
 
 from pathlib import Path
 

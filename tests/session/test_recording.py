@@ -1,4 +1,4 @@
-"""What the recording verbs refuse: empty words, wrong words, and places that are not there."""
+"""What the recording verbs refuse: empty texts, wrong values, and positions that do not exist."""
 
 from collections.abc import Callable
 from typing import Any

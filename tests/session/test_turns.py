@@ -1,4 +1,4 @@
-"""Turns: how they begin and end, what a draft becomes, what a crash leaves."""
+"""Turns: how they start and end, how a draft is stored, what a crash leaves behind."""
 
 import asyncio
 from dataclasses import dataclass, field

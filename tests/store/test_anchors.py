@@ -1,4 +1,4 @@
-"""Signed heads held against a store: what holds and since when, and each way to lose history told from the others."""
+"""A store compared with signed heads: what holds and since when, and each way to lose history is distinguished."""
 
 import shutil
 import subprocess

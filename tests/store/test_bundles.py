@@ -1,4 +1,4 @@
-"""Bundles through the verbs: what is new here, and what stays as it is."""
+"""Importing bundles: what is new here, and what stays unchanged."""
 
 import io
 from pathlib import Path

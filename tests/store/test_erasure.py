@@ -1,4 +1,4 @@
-"""What came of an event: walked forward, and into every fork that has it."""
+"""Which later events depend on an event, also in every fork that shares it."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Following a whole store: each event once, whichever session it is of, from the moment it began."""
+"""Following a whole store: each event of every session once, from the start of the call."""
 
 from typing import Any
 

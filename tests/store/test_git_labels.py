@@ -1,4 +1,4 @@
-"""A live session says where in git it works: at its beginning, and when that changes."""
+"""A live session gets labels for its place in git: when it is created, and when the place changes."""
 
 from pathlib import Path
 from typing import Any

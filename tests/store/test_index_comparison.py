@@ -1,4 +1,4 @@
-"""The index is a cache that nothing covers: whether it says what the log says is for a scrub to find out."""
+"""No hash covers the index: a scrub compares it with the log."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where a store is made: private files, places that cannot be looked at, and names that are too long."""
+"""Where a store is created: private files, unreadable folders, and names that are too long."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The care of a store is the same on every engine: its figures, its check, its scrub, over HTTP too."""
+"""Info, check and scrub of a store are the same on every engine, also over HTTP."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A store: where it lies, and how sessions are found, created and never created by accident."""
+"""A store: where it is, and how sessions are found, created, and never created by accident."""
 
 from collections.abc import Iterator
 from pathlib import Path
