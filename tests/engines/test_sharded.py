@@ -181,7 +181,7 @@ def test_every_table_has_a_place(judge: Judge) -> None:
         **{"wl_name": "name", "wl_version": None, "wl_migration": None, "wl_mark": None, "wl_note": None},
     }
     index = {name: column for name, (column, _) in judge.places.items() if name.startswith("wi_")}
-    assert index == {**{dialect.here(name): "ns" for name in dialect.TABLES}, "wi_version": None}
+    assert index == {**{dialect.table_name(name): "ns" for name in dialect.TABLES}, "wi_version": None}
     together = [
         {judge.places[name][1] for name in names} for names in (distribution.BY_ROOT, index.keys() - {"wi_version"})
     ]

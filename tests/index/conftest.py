@@ -117,4 +117,4 @@ def _incurable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """An index that finds itself damaged makes itself anew, which would hide every mistake. Here it may not, unless a
     test is about that."""
     if "cures" not in request.fixturenames:
-        monkeypatch.setattr(Index, "_cured", lambda self, work: work())
+        monkeypatch.setattr(Index, "_with_rebuild", lambda self, work: work())

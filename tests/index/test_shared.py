@@ -285,9 +285,9 @@ def test_a_pattern_of_names_matches_as_in_sqlite(patterns: SharedDatabase, patte
 
 @given(st.lists(st.text(st.sampled_from("\0\1\2ab\x7f"), max_size=6), max_size=6))
 def test_texts_come_back_as_they_were_and_in_their_order(texts: list[str]) -> None:
-    kept = [dialect.kept(text) for text in texts]
-    assert [dialect.given(text) for text in kept] == texts
-    assert [dialect.given(text) for text in sorted(kept)] == sorted(texts)
+    kept = [dialect.to_stored(text) for text in texts]
+    assert [dialect.from_stored(text) for text in kept] == texts
+    assert [dialect.from_stored(text) for text in sorted(kept)] == sorted(texts)
     assert not any("\0" in text for text in kept)
 
 
@@ -341,7 +341,7 @@ def test_what_one_has_taken_in_the_next_finds(engine: PostgresEngine, index: Ind
 def holding(postgres: Server, engine: PostgresEngine, secret: str) -> list[str]:
     """The tables of the index with a row that holds `secret` in any way."""
     found = f"x where x.ns = '{engine.ns}' and x::text like '%{secret}%'"
-    tables = [dialect.here(table) for table in dialect.TABLES]
+    tables = [dialect.table_name(table) for table in dialect.TABLES]
     return [table for table in tables if postgres.ask(f"select count(*) from {table} {found}") != "0"]
 
 

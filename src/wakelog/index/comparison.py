@@ -22,7 +22,7 @@ from wakelog.index.index import Index
 from wakelog.index.sql import VIEWS
 
 TRIES = 5
-"""How often the two are brought to one moment, while others write."""
+"""How often to try to bring both to the same moment while others write."""
 
 _SESSIONS = "select * from sessions order by id"
 _OF = "where s.id = ? order by 1"
@@ -50,12 +50,12 @@ _PARTS = {
         f" c.duration_us from wl_session s join wl_cost c on c.session = s.no {_OF}"
     ),
 }
-"""What an index answers with, by session. `order by` puts the rows in one order however they came to be."""
+"""The queries that are compared, by session. Each has an `order by`, because the rows may have any order."""
 
 
 def differences(index: Index, engine: Engine) -> Iterator[tuple[str, str]]:
-    """(session, what of it) for everything in an index that is not what the log says. One that is kept in memory, or
-    that nobody has asked yet, is not looked at."""
+    """(session, what differs) for everything in an index that is not what the log says. An index in memory, or one that
+    was never used, is not checked."""
     if index.path is None and not ((engine.abilities.keeps_index or engine.abilities.index) and _is_in_use(index)):
         return
     beside = index.path.parent if index.path is not None else None
@@ -80,8 +80,8 @@ def _file_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
 
 
 def _shared_differences(index: Index, fresh: Index) -> Iterator[tuple[str, str]]:
-    """What differs twice while its session stands at the same event. In a shared database two cursors differ although
-    nothing does, so they cannot tell whether both stand at the same moment."""
+    """What differs twice in a row at the same head of its session. In a shared database the cursors can differ although
+    the content does not, so they cannot show that both are at the same moment."""
     found: set[tuple[str, str, int]] | None = None
     for _ in range(2):
         index.catch_up()
@@ -109,7 +109,7 @@ def _compared(kept: Connection, made: Connection) -> Iterator[tuple[str, str]]:
         yield "", "kept totals"
     for here, there in _pairs(kept, made, _SESSIONS, ()):
         if here != there:
-            # From here on the two lists no longer stand side by side; one name is enough to make the index anew.
+            # From here on the two lists are not aligned. One name is enough: the index is rebuilt anyway.
             yield str((here or there)[0]), "sessions"
             return
         session = here[0]
@@ -147,12 +147,12 @@ def _sessions(db: Connection) -> dict[str, tuple[int, int]]:
 
 
 def _rows(db: Connection, query: str, number: int) -> list[str]:
-    """The rows of a session, in an order that no database's idea of sorting text can change."""
+    """The rows of a session, sorted here, because databases sort text differently."""
     return sorted(map(repr, map(tuple, db.execute(query, {"no": number}).fetchall())))
 
 
 def _table_queries() -> dict[str, str]:
-    """For each table of the schema, its rows of a session without what the projection made up itself."""
+    """For each table, the query for a session's rows, without columns that differ between projections."""
     out = {}
     for table, shape in TABLES.items():
         name = table.removeprefix("wl_")

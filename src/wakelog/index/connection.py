@@ -8,8 +8,8 @@ once, in SQL that both understand. That gives these rules:
 - every table that is read has an alias, because the shared database adds a condition to it (dialect.py);
 - many rows are passed as JSON and split with `json_each(:name)` and `cast(value ->> 0 as bigint)`;
 - `cross join … on` tells SQLite the order of a join; elsewhere it is a normal join;
-- `has_text(column, :part)` says whether a text has a part, capitals of ASCII aside: what else is a capital depends on
-  the server, and SQLite's own `lower` and `like` end at the first NUL.
+- `has_text(column, :part)` says whether a text contains a part, ignoring the case of ASCII letters. For other letters
+  the result would depend on the server, and SQLite's own `lower` and `like` stop at the first NUL.
 
 Full-text search differs between the databases, so it has its own part (words.py).
 """
@@ -30,24 +30,24 @@ SEQ_BITS = 32
 """Session and seq make one number: `session << SEQ_BITS | seq`."""
 
 CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_SMALL = str.maketrans(CAPITALS, CAPITALS.lower())
+_LOWER = str.maketrans(CAPITALS, CAPITALS.lower())
 
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
 Texts = Callable[[str, int], str]
-"""What an event says, by the session that holds it and its seq; empty when it is gone."""
+"""From a session and a seq to the text of the event; empty if it is gone."""
 
 
 class Damaged(Exception):
-    """The index holds something that it cannot have written, or lacks a table. It has to be rebuilt."""
+    """The index has something that it cannot have written, or lacks a table. It must be rebuilt."""
 
 
 class Overtaken(Exception):
-    """Another process took in the same changes at the same time. Nothing was written; look again."""
+    """Another process projected the same changes at the same time. Nothing was written; try again."""
 
 
 class StatementResult(Protocol):
-    """What a statement gave."""
+    """The rows of a statement."""
 
     @property
     def get(self) -> Any:
@@ -64,31 +64,31 @@ class Keep(IntEnum):
     NOTHING = 0
     """It is in the log."""
     TEXT = 1
-    """The text: a view shows it, or many of them are looked through at once."""
+    """The text, because a view shows it."""
     WORDS = 2
-    """The text, and its words at once: they are looked through by more than searches, or not in the log any more."""
+    """The text, and its words at once: other questions than searches use them, or the log no longer has the text."""
 
 
 IndexedText = tuple[int, str, Keep]
-"""A text by one number for session and seq."""
+"""One number for session and seq, the text, and what to keep of it."""
 
 
 class WordIndex(Protocol):
-    """Which event says which words (words.py). Texts go by one number for session and seq."""
+    """Which event contains which words (words.py). A text is identified by one number for session and seq."""
 
     @property
     def wants_all(self) -> bool:
-        """Whether every text is to be handed over with its rows. Else only those that are kept are, and words follow
-        when somebody searches (word_backlog.py)."""
+        """Whether all texts are added with their rows. Otherwise only texts to keep are, and words are added by the
+        first search (word_backlog.py)."""
 
     def add(self, texts: Sequence[IndexedText]) -> None:
         """Adds texts."""
 
     def add_words(self, texts: Sequence[tuple[int, str]]) -> None:
-        """Adds the words of texts that were not handed over before."""
+        """Adds the words of texts that were not added with their rows."""
 
     def remove(self, first: int, last: int) -> None:
-        """Forgets the texts of this range."""
+        """Removes the texts of this range."""
 
     def finish(self) -> None:
         """Called before the transaction is committed."""
@@ -96,8 +96,8 @@ class WordIndex(Protocol):
     def find(
         self, statement: str, terms: Sequence[tuple[str, bool]], values: dict[str, Any], limit: int, texts: Texts
     ) -> list[Row]:
-        """Runs the statement of search.py over what matches all of `terms`, the best first. Each row ends with the
-        text, a snippet of it, and its weight. `texts` gives what is not kept here."""
+        """Runs the statement of search.py over the texts that match all of `terms`, the best first. Each row ends with
+        the text, a snippet of it, and its weight. `texts` reads texts that are not kept here."""
 
 
 class Connection(Protocol):
@@ -122,35 +122,35 @@ class IndexPlace(Protocol):
         """What to call it in a message."""
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """A connection inside a read transaction: everything it is asked is about the same moment."""
+        """A connection inside a read transaction: all its answers are about the same moment."""
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """A connection inside a transaction. From the first write on nobody else writes, in any process."""
+        """A connection inside a transaction. From its first write on, no other process can write."""
 
     def reset(self) -> None:
         """Empties the index, whatever state it is in."""
 
     def scrub(self) -> None:
-        """Leaves nothing of removed rows behind, as far as that can be done now, and notes it in wl_meta."""
+        """Overwrites removed rows, as far as that can be done now, and records it in wl_meta."""
 
     def close(self) -> None: ...
 
 
 def no_text(session: str, seq: int) -> str:
-    """For who asks only for what is kept."""
+    """For questions that need only texts kept in the index."""
     return ""
 
 
 def as_key(text: str) -> str:
-    """A text in a length that any database takes in a key; a long one is told from others by its hash."""
+    """A text short enough for a key of any database; a long one is cut and ends with its hash."""
     return text if len(text) <= KEY_MAX else f"{text[:KEY_MAX]}\1{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def small(text: str) -> str:
-    """A text with the capitals of ASCII made small, as `has_text` compares it."""
-    return text.translate(_SMALL)
+def lower_ascii(text: str) -> str:
+    """A text with ASCII letters in lower case, as `has_text` compares it."""
+    return text.translate(_LOWER)
 
 
 def as_rows(rows: Iterable[Row]) -> str:
-    """Rows as a statement takes them, in `json_each`."""
+    """Rows as JSON, for `json_each`."""
     return msgspec.json.encode(list(rows)).decode()

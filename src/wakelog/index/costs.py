@@ -27,12 +27,12 @@ from wakelog.model.ids import Seq
 BY = ("session", "turn", "tool", "model", "agent", "day", "repo")
 LABEL = "label:"
 REPO, FOLDER = "repo", "project"
-"""The labels that name the repository of a session, which its worktrees share, and the folder: for one without a
-repository, that is as good."""
+"""The labels with the repository of a session, which its worktrees share, and with its folder, which counts for a
+session without a repository."""
 
 _QUARTER_US = 900_000_000
 
-# What an amount belongs to: a text, and a number that it is ordered by.
+# The group of an amount: a text, and a number to order by.
 _KEYS = {
     "session": ("c.id", "0"),
     "turn": ("c.top", "case when c.spawned < 0 then c.turn else c.spawned end"),
@@ -111,8 +111,8 @@ select s.no, min(below.turn) from (
 _HAS = "select max(c.tokens), max(c.usd_micros), max(c.duration_us) from wl_cost c where c.session = :no"
 
 Pick = tuple[int, Seq, Seq, int, int, str, int]
-"""Rows to count: whose, from where to where, in which turns; for which session, and in which of its turns (-1: in those
-they are in)."""
+"""Rows to count: session number, first and last seq, first and last turn; and the session and turn to count them for
+(turn -1: their own)."""
 
 
 def costs_of(
@@ -125,20 +125,15 @@ def costs_of(
     until: int | None,
     utc: bool,
 ) -> Costs:
-    """What was spent, in groups, the dearest first; days and turns in their order."""
-    db = reading.db
-    key, place = _grouping(by)
+    """What was spent, in groups, the most expensive first; days and turns in order."""
+    _check_grouping(by)
     values: dict[str, Any] = {"since": since or 0, "until": OPEN_END if until is None else until}
     if sessions is None:
-        source = _ALL
+        rows = _sum_up(reading.db, _ALL, _SUBS_OF_ALL, values, by, utc)
     else:
-        source = _NAMED
         named = [sessions] if isinstance(sessions, str) else list(sessions)
-        values["picks"] = as_rows(_picks(db, named, turns))
-    subs: Any = db.execute(_SUBS_OF_ALL if sessions is None else _SUBS.format(source), values).fetchall()
-    values |= {"known": as_rows((sub, _known(db, sub)) for (sub,) in subs), "label": by.removeprefix(LABEL)}
-    found: Any = db.execute(_SUMS.format(source, key, place), values).fetchall()
-    rows = tuple(_days(found, utc) if by == "day" else _in_order(found, by))
+        values["picks"] = as_rows(_picks(reading.db, named, turns))
+        rows = _sum_up(reading.db, _NAMED, _SUBS.format(_NAMED), values, by, utc)
     return Costs(by, rows, _total(rows), reading.as_of)
 
 
@@ -160,34 +155,35 @@ def own_costs(
     until: int | None,
     utc: bool,
 ) -> tuple[CostRow, ...]:
-    """What some sessions spent themselves, without their sub-agents: for roll-ups, which count each session's own
-    work. A project is the repository, else the folder."""
-    key, place = _KEYS[by]
-    db = reading.db
+    """What some sessions spent themselves, without their sub-agents, for roll-ups. A project is the repository, or else
+    the folder."""
     values: dict[str, Any] = {
         "since": since or 0,
         "until": OPEN_END if until is None else until,
         "project": project,
         "sessions": None if sessions is None else as_rows((each,) for each in sessions),
-        "label": "",
     }
-    subs: Any = db.execute(_SUBS_OF_ALL).fetchall()
-    values["known"] = as_rows((sub, _known(db, sub)) for (sub,) in subs)
-    found: Any = db.execute(_SUMS.format(_CHOSEN, key, place), values).fetchall()
-    return tuple(_days(found, utc) if by == "day" else _in_order(found, by))
+    return _sum_up(reading.db, _CHOSEN, _SUBS_OF_ALL, values, by, utc)
 
 
-def _grouping(by: str) -> tuple[str, str]:
-    kind = "label" if by.startswith(LABEL) and by != LABEL else by
-    if kind not in (*BY, "label") or (kind == "label" and by == kind):
+def _sum_up(db: Connection, source: str, subs: str, values: dict[str, Any], by: str, utc: bool) -> tuple[CostRow, ...]:
+    """The groups of the amounts that `source` selects; `subs` selects the sub-agents among them."""
+    key, place = _KEYS["label" if by.startswith(LABEL) else by]
+    found: Any = db.execute(subs, values).fetchall()
+    values |= {"known": as_rows((sub, _known(db, sub)) for (sub,) in found), "label": by.removeprefix(LABEL)}
+    sums: Any = db.execute(_SUMS.format(source, key, place), values).fetchall()
+    return tuple(_days(sums, utc) if by == "day" else _in_order(sums, by))
+
+
+def _check_grouping(by: str) -> None:
+    if by not in BY and (not by.startswith(LABEL) or by == LABEL):
         raise InvalidInputError(
             f"costs cannot be grouped by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(BY)}, {LABEL}NAME"
         )
-    return _KEYS[kind]
 
 
 def _in_order(found: list[tuple[Any, ...]], by: str) -> Iterator[CostRow]:
-    """The dearest first; turns in their order."""
+    """The most expensive first; turns in order."""
     if by == "turn":
         for top, turn, *amounts in sorted(found):
             yield CostRow(f"{top}@{turn}", *amounts)
@@ -197,7 +193,7 @@ def _in_order(found: list[tuple[Any, ...]], by: str) -> Iterator[CostRow]:
 
 
 def _days(found: list[tuple[Any, ...]], utc: bool) -> Iterator[CostRow]:
-    """Days from quarters of an hour, which every time zone's days are made of: which zone it is, is the asker's."""
+    """Days from quarters of an hour: the days of every time zone consist of whole quarters."""
     days: dict[str, list[int]] = {}
     for _, quarter, *amounts in found:
         day = day_of(of_quarter(quarter), utc)
@@ -215,11 +211,11 @@ def day_of(seconds: int, utc: bool) -> str:
     try:
         return datetime.datetime.fromtimestamp(seconds, datetime.UTC if utc else None).strftime("%Y-%m-%d")
     except (ValueError, OverflowError, OSError):
-        return ""  # no calendar goes that far
+        return ""  # outside of the calendar
 
 
 def _picks(db: Connection, sessions: list[str], turns: tuple[int, int] | None) -> Iterator[Pick]:
-    """The sessions that were asked for, and the sub-agents and adopted forks below them, each once."""
+    """The named sessions, and the sub-agents and adopted forks below them, each once."""
     low, high = turns if turns is not None else (0, OPEN_END)
     todo: list[Pick] = []
     for session in sessions:
@@ -240,15 +236,15 @@ def _picks(db: Connection, sessions: list[str], turns: tuple[int, int] | None) -
 
 
 def _known(db: Connection, sub: str) -> int:
-    """Which amounts a sub-agent tells itself, or through its own sub-agents: 1 tokens, 2 money, 4 time."""
+    """Which amounts a sub-agent reported itself, or through its own sub-agents: 1 tokens, 2 money, 4 time."""
     number = number_of(db, sub)
     todo = [] if number is None else [number]
     done = set(todo)
     known = 0
     while todo:
         no = todo.pop()
-        told: Any = db.execute(_HAS, {"no": no}).fetchone()
-        known |= sum(bit for bit, most in zip((1, 2, 4), told, strict=True) if most)
+        largest: Any = db.execute(_HAS, {"no": no}).fetchone()
+        known |= sum(bit for bit, amount in zip((1, 2, 4), largest, strict=True) if amount)
         below: Any = db.execute(
             _CHILDREN, {"no": no, "first": 1, "last": OPEN_END, "low": 0, "high": OPEN_END}
         ).fetchall()

@@ -26,7 +26,7 @@ import apsw
 from wakelog.engines.sqlite import fork_safety as forking
 from wakelog.engines.sqlite.connection import BusyHandler, make_private, transaction, translated, use_write_ahead_log
 from wakelog.errors import UnavailableError, UnsupportedError
-from wakelog.index.connection import Damaged, small
+from wakelog.index.connection import Damaged, lower_ascii
 from wakelog.index.words import LiteWords
 
 APPLICATION_ID = 0x77616B69  # "waki"
@@ -97,8 +97,8 @@ class Database:
 
     @contextlib.contextmanager
     def asking(self, prepare: Callable[[apsw.Connection], None]) -> Iterator[apsw.Connection]:
-        """A connection that cannot write, handed to `prepare` when it is new. Errors of its statements are passed on
-        as they are: they are about what was asked."""
+        """A connection that cannot write; `prepare` sets up a new one. Errors of its statements are not translated,
+        because they are about the caller's SQL."""
 
         def connect() -> apsw.Connection:
             with self._translated_errors():
@@ -126,8 +126,8 @@ class Database:
                 self._write_connection()
 
     def scrub(self) -> None:
-        """Rewrites the file without its free pages and empties the write-ahead log. What cannot be done now, because
-        somebody is reading, is tried again at the next question."""
+        """Rewrites the file without its free pages and empties the write-ahead log. If another connection is reading,
+        the rest is tried again at the next question."""
         with forking.gate.inside(), self._lock, self._translated_errors():
             db = self._write_connection()
             row: Any = db.execute("select made, removed from wl_meta").fetchone()
@@ -138,7 +138,7 @@ class Database:
                 db.execute("update wl_meta set clean = max(clean, ?2) where made = ?1", row)
 
     def empty_wal(self) -> bool:
-        """Moves everything into the file and empties the write-ahead log; False when somebody is reading from it."""
+        """Moves everything into the file and empties the write-ahead log; False if another connection is reading it."""
         with forking.gate.inside(), self._lock, self._translated_errors():
             db = self._write_connection()
             if self.path is None:
@@ -158,12 +158,12 @@ class Database:
     # Forking
 
     def hang_up(self) -> None:
-        """Closes everything that is a file, to be opened again when needed. Nobody may be using it."""
+        """Closes all connections to the file; they are opened again when needed. None may be in use."""
         if self.path is not None:
             self._drop_idle()
 
     def start_over(self) -> None:
-        """In a forked child: what was inherited is left alone."""
+        """In a forked child: leaves the inherited connections alone."""
         forking.leak(self._all)
         was_closed = self._is_closed
         self._begin()
@@ -175,11 +175,11 @@ class Database:
     def _borrowed(
         self, pool: list[apsw.Connection], connect: Callable[[], apsw.Connection]
     ) -> Iterator[apsw.Connection]:
-        """A connection that nobody else is using."""
+        """Lends a connection that is not in use."""
         self._check_open()
         if self._writer is None or self._find_place() != self._place:
             with self._lock:
-                self._write_connection()  # looks at the schema before anybody reads
+                self._write_connection()  # checks the schema before the first read
         try:
             db = pool.pop()
         except IndexError:
@@ -194,7 +194,7 @@ class Database:
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Tells SQLite's errors in our words; damage is for the index to cure."""
+        """Translates SQLite's errors. Damage becomes `Damaged`, which makes the index rebuild."""
         with translated(self.place):
             try:
                 yield
@@ -208,8 +208,8 @@ class Database:
     def _write_connection(self) -> apsw.Connection:
         self._check_open()
         if self._writer is not None and self._find_place() != self._place:
-            # The file was moved or deleted under us. What is open stays open: closing it could take away the
-            # write-ahead log of the file that stands there now.
+            # The file was moved or deleted. Open connections stay open: closing them could delete the write-ahead log
+            # of the new file at this path.
             forking.leak(self._all)
             self._all, self._writer = set(), None
             self._readers.clear()
@@ -223,7 +223,7 @@ class Database:
         return self._writer
 
     def _open(self) -> apsw.Connection:
-        """A write connection to an index of this version, which is rebuilt if it has to be."""
+        """A write connection to an index of this version, rebuilt if necessary."""
         db = self._dial()
         try:
             if db.readonly("main"):
@@ -235,7 +235,7 @@ class Database:
                 _clear(db)
                 self._prepare(db)
             except _DAMAGE:
-                # Not even SQLite can make something of it. Whoever else has it open keeps what he has.
+                # SQLite cannot even reset it. Other processes that have it open keep their file.
                 self._drop(db)
                 self._drop_idle()
                 self._remove()
@@ -255,14 +255,14 @@ class Database:
         return self._keep(db)
 
     def _connect(self) -> apsw.Connection:
-        """One more connection to an index that is known to be of this version."""
+        """Another connection to an index that is known to have this version."""
         db = self._dial()
         _configure(db, is_file=self.path is not None)
         return db
 
     def _identify(self, db: apsw.Connection) -> None:
-        """Raises, before anything is changed, when the file is not ours to change."""
-        with db:  # one look at everything: another process may be making the index just now
+        """Raises, before anything is changed, if the file is not a wakelog index."""
+        with db:  # one transaction: another process may be making the index right now
             is_empty = not db.execute("select count(*) from sqlite_schema").get
             application = db.pragma("application_id")
         if not is_empty and application != APPLICATION_ID:
@@ -289,7 +289,7 @@ class Database:
         db.close(True)
 
     def _drop_idle(self) -> None:
-        """Closes what nobody is using."""
+        """Closes the connections that are not in use."""
         for pool in (self._readers, self._askers):
             with contextlib.suppress(IndexError):
                 while True:
@@ -305,7 +305,7 @@ class Database:
                 os.unlink(f"{self.path}{suffix}")
 
     def _find_place(self) -> tuple[int, int] | None:
-        """Which file stands at the path; None: no file, or in memory."""
+        """Identifies the file at the path; None if there is none, or the index is in memory."""
         if self.path is None:
             return None
         try:
@@ -333,12 +333,12 @@ def _configure(db: apsw.Connection, *, is_file: bool) -> None:
 
 
 def _make(db: apsw.Connection) -> None:
-    """Makes the tables; whichever process takes the write lock first does it for all."""
+    """Creates the tables; the process that takes the write lock first does it for all."""
     with transaction(db):
         if db.pragma("user_version") == 0:
             db.execute(_SCHEMA.read_text(encoding="utf-8")).fetchall()
-            # Others tell by this number whether the tables they know are still where they were. Counted from the
-            # beginning it would be the same as before the reset.
+            # Other connections use this number to notice a changed schema. Counted from the beginning, it would be the
+            # same as before the reset.
             import random
 
             db.pragma("schema_version", random.randrange(1 << 20, 1 << 30))
@@ -346,13 +346,13 @@ def _make(db: apsw.Connection) -> None:
             db.pragma("user_version", SCHEMA_VERSION)
 
 
-def _has_text(*given: Any) -> bool:
-    text, part = given
-    return part in small(text)
+def _has_text(*arguments: Any) -> bool:
+    text, part = arguments
+    return part in lower_ascii(text)
 
 
 def _clear(db: apsw.Connection) -> None:
-    """Leaves an empty database, even of a file that cannot be read any more."""
+    """Empties the database, even if its file cannot be read any more."""
     db.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 1)
     try:
         db.execute("vacuum")

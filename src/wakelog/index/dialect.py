@@ -30,7 +30,7 @@ _TYPES = {"integer": "bigint", "text": "text", "blob": "bytea", "tsvector": "tsv
 
 _GLOB = re.compile(r"\[(?P<no>\^?+)(?P<inside>.[^\]]*+)\]|.", re.DOTALL)
 
-# What is looked up by something else than its key. No text that may be of any length is among it.
+# Columns that are looked up and are not keys. None of them can be a text of unlimited length.
 _LOOKED_UP = [
     ("wl_session", "id"),
     ("wl_session", "root"),
@@ -69,7 +69,7 @@ TABLES = _tables(_SCHEMA.replace("body text not null", "body text not null, word
 
 
 def schema() -> list[str]:
-    """The statements that make the tables, each harmless where there is one already."""
+    """The statements that create the tables, if they do not exist."""
     out = []
     for name, table in TABLES.items():
         columns = [
@@ -78,46 +78,46 @@ def schema() -> list[str]:
         ]
         key = ", ".join(("ns", *table.key))
         body = ", ".join(["ns text not null", *columns, f"primary key ({key})"])
-        out.append(f"create table if not exists {here(name)} ({body})")
+        out.append(f"create table if not exists {table_name(name)} ({body})")
     return (
         out
         + [
-            f"create index if not exists {here(table)}_{column} on {here(table)} (ns, {column})"
+            f"create index if not exists {table_name(table)}_{column} on {table_name(table)} (ns, {column})"
             for table, column in _LOOKED_UP
         ]
-        + [f"create index if not exists {WORDS_INDEX} on {here('wl_text')} using gin (words)"]
+        + [f"create index if not exists {WORDS_INDEX} on {table_name('wl_text')} using gin (words)"]
     )
 
 
-def here(table: str) -> str:
+def table_name(table: str) -> str:
     return f"wi_{table.removeprefix('wl_')}"
 
 
 # Values
 
 
-def kept(value: Any) -> Any:
-    """A value as it is handed over."""
+def to_stored(value: Any) -> Any:
+    """A value as PostgreSQL stores it."""
     if type(value) is str:
         return value.replace("\1", "\1\2").replace("\0", "\1\1") if "\1" in value or "\0" in value else value
     return int(value) if type(value) is bool else value
 
 
-def given(value: Any) -> Any:
-    """A value as it was, before it was kept."""
+def from_stored(value: Any) -> Any:
+    """The original of a stored value."""
     if type(value) is str and "\1" in value:
         return re.sub("\1([\1\2])", lambda found: "\0" if found[1] == "\1" else "\1", value)
     return value
 
 
-def _kept_json(text: str) -> str:
+def _json_to_stored(text: str) -> str:
     if "\\u0000" not in text and "\\u0001" not in text:
         return text
-    return msgspec.json.encode([[kept(value) for value in row] for row in msgspec.json.decode(text)]).decode()
+    return msgspec.json.encode([[to_stored(value) for value in row] for row in msgspec.json.decode(text)]).decode()
 
 
 def as_regex(glob: str) -> str:
-    """A pattern of GLOB as a regular expression; one that GLOB finds nothing with, finds nothing."""
+    """A GLOB pattern as a regular expression. A pattern that never matches becomes one that never matches."""
     out = []
     for token in _GLOB.finditer(glob):
         if token["inside"] is not None:
@@ -161,8 +161,8 @@ _TOKEN = re.compile(r"'[^']*'|json_each\(:(?P<rows>\w+)\)|\bglob :(?P<glob>\w+)|
 
 
 @functools.lru_cache(maxsize=1000)
-def _about(sql: str) -> tuple[str, tuple[str, ...]]:
-    """A statement about one namespace, $1, and the types of its values where a table tells them."""
+def _translate(sql: str) -> tuple[str, tuple[str, ...]]:
+    """A statement about one namespace, $1, and the types of its values if it inserts into a table."""
     sql = sql.strip().replace("cross join", "join")
     types: tuple[str, ...] = ()
     if inserted := _INSERT.match(sql):
@@ -185,8 +185,8 @@ def _rows_of(found: re.Match[str]) -> str:
 
 
 def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple[str, list[Any]]:
-    """A statement and its values as PostgreSQL takes them, each with its type told."""
-    text, types = _about(sql)
+    """A statement and its values for PostgreSQL, each with an explicit type."""
+    text, types = _translate(sql)
     out: list[Any] = [ns]
     places: dict[tuple[str, str], int] = {}
     marks = iter(range(len(values)))
@@ -204,7 +204,7 @@ def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple
         if form == "mark":
             assert not isinstance(values, Mapping)
             mark = next(marks)
-            value = kept(values[mark])
+            value = to_stored(values[mark])
             return f"${place((form, str(mark)), value)}::{types[mark] if types else _type(value)}"
         assert isinstance(values, Mapping)
         name = token[form]
@@ -212,17 +212,17 @@ def bound(sql: str, values: Sequence[Any] | Mapping[str, Any], ns: str) -> tuple
         if form == "rows":
             if value is None:
                 return "json_array_elements('[]'::json)"
-            return f"json_array_elements(${place((form, name), _kept_json(value))}::json)"
+            return f"json_array_elements(${place((form, name), _json_to_stored(value))}::json)"
         if form == "glob":
-            return f"~ ${place((form, name), as_regex(kept(value)))}::text" if value is not None else "~ null"
-        return f"${place((form, name), kept(value))}::{_type(value)}" if value is not None else "null"
+            return f"~ ${place((form, name), as_regex(to_stored(value)))}::text" if value is not None else "~ null"
+        return f"${place((form, name), to_stored(value))}::{_type(value)}" if value is not None else "null"
 
     return _TOKEN.sub(replaced, text), out
 
 
 @functools.lru_cache(maxsize=100)
 def for_many(sql: str) -> str:
-    """An insert that takes all its rows at once, as one list a column."""
+    """An insert that takes all rows at once, as one list for each column."""
     inserted = _INSERT.match(sql)
     assert inserted is not None, sql
     table, rest = TABLES[inserted[1]], sql[inserted.end() :]

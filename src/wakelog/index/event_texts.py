@@ -1,7 +1,7 @@
-"""What events say, read from the log again: the index of words (words.py) keeps no copy of most texts.
+"""Reads the texts of events from the log: the word index (words.py) keeps no copy of most of them.
 
-A text is a pure function of an event's kind and body (facets.py), so that what is read here is what the words were made
-of, unless it was erased since.
+A text is a pure function of an event's kind and body (facets.py). So what is read here is what the words were made
+from, unless it was erased since.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from wakelog.model.payloads import as_ref, decode_payload
 from wakelog.model.values import Value
 
 PAYLOAD_MAX = 1 << 20
-"""Of JSON payloads beyond this size only the beginning is searched, as it is written."""
+"""Only the beginning of larger JSON payloads is searched, as raw text."""
 UNREADABLE = (CorruptLogError, UnsupportedError, NotFoundError)
-"""Why a session, or a part of it, cannot be read."""
+"""Errors that mean that a session, or a part of it, cannot be read."""
 
 
 class PayloadReader:
@@ -62,7 +62,7 @@ class PayloadReader:
 
 
 def read_text(engine: Engine, session: SessionId, seq: Seq) -> str:
-    """What an event says that a session holds itself; empty when nobody can tell any more."""
+    """The text of one of a session's own events; empty if it cannot be read."""
     payloads = PayloadReader(engine, session)
     try:
         for commit in engine.read(session, after=seq - 1, upto=seq, payloads=True):

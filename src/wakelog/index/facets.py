@@ -1,4 +1,4 @@
-"""What an event says, as columns and as text: pure functions of kind and body.
+"""The columns and the text of an event: pure functions of its kind and body.
 
 They work on the plain body, not on typed events. A body may be erased, pruned, of an unknown kind or of a newer
 version, and still gets a row. A field that is missing or has the wrong type counts as empty.
@@ -25,21 +25,21 @@ TEXT_MAX = 16 * 1024
 """How many characters of an event can be searched."""
 SUMMARY_MAX = 200
 VALUE_MAX = 32 * 1024
-"""Facts whose JSON is longer have no value in the index; the log has it."""
+"""Facts with longer JSON have no value in the index; the log has it."""
 
 EARLY_WORDS = frozenset({"decision.made", "dead_end.noted"})
-"""Kinds whose words are there with their rows: what is known about a thing is asked of them (knowledge)."""
+"""Kinds whose words are added together with their rows, because `known` searches them (knowledge)."""
 
 Fetch = Callable[[dict[str, Value]], Value]
-"""Gives what a payload's mention stands for, or None when it is gone or is not text."""
+"""From a payload's mention to its content; None if that is gone or is not text."""
 
 _FREE_OUTCOMES = frozenset({"session.closed", "subagent.returned"})
-"""Kinds whose outcome is anybody's text: once it is erased, nobody knows whether it was the usual one."""
+"""Kinds whose outcome is free text: after an erasure it is not known whether it was the default."""
 _COMPLETE = _FREE_OUTCOMES | {"turn.ended"}
-"""Kinds whose outcome, left out, is `completed`."""
+"""Kinds whose default outcome is `completed`."""
 _INT_MAX = 2**63 - 1
 
-# Fields that hold positions, ids, hashes, numbers or copies of what is said elsewhere.
+# Fields with positions, ids, hashes, numbers or copies of other texts.
 _UNSAID = frozenset((
     "$erased", "action", "after", "after_hash", "after_mode", "approval", "at", "base", "before", "before_hash",
     "before_mode", "context_hash", "cost", "data", "data_schema", "delta", "effect", "epoch", "erased", "evidence",
@@ -47,7 +47,7 @@ _UNSAID = frozenset((
     "params", "parent", "policy", "spawner", "state_hash", "stop_reason", "stream",
 ))  # fmt: skip
 _UNSAID_ANYWHERE = frozenset({"delta", "$erased"})
-# Choices from closed lists: they say something beside the rest, and nothing once the rest is gone.
+# Choices from closed lists: they mean nothing once the rest of the body is erased.
 _UNSAID_ONCE_ERASED = _UNSAID | {
     "category",
     "change",
@@ -59,9 +59,8 @@ _UNSAID_ONCE_ERASED = _UNSAID | {
     "severity",
     "tool",
 }
-# A message is its content, so that it reads as it was written. A patch is stored as its delta. Of a turn, who has it is
-# a process, and nothing anybody said. What imported records say is in the events that were made from them; what was
-# recalled was said elsewhere.
+# The text of a message is its content only. A patch is stored as its delta. The holder of a turn is a process, and no
+# text. The text of imported records is in the events made from them, and recalled text in the events it came from.
 _SAID = {
     "knowledge.recalled": (),
     "message.added": ("content",),
@@ -70,7 +69,7 @@ _SAID = {
     "turn.started": ("input", "id"),
 }
 
-# What the event is about, when that is a name.
+# The field with the name that an event is about.
 _KEY = {
     "artefact.recorded": "name",
     "budget.reached": "limit",
@@ -93,7 +92,7 @@ _KEY = {
     "subagent.spawned": "session",
 }
 
-# Where the one line comes from: the first of these fields that says something. Other kinds: the text.
+# The summary is the first of these fields that is not empty; for other kinds, the text.
 _SUMMARY = {
     "action.evidence": ("output", "outcome"),
     "action.failed": ("error", "output"),
@@ -125,13 +124,13 @@ class Facets(msgspec.Struct, gc=False):
     text: str = ""
     tokens_out: int = 0
     is_priced: bool = False
-    """Whether its money was reckoned by a price, which may come to nothing."""
+    """Whether its money was computed from a price, which may be zero."""
     occurred: int = 0
 
 
 def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool = True) -> Facets:
-    """What an event's body says. Of an erased one that is what was left standing. Without `has_text` only as much of
-    the text is made as the summary needs, and `text` is empty."""
+    """The facets of an event's body; of an erased one, what is left. Without `has_text`, `text` stays empty, and only
+    the summary is made."""
     out = Facets()
     if type(tool := body.get("tool")) is str:
         out.tool = tool
@@ -159,7 +158,7 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
     if name is not None:
         out.key = as_text(body.get(name))
     if body.keys() <= _UNSAID and kind in KINDS and kind != "state.patched":
-        return out  # nothing that anybody said: half of all events
+        return out  # half of all events have no text
     fields = _SUMMARY.get(kind, ())
     if not has_text and fields and (line := _first_said(fields, kind, body, fetch)):
         out.summary = one_line(line)
@@ -181,7 +180,7 @@ def facets_of(kind: str, body: dict[str, Value], fetch: Fetch, *, has_text: bool
 
 
 def _first_said(fields: tuple[str, ...], kind: str, body: dict[str, Value], fetch: Fetch) -> str:
-    """The text of the first of `fields` that says something, as it stands in the whole text; empty when none does."""
+    """The text of the first of `fields` that is not empty."""
     unsaid = _unsaid(kind, body)
     for field in fields:
         value = body.get(field)
@@ -194,20 +193,20 @@ def _first_said(fields: tuple[str, ...], kind: str, body: dict[str, Value], fetc
         if field == "output_summary" and text and body.get("output") is not None:
             output = text_of(body["output"], fetch)
             if _repeats(text, output):
-                return output  # the next field in each kind that has both
+                return output  # the next field in every kind that has both
         if text:
             return text
     return ""
 
 
 def _repeats(summary: str, output: str) -> bool:
-    """Whether a summary only says again how the output begins; also one of before, when answers were taken as JSON."""
+    """Whether a summary only repeats the beginning of the output. Older versions summarised the output's JSON."""
     is_old = summary.startswith("{") and not output.startswith("{")
     if not summary or not output or is_old:
         return bool(summary and output)
     if output.lstrip()[:1] != summary[:1] and summary != "…":
-        return False  # mostly, and words of a long text need not be found for that
-    # A summary is short, and most of a long output is not needed to tell.
+        return False  # the usual case, decided without splitting a long text into words
+    # A summary is short, so the beginning of a long output is enough.
     return " ".join(output[: 8 * len(summary) + 200].split()).startswith(summary.removesuffix("…"))
 
 
@@ -242,7 +241,7 @@ def failure_of(error: Value) -> tuple[str, str]:
 
 
 def text_of(value: Value, fetch: Fetch) -> str:
-    """A value as words: texts as they are, objects as `key: value` lines, payloads as what they hold."""
+    """A value as text: texts unchanged, objects as `key: value` lines, payloads as their content."""
     if type(value) is str:
         return value[:TEXT_MAX]
     if type(value) is dict and "$payload" in value:

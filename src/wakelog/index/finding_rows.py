@@ -1,8 +1,8 @@
-"""Findings of rules, kept by turn: a cache beside the projection, with places and no words.
+"""Caches the findings of rules by turn: positions only, no text.
 
-The projector does not write these rows, it only removes them with their session. They are read without catching up: a
-turn that is over does not change, and who shows a finding reads its words from the log. Whatever goes wrong with the
-cache, the findings are made again.
+The projector does not write these rows; it only removes them together with their session. They are read without
+catching up: a finished turn does not change, and the text of a finding is read from the log. If anything is wrong with
+the cache, the findings are computed again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FindingRow = tuple[Any, ...]
 
 
 def load_findings(index: Index, session: SessionId, turn: int, attempt: int, rules: int) -> list[FindingRow] | None:
-    """What these rules found in a turn; None when they have not read it, or nobody can tell."""
+    """What these rules found in a turn; None if that is not cached."""
     try:
         with index.reading() as db:
             number = _number(db, session)
@@ -46,8 +46,8 @@ def load_findings(index: Index, session: SessionId, turn: int, attempt: int, rul
 def save_findings(
     index: Index, session: SessionId, turn: int, attempt: int, rules: int, found: Sequence[FindingRow]
 ) -> None:
-    """Keeps what rules found in a turn, in place of what others found. A session that the index has not seen yet is
-    passed over."""
+    """Caches what rules found in a turn, and replaces older findings. Does nothing for a session that is not indexed
+    yet."""
     marker: FindingRow = ("", 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "[]")
     try:
         with index.writing() as db:

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 Progress = Callable[[int, int], None]
-"""Is told how many sessions are done, of how many."""
+"""Called with how many sessions are done, and how many there are."""
 
 FEED_PAGE = 1000
 TRIES = 5
-"""How often a search waits for words while other processes take in more."""
+"""How often a search adds missing words while other processes project more events."""
 
 _MOMENT = """
 select m.cursor, m.at, (select count(*) from wl_session s where s.damaged <> '' and s.damaged > ''), m.made,
@@ -55,16 +55,16 @@ from wl_meta m
 _LACKS = "select 1 from wl_session s where s.worded < s.head{0} limit 1"
 _OF_TREE = " and s.root = :root"
 _KNOWN = "select m.session, m.seq, m.hash from wl_meta m"
-# Whoever writes first touches this one row, so that nobody else in any process writes until he is done. No row: another
-# moved on meanwhile, or rebuilt the index.
+# Every writer updates this one row first, so that there is one writer at a time in all processes. No row: another
+# process moved the cursor meanwhile, or rebuilt the index.
 _BEGIN = "update wl_meta set one = 1 where one = 1 and made = ? and cursor = ? returning one"
 _NEWEST = "update wl_meta set at = case when at < ? then ? else at end{0} where one = 1"
 _MOVE = _NEWEST.format(", cursor = ?, session = ?, seq = ?, hash = ?")
 
 
 class Index(Queries):
-    """The index of one engine, in the file at `path` or in memory, or in another place that is given. Shared by
-    threads; close it when done."""
+    """The index of one engine: in the file at `path`, in memory, or at another `place`. Threads may share it. Close it
+    when done."""
 
     def __init__(self, engine: Engine, path: Path | None, place: IndexPlace | None = None) -> None:
         self.engine = engine
@@ -74,30 +74,30 @@ class Index(Queries):
 
     @property
     def path(self) -> Path | None:
-        """Where it is kept; None: in memory, because that was asked for or because no file could be written."""
+        """Its file; None if it is in memory, because no file was wanted or none could be written."""
         return self._database.path
 
     def catch_up(self, progress: Progress | None = None) -> AsOf:
-        """Takes in everything that was stored before this call."""
-        return self._cured(lambda: self._catch_up(progress))
+        """Projects everything that was stored before this call."""
+        return self._with_rebuild(lambda: self._catch_up(progress))
 
     def catch_up_words(self, session: str | None = None, progress: Progress | None = None) -> None:
-        """Also makes the words that can be searched, all or those of a session's fork tree; `progress` counts events. A
-        search does so too: this is for who shows how far it is, or has time now. Nothing where words come with rows."""
+        """Also adds the words for searches: all, or those of a session's fork tree. `progress` counts events. A search
+        does the same; this is for callers who show progress, or have time now. On a server words come with the rows."""
 
         def work() -> None:
             self._catch_up()
             self._add_words(root_of(SessionId(session)) if session else "", progress)
 
         if self._has_words_later:
-            self._cured(work)
+            self._with_rebuild(work)
 
     def peek(self) -> Sequence[FeedChange]:
-        """A page of what is to be caught up with."""
-        return self._cured(lambda: self.engine.changes(self._now().as_of.cursor, FEED_PAGE))
+        """The first page of changes that are not projected yet."""
+        return self._with_rebuild(lambda: self.engine.changes(self._now().as_of.cursor, FEED_PAGE))
 
     def rebuild(self, progress: Progress | None = None) -> AsOf:
-        """Throws the index away and makes it anew from the log."""
+        """Rebuilds the index from the log."""
         self._database.reset()
         return self.catch_up(progress)
 
@@ -118,7 +118,7 @@ class Index(Queries):
                     if not tries or not self._lacks_words(db, words):
                         return question(IndexMoment(db, self._moment(db).as_of, self._text))
 
-        return self._cured(answer)
+        return self._with_rebuild(answer)
 
     def _text(self, session: str, seq: Seq) -> str:
         from wakelog.index.event_texts import read_text
@@ -126,11 +126,11 @@ class Index(Queries):
         return read_text(self.engine, SessionId(session), seq)
 
     def reading(self) -> AbstractContextManager[Connection]:
-        """What the index holds now, at one moment, without catching up."""
+        """A read transaction on the index as it is, without catching up."""
         return self._database.reading()
 
     def writing(self) -> AbstractContextManager[Connection]:
-        """A transaction for what is kept beside the projection (finding_rows.py)."""
+        """A transaction for rows that the projector does not write (finding_rows.py)."""
         return self._database.writing()
 
     def query_sql(
@@ -149,7 +149,7 @@ class Index(Queries):
             assert isinstance(self._database, Database)
             return sql.run(self._database, self._catch_up(), statement, params, max_rows, timeout_s)
 
-        return self._cured(answer)
+        return self._with_rebuild(answer)
 
     def close(self) -> None:
         self._database.close()
@@ -162,8 +162,8 @@ class Index(Queries):
 
     # Catching up
 
-    def _cured(self, work: Callable[[], A]) -> A:
-        """The work's answer; if the index turns out to be damaged, it is rebuilt and the work done again."""
+    def _with_rebuild(self, work: Callable[[], A]) -> A:
+        """The answer of `work`. If the index turns out to be damaged, it is rebuilt and the work is done again."""
         try:
             return work()
         except Damaged:
@@ -179,7 +179,7 @@ class Index(Queries):
 
     def _catch_up(self, progress: Progress | None = None) -> AsOf:
         if not self._is_known:
-            self._recognise()
+            self._check_same_log()
         while True:
             moment = self._now()
             news, end = self._news(moment.as_of.cursor)
@@ -201,8 +201,8 @@ class Index(Queries):
         with self._database.reading() as db:
             return self._moment(db)
 
-    def _recognise(self) -> None:
-        """Looks whether the index is of this log."""
+    def _check_same_log(self) -> None:
+        """Checks that the index belongs to this log; otherwise resets it."""
         with self._database.reading() as db:
             row: Any = db.execute(_KNOWN).fetchone()
         if row is None:
@@ -221,10 +221,10 @@ class Index(Queries):
         except NotFoundError:
             return False
         except CorruptLogError:
-            return True  # it is there, and what is wrong with it is not the index's to say
+            return True  # it is there; damage is reported elsewhere
 
     def _news(self, cursor: str) -> tuple[dict[SessionId, Seq], FeedChange | None]:
-        """The sessions with news since `cursor`, in the order of the feed, and the newest change."""
+        """The sessions with new commits since `cursor`, in feed order, and the newest change."""
         news: dict[SessionId, Seq] = {}
         end: FeedChange | None = None
         while True:
@@ -234,18 +234,18 @@ class Index(Queries):
             if page:
                 end = page[-1]
                 cursor = end.cursor
-            # A page that is not full ends with what was stored when it was asked for. What came since is for the next.
+            # A page that is not full ends at the present. Later changes are left for the next catch-up.
             if len(page) < FEED_PAGE:
                 return news, end
 
     def _project(
         self, since: ReadSoFar, news: dict[SessionId, Seq], end: FeedChange, progress: Progress | None
     ) -> bool:
-        """Brings all sessions with news forward; False when another process did so, or rebuilt the index."""
+        """Projects all sessions with new commits; False if another process did so, or rebuilt the index."""
         if self.engine.abilities.is_far and len(news) > 1:
-            from wakelog.index.read_ahead import Ahead
+            from wakelog.index.read_ahead import ReadAheadEngine
 
-            with Ahead(self.engine) as engine:
+            with ReadAheadEngine(self.engine) as engine:
                 return self._project_from(engine, since, news, end, progress)
         return self._project_from(self.engine, since, news, end, progress)
 
@@ -272,7 +272,7 @@ class Index(Queries):
         return True
 
     def _mark(self, projector: Projector, end: FeedChange) -> tuple[SessionId, Seq, bytes]:
-        """What the log is to be recognised by: a place that is stored, as new as any."""
+        """A recent stored position, by which the log is recognised later."""
         row = projector.batch.load(end.session)
         if row is not None and row.head >= row.first:
             return row.id, row.head, row.hash
@@ -291,7 +291,7 @@ class Index(Queries):
         return db.execute(_LACKS.format(_OF_TREE if root else ""), {"root": root}).get is not None
 
     def _add_words(self, root: str | None, progress: Progress | None = None) -> None:
-        """Makes the words of what has rows: of one fork tree, of all if `root` is empty, or none at all."""
+        """Adds missing words: of one fork tree, of all sessions if `root` is empty, or none (None)."""
         with self._database.reading() as db:
             if not self._lacks_words(db, root):
                 return
@@ -304,11 +304,11 @@ class Index(Queries):
             if progress is not None:
                 progress(backlog.done, backlog.done + backlog.left)
 
-    # Leaving nothing behind
+    # Scrubbing
 
     def scrub(self) -> None:
-        """Takes in what was erased, pruned and deleted, and leaves no byte of it in the index's files. To be called
-        after such an operation; UnavailableError when another process reads the old bytes just now."""
+        """Projects erasures, prunes and deletions, and removes their bytes from the index's files. Call it after such
+        an operation. UnavailableError if another process is reading the old bytes."""
         self.catch_up()
         if not self._now().is_clean:
             raise UnavailableError(
@@ -320,7 +320,7 @@ class Index(Queries):
 
 
 class ReadSoFar(msgspec.Struct, frozen=True):
-    """How far the index has read, which index it is, and whether its files hold nothing that was removed."""
+    """How far the index has read, which index it is, and whether its files are free of removed content."""
 
     as_of: AsOf
     made: bytes
@@ -335,21 +335,21 @@ def read_so_far(db: Connection) -> ReadSoFar:
     return ReadSoFar(AsOf(cursor, at, damaged), made, not is_dirty)
 
 
-FAR = 100
-"""So many sessions in the first page of news, and a list is better answered without waiting for all of them."""
+FAR_BEHIND = 100
+"""With more sessions than this in the first page of changes, a list should not wait for the catch-up."""
 
 
 def is_far_behind(index: Index) -> bool:
-    """Whether an index kept here has so much to catch up with that it takes a while. Costs a page of the feed."""
+    """Whether catching up with the local index takes a while. Costs a page of the feed."""
     if type(index) is not Index:
-        return False  # whoever keeps it elsewhere keeps it warm
+        return False  # a server's index is kept up to date
     page = index.peek()
-    return len(page) >= FEED_PAGE and len({change.session for change in page}) > FAR
+    return len(page) >= FEED_PAGE and len({change.session for change in page}) > FAR_BEHIND
 
 
 def newest_index(engine: Engine, heads: Iterable[Head], most: int) -> Index:
-    """An index in memory of the sessions written last, `most` at most: a first page that does not wait for the index of
-    a large store. The same projector makes the same rows, so it answers what the full index would. Close it."""
+    """An index in memory of the `most` sessions written last: a first page that does not wait for the index of a large
+    store. The same projector makes the same rows, so it answers as the full index would. Close it when done."""
     chosen = heapq.nlargest(most, heads, key=lambda head: (head.at, head.session))
     few: Any = _Few(engine, chosen)
     return Index(few, None)

@@ -33,7 +33,7 @@ from wakelog.index.event_rows import PARTS, SessionProjection, encode_carried
 from wakelog.index.event_texts import UNREADABLE
 from wakelog.index.facets import as_int
 from wakelog.index.pruned_rows import keep_deleted
-from wakelog.index.read_ahead import AHEAD, Ahead
+from wakelog.index.read_ahead import SESSIONS_AHEAD, ReadAheadEngine
 from wakelog.index.rows import OPEN_END, Batch, ProjectionState, SessionRow
 from wakelog.log.reader import Segment, fold_at, lineage
 from wakelog.model.ids import Seq, SessionId, root_of
@@ -49,28 +49,30 @@ _TREE = "select s.id from wl_session s where s.root = ? and s.id <> ? order by s
 class Projector:
     """Brings sessions forward, inside one transaction of the index."""
 
-    def __init__(self, engine: Engine | Ahead, db: Connection, numbers: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, engine: Engine | ReadAheadEngine, db: Connection, numbers: Callable[[], int] | None = None
+    ) -> None:
         self.engine: Any = engine
         self.db = db
         self.batch = Batch(db, numbers)
         self.newest = 0
-        """The time of the newest event taken in."""
+        """The time of the newest event that was projected."""
 
     def bring(self, session: SessionId, upto: Seq) -> bool:
-        """Projects what is new in a session that has news up to `upto`; False when the batch is full before its end."""
+        """Projects the new events of a session up to `upto`; False if the batch is full before that."""
         row = self.batch.load(session)
         if row is not None and row.head >= upto:
             return True
         row = row or self._begin(session)
-        return row is None or self._go_on(row, upto=upto)
+        return row is None or self._project(row, upto=upto)
 
     def bring_all(self, todo: list[tuple[SessionId, Seq]]) -> None:
-        """Projects sessions from the end of `todo`, and takes them off, until the batch is full; then writes it. After
-        this the transaction can be committed."""
+        """Projects sessions from the end of `todo`, and removes them from it, until the batch is full; then writes the
+        batch. After this the transaction can be committed."""
         self.batch.expect(session for session, _ in todo[-EXPECTED:])
         while todo and not self.batch.is_full:
-            if isinstance(self.engine, Ahead):
-                for session, upto in todo[: -1 - AHEAD : -1]:
+            if isinstance(self.engine, ReadAheadEngine):
+                for session, upto in todo[: -1 - SESSIONS_AHEAD : -1]:
                     row = self.batch.load(session)
                     if row is None or row.head < upto:
                         self.engine.expect(session, row.head if row is not None else None)
@@ -80,9 +82,8 @@ class Projector:
         self.batch.flush()
         self.db.words.finish()
 
-    def _go_on(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
-        """Takes in a session's commits from its watermark on, to the end or, unless `whole`, until the batch is
-        full."""
+    def _project(self, row: SessionRow, *, whole: bool = False, is_new: bool = False, upto: Seq | None = None) -> bool:
+        """Projects a session's commits from its watermark to the end or, unless `whole`, until the batch is full."""
         projection = SessionProjection(self.engine, self.batch, row)
         row.damaged = ""
         try:
@@ -94,9 +95,9 @@ class Projector:
                     self.batch.flush()
                     self.batch.events = self.batch.chars = 0
                 if commit.first != row.head + 1 or commit.prev != row.hash:
-                    # Either the content was dropped meanwhile, or what is indexed is not what is stored.
+                    # Either the content was dropped meanwhile, or the index does not match the log.
                     if commit.status == "deleted":
-                        return self._bury(row)
+                        return self._drop(row)
                     if not is_new:
                         return self._start_again(row, whole=whole)
                     raise CorruptLogError(f"event {row.head + 1} of {row.id} is missing", kind="gap", seq=row.head + 1)
@@ -107,7 +108,7 @@ class Projector:
                     if "range.pruned" in commit.kinds:
                         return self._start_again(row, whole=whole)
                 elif upto is not None and commit.last > upto and "payload.erased" in commit.kinds:
-                    # Done in these bytes, but after the feed was read: others of the tree may have been read before.
+                    # Erased after the feed was read: other sessions of the tree may have been read before.
                     self._start_tree_again(row)
                 projection.project(commit)
                 self.newest = max(self.newest, commit.at)
@@ -118,21 +119,21 @@ class Projector:
                 row.status, row.turn, row.last_at = head.status, head.turn, head.at
         if row.status == "deleted":
             if not self._is_there(row):
-                return self._bury(row)
+                return self._drop(row)
             row.hidden = 1
             self._keep_deleted(row.id)
         projection.save()
         return True
 
     def _start_again(self, row: SessionRow, *, whole: bool) -> bool:
-        """Projects a session from its first event, under the number it has: its forks refer to it by that."""
+        """Projects a session again from its first event. It keeps its number, because its forks refer to it."""
         self.batch.remove(row)
         self._forget()
         new = self._begin(row.id, number=row.no)
-        return new is None or self._go_on(new, whole=whole, is_new=True)
+        return new is None or self._project(new, whole=whole, is_new=True)
 
     def _start_tree_again(self, row: SessionRow) -> None:
-        """Projects the other sessions of a fork tree anew, each to its end: no news may ever come from them again."""
+        """Projects the other sessions of a fork tree again, each to its end: they may never get another commit."""
         self.batch.flush()
         self._forget()
         others: Any = self.db.execute(_TREE, (row.root, row.id)).fetchall()
@@ -142,20 +143,20 @@ class Projector:
                 self._start_again(other, whole=True)
 
     def _forget(self) -> None:
-        if isinstance(self.engine, Ahead):
+        if isinstance(self.engine, ReadAheadEngine):
             self.engine.forget()
 
-    def _bury(self, row: SessionRow) -> bool:
-        """Takes out a session whose content is gone, and those above it that only it still needed."""
+    def _drop(self, row: SessionRow) -> bool:
+        """Removes a session whose content is gone, and ancestors that only it still needed."""
         self.batch.remove(row)
         self._keep_deleted(row.id)
         parent = self.batch.load(row.parent) if row.parent else None
         if parent is not None and parent.hidden and not self._is_there(parent):
-            self._bury(parent)
+            self._drop(parent)
         return True
 
     def _keep_deleted(self, session: SessionId) -> None:
-        """Keeps the numbers that were to outlive a session (pruned_rows.py)."""
+        """Keeps the totals in the tombstone of a session (pruned_rows.py)."""
         try:
             seq = self.engine.head(session).seq
             for commit in self.engine.read(session, after=seq - 1):
@@ -164,7 +165,7 @@ class Projector:
             return
 
     def _is_there(self, row: SessionRow) -> bool:
-        """Whether the engine still holds the session's own events: of a dropped one only the last is left."""
+        """Whether the engine still has the session's own events: of a dropped session only the last is left."""
         return any(
             commit.first == row.first for commit in self.engine.read(row.id, after=row.first - 1, upto=row.first)
         )
@@ -172,7 +173,7 @@ class Projector:
     # A session seen for the first time
 
     def _begin(self, session: SessionId, *, number: int = 0) -> SessionRow | None:
-        """The row of a session before its first event; None when there is nothing of it to project."""
+        """The row of a session before its first event; None if there is nothing to project."""
         try:
             head = self.engine.head(session)
             segments = lineage(self.engine, session, own=head)
@@ -183,7 +184,7 @@ class Projector:
         except NotFoundError:
             return None
         except UNREADABLE as exc:
-            # Nobody knows where it begins. The row says why, and is made properly once the head can be read.
+            # Its start is not known. The row says why, and is made again once the head can be read.
             head = Head(session, 0, GENESIS, 0, 0, "", 0, "")
             segments, row = [Segment(session, 1, None)], _new_row(head, number)
             row.damaged = exc.message
@@ -202,14 +203,14 @@ class Projector:
     def _forked(
         self, row: SessionRow, segments: list[Segment], fork: ForkPoint, parent: SessionRow | None
     ) -> ProjectionState:
-        """What a fork begins with: the state and the view where it left its parent."""
+        """The state and the view at the fork point."""
         carried, ranges = ProjectionState(), [(1, fork.at)]
         try:
             row.agent, row.spawner = self._origin(segments)
             doc = fold_at(self.engine, segments, fork.at).fold.doc
             carried.doc = {part: doc[part] for part in PARTS if part in doc}
             carried.spent_before = dict(doc["budget"]["spent"])
-            # What the parent has in view says something about the fork point only once it was read that far.
+            # The parent's view is only useful if the parent was projected up to the fork point.
             now = self.batch.view(parent.no) if parent and parent.head >= fork.at else []
             under = as_int(doc["view"]["rewound"])
             ranges = view.view_at(self.batch, self.engine, segments, parent.no if parent else 0, now, fork.at, under)
@@ -219,14 +220,14 @@ class Projector:
         return carried
 
     def _origin(self, segments: list[Segment]) -> tuple[str, str]:
-        """Agent and spawner, which only the first event of the whole tree tells."""
+        """Agent and spawner, which only the first event of the whole tree has."""
         for commit in self.engine.read(segments[0].session, upto=1):
             opened = decode_body(commit.records[0].body)
             return as_text(opened.get("agent")), as_text(opened.get("spawner"))
         return "", ""
 
     def _ancestor(self, session: SessionId) -> SessionRow | None:
-        """A fork's parent, with a row at least: feeds are free to tell of a fork first."""
+        """The row of a fork's parent, made if necessary: a feed may list a fork before its parent."""
         row = self.batch.load(session)
         if row is None:
             self.bring(session, 1)

@@ -1,4 +1,4 @@
-"""The rows of what pruned turns, and deleted sessions, came to: numbers that a removal left in the log."""
+"""Rows with the totals of pruned turns and deleted sessions, which a removal leaves in the log."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _encode = msgspec.json.Encoder().encode
 def keep_totals(
     batch: Batch, row: SessionRow, prune: dict[str, Value], upto: Seq, at: int, spent: tuple[int, int, int]
 ) -> None:
-    """Adds the totals of a prune to the rows of its turns. `spent` is what the pruned events cost by the state; what
-    the totals do not tell of it, because the prune is an old one, is one amount at the last of them."""
+    """Adds the totals of a prune to the rows of its turns. `spent` is the cost of the pruned events by the state. Older
+    prunes have no totals: the rest of `spent` becomes one amount at the last pruned event."""
     paid: dict[Seq, list[int]] = {}
     left = list(spent)
-    for told in rows_of(prune.get("turn_totals"), len(TURN_FIELDS)):
-        total = dict(zip(TURN_FIELDS, told, strict=True))
+    for numbers in rows_of(prune.get("turn_totals"), len(TURN_FIELDS)):
+        total = dict(zip(TURN_FIELDS, numbers, strict=True))
         left = [n - total[name] for n, name in zip(left, ("tokens", "usd_micros", "duration_us"), strict=True)]
         if any(total[name] for name in _PAID):
             place = [total["turn"], total["at"]]
@@ -46,7 +46,7 @@ def keep_totals(
 
 
 def keep_deleted(batch: Batch, session: SessionId, tombstone: dict[str, Value]) -> None:
-    """Keeps the numbers that a tombstone has, if it has any."""
+    """Keeps the totals in a tombstone, if it has any."""
     totals = tombstone.get("totals")
     if type(totals) is list and totals and all(type(n) is int for n in totals):
         calls = rows_of(tombstone.get("call_totals"), len(CALL_FIELDS))

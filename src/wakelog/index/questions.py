@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVa
 import msgspec
 
 from wakelog.index import statements as st
-from wakelog.index.connection import as_rows, small
+from wakelog.index.connection import as_rows, lower_ascii
 from wakelog.index.results import (
     Costs,
     DecisionInfo,
@@ -39,7 +39,7 @@ from wakelog.index.statements import IndexMoment
 from wakelog.model.ids import SessionId, root_of
 
 if TYPE_CHECKING:
-    # What a question needs to be answered is loaded by the first that is asked.
+    # Modules that only some questions need are loaded by the first such question.
     from wakelog.index.rollups import Rollup
     from wakelog.model.totals import SessionTotals
 
@@ -52,8 +52,8 @@ class IndexQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omi
 
     @property
     def words_of(self) -> str | None:
-        """Which words must be there (word_backlog.py): those of a fork tree, by its root, or of all sessions if that is
-        empty; None for none."""
+        """Which words the index must have first (word_backlog.py): those of a fork tree, by its root; of all sessions
+        if empty; or none at all (None)."""
         return None
 
     def __call__(self, reading: IndexMoment) -> Any:
@@ -74,8 +74,8 @@ class About(IndexQuestion, frozen=True):
 
 
 class AskFilesModified(About, frozen=True):
-    """Lists the changed files, each once, the newest change first. With `path` only those that it can mean: a session
-    may name a file from its own folder on, and a person by the end of its path."""
+    """Lists the changed files, each once, the newest change first. With `path` only the files that it can mean: a
+    session may name a file relative to its own folder, and a person by the end of its path."""
 
     limit: Number = 1000
     path: str = ""
@@ -181,8 +181,8 @@ class AskEvents(IndexQuestion, frozen=True):
 
 class Chosen(IndexQuestion, frozen=True):
     """Which sessions a question is about. `label` is a name, or `name=value`; `failed` is about how the last turn, or
-    the session, ended; `live` selects those not closed; `pending` and `flagged` those with calls that wait, or with
-    flags; `text` those that have it in their name, id, goal or an input."""
+    the session, ended; `live` selects those not closed; `pending` and `flagged` those with pending calls, or with
+    flags; `text` those that contain it in their name, id, goal or an input."""
 
     status: str | None = None
     label: str | None = None
@@ -212,7 +212,7 @@ class Chosen(IndexQuestion, frozen=True):
             "since": self.since or 0,
             "pending": self.pending,
             "flagged": self.flagged,
-            "text": None if self.text is None else small(self.text),
+            "text": None if self.text is None else lower_ascii(self.text),
         }
 
 
@@ -274,8 +274,8 @@ class AskCosts(IndexQuestion, frozen=True):
 
 
 class AskRollup(IndexQuestion, frozen=True):
-    """Sums up what work came to: calls, errors, time, tokens and money by turn, phase, session, project or day
-    (rollups.py). `sessions` are ids."""
+    """Sums up calls, errors, time, tokens and money by turn, phase, session, project or day (rollups.py). `sessions`
+    are ids."""
 
     by: str = "session"
     sessions: tuple[str, ...] | None = None
@@ -299,7 +299,7 @@ class AskRollup(IndexQuestion, frozen=True):
 
 
 class AskTotals(IndexQuestion, frozen=True):
-    """What one session came to, as rows of numbers: what its tombstone may keep."""
+    """The totals of one session as rows of numbers, which its tombstone may keep."""
 
     session: str
 

@@ -22,31 +22,31 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 THREADS = 4
-AHEAD = 32
+SESSIONS_AHEAD = 32
 """How many sessions are read ahead."""
-COMMITS = 20
-"""How many commits of each; the rest is read when it is its turn."""
+COMMITS_AHEAD = 20
+"""How many commits of each; the rest is read on demand."""
 
 _Read = tuple[Head, Seq, list[Commit], Iterator[Commit]]
 
 
-class Ahead:
-    """An engine, for one pass over many sessions."""
+class ReadAheadEngine:
+    """An engine that reads ahead, for one pass over many sessions."""
 
     def __init__(self, engine: Engine) -> None:
-        from concurrent.futures import ThreadPoolExecutor  # slow to load, and only engines far away need it
+        from concurrent.futures import ThreadPoolExecutor  # slow to load, and only remote engines need it
 
         self._engine = engine
         self._pool = ThreadPoolExecutor(THREADS, "wakelog ahead")
         self._read: OrderedDict[SessionId, Future[_Read]] = OrderedDict()
 
     def expect(self, session: SessionId, after: Seq | None) -> None:
-        """Reads a session that will soon be asked for, after its watermark; None: it is not known yet."""
-        if session not in self._read and len(self._read) < AHEAD:
+        """Starts reading a session that is needed soon, after its watermark (None: it is new)."""
+        if session not in self._read and len(self._read) < SESSIONS_AHEAD:
             self._read[session] = self._pool.submit(self._fetch, session, after)
 
     def forget(self) -> None:
-        """Something was removed: what was read before must not be used."""
+        """Discards everything that was read ahead, because something was removed."""
         self._read.clear()
 
     def _fetch(self, session: SessionId, after: Seq | None) -> _Read:
@@ -54,10 +54,10 @@ class Ahead:
         if after is None:
             after = head.fork.at if head.fork else 0
         commits = self._engine.read(session, after=after, payloads=True)
-        return head, after, list(itertools.islice(commits, COMMITS)), commits
+        return head, after, list(itertools.islice(commits, COMMITS_AHEAD)), commits
 
     def head(self, session: SessionId) -> Head:
-        with contextlib.suppress(WakelogError):  # it is raised again, from where it belongs
+        with contextlib.suppress(WakelogError):  # the direct call raises it again
             if session in self._read:
                 return self._read[session].result()[0]
         return self._engine.head(session)
@@ -75,7 +75,7 @@ class Ahead:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
-    def __enter__(self) -> Ahead:
+    def __enter__(self) -> ReadAheadEngine:
         return self
 
     def __exit__(self, *_: object) -> None:

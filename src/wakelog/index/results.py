@@ -1,4 +1,4 @@
-"""The answers of queries: plain values; each list says up to which moment it is true."""
+"""The answers of queries: plain values. Each list says up to which moment it is true."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SessionInfo(msgspec.Struct, frozen=True):
     head: Seq
     damaged: str
     about: str = ""
-    """What it is about, in a line: its goal, its title, or the first thing that was asked."""
+    """What it is about, in one line: its goal, its title, or the first request."""
 
     def __str__(self) -> str:
         return self.name or self.id
@@ -94,7 +94,7 @@ class SessionCounts(msgspec.Struct, frozen=True):
 
 
 class TurnInfo(msgspec.Struct, frozen=True):
-    """One attempt at a turn, and what it came to."""
+    """One attempt at a turn, with its totals."""
 
     session: SessionId
     turn: int
@@ -122,7 +122,7 @@ class TurnInfo(msgspec.Struct, frozen=True):
 
 
 class EventInfo(msgspec.Struct, frozen=True):
-    """One event, as its row tells it; the log has the rest."""
+    """One event, as its row has it; the log has the rest."""
 
     session: SessionId
     seq: Seq
@@ -153,7 +153,7 @@ class EventInfo(msgspec.Struct, frozen=True):
 
 
 class ModifiedFile(msgspec.Struct, frozen=True):
-    """A file and what was done to it, all changes together; `change` is the newest."""
+    """A file and the sum of its changes; `change` is the newest."""
 
     session: SessionId
     path: str
@@ -205,11 +205,11 @@ class CostRow(msgspec.Struct, frozen=True):
     usd_micros: int
     duration_us: int
     unpriced_tokens: int = 0
-    """Of the tokens, those whose money is not known: it was not reported, and there was no price."""
+    """Tokens without a known cost: none was reported, and there was no price."""
 
 
 class Costs(msgspec.Struct, frozen=True):
-    """What was spent, by what, and all together; every amount is in it once."""
+    """What was spent, by group and in total; every amount counts once."""
 
     by: str
     rows: tuple[CostRow, ...]
@@ -235,7 +235,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """What a SQL query answered. `truncated`: there was more than the limits allow."""
+    """The result of a SQL query. `truncated`: there was more than the limits allow."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

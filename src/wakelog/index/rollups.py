@@ -1,11 +1,11 @@
-"""Roll-ups: what work came to, from calls to turns, phases, sessions, projects, days, and the whole store.
+"""Roll-ups: totals of calls, turns, tokens and money by turn, phase, session, project, day, and for the whole store.
 
-Calls are those that ended, summed when they were read (wl_sum); a fork counts its own only. Tokens and money are
-counted as `cost` counts them, each amount once. A turn belongs to the day it began on; what is between turns, to the
-day its session began. What was pruned counts as before, and what was rewound counts, because it happened.
+Only calls that ended count; the projector sums them (wl_sum). A fork counts its own calls only. Tokens and money are
+counted as `cost` does, each amount once. A turn belongs to the day it began on; events between turns to the day their
+session began. Pruned work still counts, and so does rewound work, because it happened.
 
-Deleted sessions whose numbers were kept are told together, and only when there are at least `DELETED_LEAST`: so no
-number is that of one person's session.
+Deleted sessions whose numbers were kept are shown as one row, and only if there are at least `DELETED_LEAST`, so that
+no number is that of a single session.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KEPT_FIELDS = (
     *("at", "turns", "events", "added", "removed", "tokens_in", "tokens_out"),
     *("usd_micros", "unpriced_tokens", "duration_us"),
 )
-"""What the tombstone of a session has, when its numbers were to be kept."""
+"""The numbers in the tombstone of a session, if they were kept."""
 MEASURES = ("calls", "errors", "duration_us", "turns", "events", "tokens_in", "tokens_out", "usd_micros", "added")
 
 _QUARTER = 900_000_000
@@ -69,7 +69,7 @@ _KEPT = "select k.totals, k.calls from wl_kept k order by k.id"
 
 
 class RollupRow(msgspec.Struct):
-    """What one group came to. Zero means that there was none, or that nobody told."""
+    """The totals of one group. Zero means none, or not reported."""
 
     key: str
     sessions: int = 0
@@ -87,21 +87,21 @@ class RollupRow(msgspec.Struct):
     unpriced_tokens: int = 0
     duration_us: int = 0
     took: list[int] = []
-    """How many calls of tools took how long: `took[n]` from 2^(n-1) up to 2^n microseconds, `took[0]` not told."""
+    """Tool calls by duration: `took[n]` counts those from 2^(n-1) up to 2^n microseconds, `took[0]` the unknown."""
 
 
 class Rollup(msgspec.Struct, frozen=True):
-    """What work came to, by what, and all together."""
+    """Totals by group, and all together."""
 
     by: str
     rows: tuple[RollupRow, ...]
     total: RollupRow
     as_of: AsOf
     deleted: int = 0
-    """How many deleted sessions are in it, in a row of their own; 0 when there are fewer than five."""
+    """How many deleted sessions are in it, in one row; 0 if there are fewer than five."""
 
     def svg(self, measure: str = "calls") -> str:
-        """A picture: one bar a group, by `calls` or another of its numbers; `took` draws how long calls took."""
+        """A chart with one bar for each group, of `calls` or another number; `took` draws the durations of calls."""
         from wakelog.model.plots import bars, columns
 
         if measure == "took":
@@ -128,8 +128,8 @@ def roll_up(
     until: int | None,
     utc: bool,
 ) -> Rollup:
-    """Sums up by turn, phase, session, project or day: turns and days in their order, others by calls. The phases of
-    named sessions are told turn by turn, all others by what they are."""
+    """Sums up by turn, phase, session, project or day: turns and days in order, others by calls. Phases of named
+    sessions are listed turn by turn, all others by kind."""
     if by not in _KEYS:
         raise InvalidInputError(
             f"work cannot be rolled up by {by!r}", kind="bad-grouping", hint=f"one of {', '.join(LEVELS)}"
@@ -149,10 +149,10 @@ def roll_up(
         for cost in costs:
             row = groups.row(cost.key)
             row.tokens_in, row.tokens_out = cost.tokens_in, cost.tokens_out
-            row.usd_micros, row.unpriced_tokens, row.duration_us = (
+            row.usd_micros, row.duration_us, row.unpriced_tokens = (
                 cost.usd_micros,
-                cost.unpriced_tokens,
                 cost.duration_us,
+                cost.unpriced_tokens,
             )
     total = groups.total()
     rows = groups.in_order()
@@ -166,7 +166,7 @@ def roll_up(
 
 
 class _Groups:
-    """The rows on their way."""
+    """Collects the rows of a roll-up."""
 
     def __init__(self, by: str, utc: bool) -> None:
         self._by, self._utc = by, utc
@@ -257,7 +257,7 @@ def _sum(key: str, rows: Iterable[RollupRow], sessions: int) -> RollupRow:
 
 
 def _kept(db: Connection) -> tuple[RollupRow, int]:
-    """What deleted sessions came to, all together, and how many they are."""
+    """The totals of deleted sessions as one row, and how many they are."""
     out, count = RollupRow(DELETED, took=[]), 0
     for totals, calls in db.execute(_KEPT).fetchall():
         numbers = msgspec.json.decode(totals, type=list[int])
@@ -281,7 +281,7 @@ _FIRST = "select s.first_at from wl_session s where s.id = :id"
 
 
 def totals_of(reading: IndexMoment, session: str) -> SessionTotals:
-    """What a session came to, as its tombstone keeps it: KEPT_FIELDS, and its calls as rows of CALL_FIELDS."""
+    """The totals of a session, as its tombstone keeps them: KEPT_FIELDS, and its calls as rows of CALL_FIELDS."""
     whole = roll_up(reading, by="session", sessions=[session], project=None, since=None, until=None, utc=True).total
     at: Any = reading.db.execute(_FIRST, {"id": session}).fetchone()
     numbers = ((at[0] if at else 0), *(getattr(whole, name) for name in KEPT_FIELDS[1:]))

@@ -22,10 +22,10 @@ from wakelog.model.values import Value
 BATCH_EVENTS = 2000
 BATCH_CHARS = 4 << 20
 DAMAGED_MAX = 400
-"""How many characters are kept of what is wrong with a session."""
+"""How many characters of a damage message are kept."""
 
 OPEN_END = 1 << 62
-"""The last seq of a range that goes on."""
+"""The last seq of a range without an end."""
 
 Row = tuple[Any, ...]
 Range = tuple[Seq, Seq]
@@ -44,14 +44,14 @@ ADDED = {
     "wl_dead_end": 4,
     "wl_shown": 4,
 }
-"""Tables that rows are only added to, and how many columns they have."""
+"""Tables whose rows are only inserted, and how many columns they have."""
 
 OF_SESSION = (*ADDED, "wl_rewind", "wl_turn", "wl_tool", "wl_sum", "wl_touch", "wl_label", "wl_visible", "wl_finding")
 """Tables whose rows belong to a session, by number."""
 
 
 class AskedStep(msgspec.Struct, array_like=True, frozen=True):
-    """A call that was asked for, as the row of its step begins."""
+    """A call that was requested and has no outcome yet: the first columns of its step."""
 
     seq: Seq
     label: str
@@ -59,28 +59,28 @@ class AskedStep(msgspec.Struct, array_like=True, frozen=True):
     act: str
     input: str
     paths: tuple[str, ...]
-    """The files it is about: when it fails, they are where it failed."""
+    """The files it is about; if it fails, they are counted as places of failure."""
     trust: int
 
 
 class ProjectionState(msgspec.Struct):
-    """What has to be remembered of a session to go on: the parts of its state that columns are made from, as of the
+    """What the projector needs to continue a session: the parts of its state that columns are made from, at the
     watermark."""
 
     doc: dict[str, Value] = {}
     models: dict[str, str] = {}
-    """Which model a pending call was made to."""
+    """The model of each pending model call."""
     asked: dict[str, AskedStep] = {}
-    """What a pending call of a tool is about."""
+    """The pending calls of tools."""
     phase: LastPhase = NO_PHASE
     closing: str = ""
     spent_before: dict[str, int] = {}
-    """What was already spent where the session was forked."""
+    """What was already spent at the fork point."""
     last_turn: int = 0
     is_pruned: bool = False
-    """The newest events had no bodies any more: `doc` is to be found elsewhere."""
+    """True if the newest events were pruned: then `doc` must be read from the prune's base."""
     damage: str = ""
-    """What went wrong on the way here, and will not be better next time."""
+    """A problem in the events read so far, which will not go away."""
 
 
 class SessionRow(msgspec.Struct):
@@ -119,12 +119,12 @@ class SessionRow(msgspec.Struct):
 
     @property
     def first(self) -> Seq:
-        """The first seq that this session holds itself."""
+        """The first of the session's own events."""
         return (self.forked_at or 0) + 1
 
 
 class TurnRow(msgspec.Struct):
-    """A row of wl_turn: what an attempt at a turn came to."""
+    """A row of wl_turn: the totals of one attempt at a turn."""
 
     session: int
     turn: int
@@ -152,18 +152,18 @@ def _marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def _put(table: str, row: type[msgspec.Struct], *key: str) -> str:
-    """Inserts a row, or puts it in place of the one with its key."""
+def _upsert(table: str, row: type[msgspec.Struct], *key: str) -> str:
+    """An upsert of a whole row."""
     columns = row.__struct_fields__
     changed = ", ".join(f"{column} = excluded.{column}" for column in columns if column not in key)
     return f"insert into {table} values ({_marks(len(columns))}) on conflict ({', '.join(key)}) do update set {changed}"
 
 
 _astuple = msgspec.structs.astuple
-_SESSION_PUT = _put("wl_session", SessionRow, "no")
+_SESSION_PUT = _upsert("wl_session", SessionRow, "no")
 _SESSIONS_GET = "select s.* from wl_session s where s.id in (select value ->> 0 from json_each(:ids))"
 _SESSION_LAST = "select coalesce(max(s.no), 0) from wl_session s"
-_TURN_PUT = _put("wl_turn", TurnRow, "session", "turn", "attempt")
+_TURN_PUT = _upsert("wl_turn", TurnRow, "session", "turn", "attempt")
 _TURN_GET = "select t.* from wl_turn t where t.session = ? and t.turn = ? and t.attempt = ?"
 _TURN_FILES = "select count(distinct f.path) from wl_file f where f.session = ? and f.seq between ? and ?"
 _TOOL_ADD = (
@@ -198,17 +198,17 @@ _REMOVED = "update wl_meta set removed = removed + 1 where one = 1"
 
 
 def visible(db: Connection, session: int) -> list[Range]:
-    """The ranges of a session's history that are in view, oldest first (view.py says how they are found)."""
+    """The ranges of a session's history that are in view, oldest first (view.py)."""
     rows: Any = db.execute(_VISIBLE, (session,)).fetchall()
     return [(first, last) for first, last in rows]
 
 
 class Batch:
-    """Rows on their way into the index, inside one transaction. What is loaded from here is a copy of what the index
-    holds or will hold; only tables that are read in other ways need a `flush` before."""
+    """Collects rows, and writes them in one transaction. Rows that are loaded through it include changes that are not
+    written yet; anything else that reads the tables needs a `flush` first."""
 
     def __init__(self, db: Connection, numbers: Callable[[], int] | None = None) -> None:
-        """`numbers` gives the numbers of new sessions, where several write at once; else the next ones are used."""
+        """`numbers` assigns numbers to new sessions if several processes write at once; else they are consecutive."""
         self.db = db
         self._numbers = numbers
         self.added: dict[str, list[Row]] = {table: [] for table in ADDED}
@@ -218,8 +218,8 @@ class Batch:
         self.touches: dict[tuple[int, str, str, str], list[int]] = {}
         self.sums: dict[int, dict[CallKey, list[int]]] = {}
         self.with_files: set[tuple[int, int, int]] = set()
-        self._begun: set[tuple[int, int, int]] = set()
-        """The turns that began in this batch: all their files are in it."""
+        self._new_turns: set[tuple[int, int, int]] = set()
+        """The turns that began in this batch, so that all their files are in it."""
         self.events = 0
         self.chars = 0
         self._sessions: dict[SessionId, SessionRow | None] = {}
@@ -233,19 +233,19 @@ class Batch:
         return self.events >= BATCH_EVENTS or self.chars >= BATCH_CHARS
 
     def add_text(self, session: int, seq: Seq, text: str, keep: Keep) -> None:
-        """Adds what an event says."""
+        """Adds the text of an event."""
         if text:
             self.texts.append((session << SEQ_BITS | seq, text, keep))
             self.chars += len(text)
 
     def turn(self, session: int, turn: int, attempt: int, *, seq: Seq, at: int, is_new: bool) -> TurnRow:
-        """The row of a turn, begun at `seq` if there is none yet."""
+        """The row of a turn; a new one starts at `seq`."""
         key = (session, turn, attempt)
         found = self.turns.get(key)
         if found is None:
             row: Any = None if is_new else self.db.execute(_TURN_GET, key).fetchone()
             if row is None:
-                self._begun.add(key)
+                self._new_turns.add(key)
             found = TurnRow(*row) if row else TurnRow(*key, first=seq, last=seq, started_at=at)
             self.turns[key] = found
         return found
@@ -257,7 +257,7 @@ class Batch:
         used[2] = max(used[2], seq if calls else 0)
 
     def touch(self, session: int, kind: str, name: str, how: str, *, seq: Seq, at: int, trust: int) -> None:
-        """Notes that a session had to do with a thing."""
+        """Counts that a session touched a thing."""
         if not name:
             return
         touched = self.touches.get((session, kind, name, how))
@@ -270,17 +270,17 @@ class Batch:
         touched[4] = max(touched[4], trust)
 
     def calls(self, session: int) -> dict[CallKey, list[int]]:
-        """What is to be added to the sums of a session's calls (model/totals.py)."""
+        """The sums to add to a session's calls (model/totals.py)."""
         return self.sums.setdefault(session, {})
 
     def keep(self, session: SessionId, totals: str, calls: str) -> None:
-        """Keeps what a deleted session came to."""
+        """Keeps the totals of a deleted session."""
         self.db.execute(_KEEP, (session, totals, calls))
 
     # Sessions
 
     def expect(self, sessions: Iterable[SessionId]) -> None:
-        """Reads the rows of sessions that are about to be asked for, together."""
+        """Reads the rows of several sessions in one query."""
         unread = [session for session in sessions if session not in self._sessions]
         found: Any = self.db.execute(_SESSIONS_GET, {"ids": as_rows((session,) for session in unread)}).fetchall()
         self._sessions |= dict.fromkeys(unread)
@@ -319,13 +319,13 @@ class Batch:
         return self._views[session] if session in self._views else visible(self.db, session)
 
     def show(self, session: int, ranges: list[Range]) -> None:
-        """Puts `ranges` in place of what was in view before."""
+        """Replaces the ranges in view."""
         self._views[session] = ranges
 
     # Writing
 
     def flush(self) -> None:
-        """Writes what was collected."""
+        """Writes the collected rows."""
         db = self.db
         self._flush_sessions()
         self._count_files()
@@ -335,7 +335,7 @@ class Batch:
                 rows.clear()
         self.texts.sort()
         db.words.add(self.texts)
-        for key in self.with_files - self._begun:
+        for key in self.with_files - self._new_turns:
             row = self.turns[key]
             counted: Any = db.execute(_TURN_FILES, (row.session, row.first, row.last)).get
             row.files = counted
@@ -345,7 +345,15 @@ class Batch:
         db.executemany(_TOUCH_ADD, touches)
         sums = [(no, *key, *row) for no, calls in self.sums.items() for key, row in calls.items()]
         db.executemany(_SUM_ADD, sums)
-        for collected in (self.texts, self.turns, self.tools, self.touches, self.sums, self.with_files, self._begun):
+        for collected in (
+            self.texts,
+            self.turns,
+            self.tools,
+            self.touches,
+            self.sums,
+            self.with_files,
+            self._new_turns,
+        ):
             collected.clear()
 
     def _count_files(self) -> None:
@@ -355,7 +363,7 @@ class Batch:
             changed.setdefault(session, []).append((seq, path))
         for rows in changed.values():
             rows.sort()
-        for key in self.with_files & self._begun:
+        for key in self.with_files & self._new_turns:
             turn = self.turns[key]
             rows = changed.get(turn.session, [])
             first, after = (bisect.bisect_left(rows, (seq, "")) for seq in (turn.first, turn.last + 1))
@@ -380,9 +388,9 @@ class Batch:
         self._views.clear()
 
     def remove(self, row: SessionRow) -> None:
-        """Takes all rows of a session out."""
+        """Deletes all rows of a session."""
         self.flush()
-        self._highest()  # before the number is free, and would be given to another while this session is begun again
+        self._highest()  # read before the number is free, so that no other session gets it
         self.db.words.remove(row.no << SEQ_BITS, (row.no + 1 << SEQ_BITS) - 1)
         for statement in _DELETE:
             self.db.execute(statement, (row.no,))

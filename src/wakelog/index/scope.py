@@ -32,16 +32,16 @@ group by t.turn order by t.turn desc limit 1 offset :before
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """A session and the spans of its history that are asked about."""
+    """A session, and the spans of its history that a question is about."""
 
     session: SessionId
     number: int
     spans: tuple[Span, ...]
-    """All that is asked about."""
+    """What the question is about."""
     history: tuple[Span, ...]
-    """All that is the session's, in view or not."""
+    """The whole history of the session, in view or not."""
     visible: tuple[tuple[Seq, Seq], ...]
-    """What the session has in view."""
+    """The ranges in view."""
 
 
 def scope_of(
@@ -52,7 +52,7 @@ def scope_of(
     rewound: bool = False,
     lineage: bool = True,
 ) -> Scope:
-    """What to look at for a question about a session; NotFoundError when there is none."""
+    """The scope of a question about a session; NotFoundError if there is no such session."""
     number = number_of(db, session)
     if number is None:
         raise NotFoundError(f"there is no session {session}", kind="session-not-found")
@@ -66,7 +66,7 @@ def scope_of(
 
 
 def number_of(db: Connection, session: str) -> int | None:
-    """The number of a session that can be asked about."""
+    """The number of a session; None if there is none, or it is hidden."""
     number: Any = db.execute(_NUMBER, {"id": session}).get
     return None if number is None else int(number)
 

@@ -21,8 +21,8 @@ from wakelog.index.words import Term
 _TERM = re.compile(r'"([^"]*)"?(\*?)|([^\s"]+)')
 _WORDS_MAX = 64
 
-# A hidden session's events are found through the oldest fork that still shares them, under that one's id. What matches
-# and where that is comes from the database (words.py), in place of the names in braces.
+# Events of a hidden session are found through the oldest fork that still shares them, under the id of that fork. Each
+# database fills in the names in braces with its own full-text search (words.py).
 _FIND = f"""
 select h.id, h.name, e.seq, e.turn, e.attempt, e.kind, e.occurred, e.tool, {TRUST_NAME},
     exists (select 1 from wl_visible v where v.session = h.no and e.seq between v.first and v.last),
@@ -50,7 +50,7 @@ _OF_ONE = _FIND.format(
 def find(
     db: Connection, text: str, scope: Scope | None, kind: str | None, since: int, limit: int, texts: Texts
 ) -> list[Hit]:
-    """The events that match, the best first. What several events of a turn say is found once."""
+    """The matching events, the best first. Text that several events of a turn repeat is found once."""
     terms = terms_of(text)
     if not terms:
         return []
@@ -59,7 +59,7 @@ def find(
     if scope is not None:
         holders = [holder for holder, _, _ in scope.spans]
         values |= {"number": scope.number, "spans": as_rows(scope.spans)}
-        # Numbers of a fork tree are not always neighbours, but the search can skip what lies outside of them.
+        # The numbers of a fork tree are not always consecutive, but the search can skip everything outside of them.
         values |= {"low": min(holders) << SEQ_BITS, "high": (max(holders) + 1 << SEQ_BITS) - 1}
         statement = _OF_ONE
     asked, texts = limit, functools.cache(texts)
@@ -72,9 +72,9 @@ def find(
 
 
 def _once(rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
-    """The hits without those that only repeat another. A turn's input is its first message as well, a call's output the
-    message that hands it on, a model's answer what the agent then says; and a second attempt repeats what the first
-    had. Of those, what is in view comes first, then the message."""
+    """The hits without repetitions. A turn's input is often repeated by its first message, a call's output by a tool
+    message, a model's answer by the agent's message, and a first attempt by the second. The hit that is kept is the one
+    in view, and among those the message."""
     hits = [_hit(row) for row in rows]
     together: dict[tuple[str, int], list[int]] = {}
     for place, hit in enumerate(hits):
@@ -94,25 +94,25 @@ def _once(rows: Sequence[tuple[Any, ...]]) -> list[Hit]:
 
 
 def _hit(row: tuple[Any, ...]) -> Hit:
-    """Without which session holds it, by number and id, and without the text."""
+    """The hit of a row, without the holding session and the text."""
     columns = (*row[:9], bool(row[9]), *row[13:])
     return Hit(*columns)
 
 
 def _is_repeated(hit: Hit, text: str, other: Hit, said: str) -> bool:
     if (hit.kind, hit.attempt) == (other.kind, other.attempt):
-        return False  # said twice is said twice
-    # An answer that also asks for calls begins with what the message says, and so does a turn with an id.
+        return False  # the same text twice in one attempt is two hits
+    # A model's answer with calls begins with the text of the message, and so does a turn with an id.
     has_more = hit.kind.startswith(("action.", "turn.")) and other.kind == "message.added"
     return text == said or (has_more and text.startswith(said))
 
 
 def terms_of(text: str) -> list[Term]:
-    """What was typed, as terms that cannot be wrong; none when there is no word in it."""
+    """The terms of a search; none if it has no word."""
     terms = []
     for phrase, star, word in _TERM.findall(text.replace("\0", " ")):
         words, is_beginning = (word.rstrip("*"), word.endswith("*")) if word else (phrase, bool(star))
-        # Something that is no word at all is left out: "!!!" would otherwise be found nowhere, and all else with it.
+        # A term without a letter or digit, such as "!!!", is left out: it would match nothing.
         if any(c.isalnum() for c in words):
             terms.append((words, is_beginning))
     return terms[:_WORDS_MAX]

@@ -1,13 +1,13 @@
-"""Who projects which shard, and how far it is: a row for each shard in the database of the index.
+"""Which process projects which shard, and how far it is: one row for each shard in the database of the index.
 
-The place in a row is the watermark. It is moved in the transaction that writes what was read up to there, and that
-transaction begins by touching the row, on the condition that owner, place and index are those that the reader knew. So
-whoever was overtaken writes nothing, and a process that is killed leaves nothing half done.
+`place` in a row is the watermark. It is moved in the transaction that writes the rows up to there. That transaction
+begins by updating the row, on the condition that owner, place and index are still the same. So a process that was
+overtaken writes nothing, and a process that is killed leaves nothing half done.
 
-A lease only spreads the work: a row has an owner for some seconds, by the clock of the database. Projectors that run
-all the time are listed, and each takes every n-th shard. Others take a shard only while nobody has it.
+A lease only distributes the work: a row has an owner for some seconds, by the clock of the database. Permanent
+projectors are listed, and each takes every n-th shard. Other processes take a shard only while it is free.
 
-Numbers for new sessions come in blocks from a row of their own (shard -1), because several give them out at once.
+Numbers for new sessions come in blocks from a separate row (shard -1), because several processes assign them at once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wakelog.model.ids import Seq, SessionId
 
 LEASE_MS = 10_000
 NUMBERS = 64
-"""How many numbers of sessions a process takes at a time."""
+"""How many session numbers a process takes at a time."""
 
 _SHARD_TABLE = """
 create table if not exists wi_shard (
@@ -42,7 +42,7 @@ select s.shard, s.place, s.session, s.seq, s.hash, s.at, s.made, case when s.unt
 from wi_shard s join wi_meta m on m.ns = s.ns and m.made = s.made
 where s.ns = $1::text and s.shard >= 0 order by s.shard
 """
-# A row of another index, made before this one, counts as one that has read nothing.
+# A row of an earlier index counts as empty.
 _TAKE = f"""
 insert into wi_shard
 select m.ns, $2::bigint, m.made, 0, '', 0, ''::bytea, 0, $3::text, {_NOW} + $4::bigint from wi_meta m
@@ -78,7 +78,7 @@ _LIVE = f"select id from wi_projector where ns = $1::text and until > {_NOW} ord
 
 
 class ShardRow(msgspec.Struct, frozen=True):
-    """How far a shard was projected, the newest commit taken in, and who holds it; empty when nobody does."""
+    """How far a shard was projected, its newest projected commit, and its owner (empty: none)."""
 
     shard: int
     place: int
@@ -91,7 +91,7 @@ class ShardRow(msgspec.Struct, frozen=True):
 
 
 class ShardedDatabase(SharedDatabase):
-    """The database of an index that several processes write at once, each other shards."""
+    """The database of an index that several processes write at once, each its own shards."""
 
     async def _make(self, db: Any) -> None:
         await super()._make(db)
@@ -103,7 +103,7 @@ class ShardedDatabase(SharedDatabase):
             self.run(self._made(db, (_SHARD_TABLE, _PROJECTOR_TABLE)))
 
     def _stop_others(self, db: SharedConnection) -> None:
-        """Waits until nobody writes, and lets nobody begin before the index is emptied."""
+        """Waits for all writers, and blocks new ones until the index is empty."""
         db.fetch("lock table wi_shard in exclusive mode")
         db.fetch("delete from wi_shard where ns = $1::text and shard >= 0")
 
@@ -113,8 +113,8 @@ def rows(db: SharedConnection) -> dict[int, ShardRow]:
 
 
 def take(db: SharedConnection, shard: int, owner: str) -> ShardRow | None:
-    """Makes `owner` the holder of a shard; None when somebody else is. Looks first: to take a row one waits for whoever
-    is writing it."""
+    """Makes `owner` the owner of a shard; None if another process is. Reads first, because taking a row waits for its
+    writer."""
     held = rows(db).get(shard)
     if held is not None and held.owner not in ("", owner):
         return None
@@ -123,7 +123,7 @@ def take(db: SharedConnection, shard: int, owner: str) -> ShardRow | None:
 
 
 def begin(db: SharedConnection, row: ShardRow) -> bool:
-    """First in a transaction that writes: whether the shard still is where it was, and nobody else's."""
+    """Begins a writing transaction; False if the shard was moved or taken by another process."""
     return bool(db.fetch(_BEGIN, row.shard, row.owner, row.place, row.made, LEASE_MS))
 
 
@@ -140,22 +140,22 @@ def give_back(db: SharedConnection, shards: Iterable[int], owner: str) -> None:
 
 
 def next_numbers(db: SharedConnection) -> range:
-    """Numbers for new sessions that nobody else gets."""
+    """A block of numbers for new sessions."""
     last: int = db.fetch(_NUMBER, NUMBERS)[0][0]
     return range(last - NUMBERS + 1, last + 1)
 
 
 def beat(db: SharedConnection, owner: str) -> list[str]:
-    """Notes that a projector is alive; all that are."""
+    """Records that a projector is alive; returns all live ones."""
     db.fetch(_BEAT, owner, LEASE_MS)
     return live(db)
 
 
 def live(db: SharedConnection) -> list[str]:
-    """The projectors that run."""
+    """The running projectors."""
     return [row[0] for row in db.fetch(_LIVE)]
 
 
 def leave(db: SharedConnection, owner: str) -> None:
-    """Takes a projector, and those that are dead, off the list."""
+    """Removes a projector, and all dead ones, from the list."""
     db.fetch(_GONE, owner)

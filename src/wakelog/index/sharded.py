@@ -1,12 +1,12 @@
 """The index of a store with many shards, in a PostgreSQL database beside the log: filled by projectors, asked by all.
 
-Each shard is followed by itself. A fork tree lives in one shard, and the rows of a tree are touched by nobody else, so
-several processes can write the index at once, each other shards (shard_book.py). Who reads further than the watermark
-of a session, or a page of the feed twice, finds that it was taken in and skips it: every event is taken in once.
+Each shard has its own feed. A fork tree lives in one shard, and its rows are written by one process at a time. So
+several processes can write the index at once, each its own shards (shard_book.py). A process that reads beyond the
+watermark of a session, or a page of the feed twice, skips what is already projected: every event is projected once.
 
-**Asking.** A question is answered from one moment, and `as_of` says which. First the index is brought to what was
-stored before: shards that no projector holds are projected by whoever asks. For those that one holds he waits, but not
-longer than `ANSWER_S`. So with projectors at work an answer may be behind the log, and never takes longer for it.
+**Asking.** An answer is about one moment, and `as_of` says which. First the index catches up: the asking process
+projects the shards that no projector holds, and waits for the others, but no longer than `ANSWER_S`. So while
+projectors are at work an answer may be behind the log, but is never slow because of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wakelog.index import shard_book
 from wakelog.index.connection import Connection, Overtaken
 from wakelog.index.index import FEED_PAGE, Progress, ReadSoFar, read_so_far
 from wakelog.index.projector import Projector
-from wakelog.index.read_ahead import Ahead
+from wakelog.index.read_ahead import ReadAheadEngine
 from wakelog.index.results import AsOf
 from wakelog.index.shard_book import ShardedDatabase, ShardRow
 from wakelog.index.shared import SharedConnection, SharedIndex
@@ -37,7 +37,7 @@ from wakelog.model.shards import ShardChange
 ANSWER_S = 1.0
 """How long a question waits for projectors."""
 PATIENCE_S = 60.0
-"""How long `catch_up` does."""
+"""How long `catch_up` waits for projectors."""
 _LOOK_S = 0.02
 
 
@@ -65,7 +65,7 @@ class ShardedIndex(SharedIndex):
         return msgspec.structs.replace(known, as_of=AsOf(cursor, at, known.as_of.damaged))
 
     def catch_up(self, progress: Progress | None = None) -> AsOf:
-        """Takes in everything that was stored before this call, or waits until projectors have. UnavailableError when
+        """Projects everything that was stored before this call, or waits for projectors to do it. UnavailableError if
         that takes longer than a minute."""
 
         def work() -> AsOf:
@@ -77,7 +77,7 @@ class ShardedIndex(SharedIndex):
                 hint="start more of them: wakelog project",
             )
 
-        return self._cured(work)
+        return self._with_rebuild(work)
 
     def _catch_up(self, progress: Progress | None = None) -> AsOf:
         self._bring_all(ANSWER_S, progress)
@@ -89,7 +89,7 @@ class ShardedIndex(SharedIndex):
             self._database.scrub()
         return moment.as_of
 
-    def _recognise(self) -> None:
+    def _check_same_log(self) -> None:
         with self._sharded.reading() as db:
             marks = list(shard_book.rows(db).values())
         if any(row.session and not self._is_stored(row.session, row.seq, row.hash) for row in marks):
@@ -97,7 +97,7 @@ class ShardedIndex(SharedIndex):
         self._is_known = True
 
     def _bring_all(self, patience_s: float, progress: Progress | None) -> bool:
-        """Brings every shard to its present end; False when others hold some that are still behind."""
+        """Projects every shard to its present end; False if other processes hold some that are still behind."""
         deadline = time.monotonic() + patience_s
         todo = {shard: end for shard, end in enumerate(self._feeds.ends()) if not self._is_there(shard, end)}
         behind = len(todo)
@@ -122,7 +122,7 @@ class ShardedIndex(SharedIndex):
     # Projecting
 
     def bring(self, shard: int, end: int) -> bool:
-        """Projects a shard up to a place, and gives it back; False when somebody else has it."""
+        """Projects a shard up to a position, and releases it; False if another process has it."""
         try:
             while True:
                 row = self.take(shard)
@@ -134,9 +134,9 @@ class ShardedIndex(SharedIndex):
             self.give_back([shard])
 
     def take(self, shard: int) -> ShardRow | None:
-        """Takes a shard, or keeps it; None when somebody else has it."""
+        """Takes a shard, or renews the lease on it; None if another process has it."""
         if not self._is_known:
-            self._recognise()
+            self._check_same_log()
         with self._sharded.beside() as db:
             return shard_book.take(db, shard, self.owner)
 
@@ -145,8 +145,8 @@ class ShardedIndex(SharedIndex):
             shard_book.give_back(db, shards, self.owner)
 
     def project(self, row: ShardRow) -> int:
-        """Takes in the next page of a shard that was taken; how many changes were in it. What somebody else took in
-        meanwhile counts too."""
+        """Projects the next page of a shard that was taken; returns how many changes were in it, including those that
+        another process projected meanwhile."""
         page = self._feeds.shard_changes(row.shard, row.place, FEED_PAGE)
         if page:
             with self._ahead(page) as engine:
@@ -156,7 +156,7 @@ class ShardedIndex(SharedIndex):
     @contextmanager
     def _ahead(self, page: Sequence[ShardChange]) -> Iterator[Any]:
         many = self.engine.abilities.is_far and len({change.session for change in page}) > 1
-        with Ahead(self.engine) if many else nullcontext(self.engine) as engine:
+        with ReadAheadEngine(self.engine) if many else nullcontext(self.engine) as engine:
             yield engine
 
     def _project_page(self, engine: Any, row: ShardRow, page: Sequence[ShardChange]) -> None:
@@ -179,7 +179,7 @@ class ShardedIndex(SharedIndex):
                 return
 
     def _number(self) -> int:
-        """A number for a new session. Those of a transaction that failed are not used again."""
+        """A number for a new session. Numbers of a failed transaction are not used again."""
         with self._number_lock:
             for number in self._numbers:
                 return number
@@ -190,12 +190,12 @@ class ShardedIndex(SharedIndex):
     # Projectors
 
     def beat(self) -> list[str]:
-        """Notes that this process projects; the names of all that do."""
+        """Records that this process is a projector; returns the names of all projectors."""
         with self._sharded.beside() as db:
             return shard_book.beat(db, self.owner)
 
     def leave(self) -> None:
-        """Gives everything back to the others."""
+        """Releases all shards to the other projectors."""
         with self._sharded.beside() as db:
             shard_book.give_back(db, shard_book.rows(db), self.owner)
             shard_book.leave(db, self.owner)
@@ -206,6 +206,6 @@ class ShardedIndex(SharedIndex):
             return shard_book.rows(db)
 
     def projectors(self) -> list[str]:
-        """The projectors that run."""
+        """The running projectors."""
         with self._sharded.reading() as db:
             return shard_book.live(db)

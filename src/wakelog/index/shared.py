@@ -37,9 +37,9 @@ T = TypeVar("T")
 READERS_MAX = 4
 """How many connections of a process answer questions at once."""
 ROWS_MAX = 5000
-"""How many rows go over in one statement."""
+"""How many rows one statement inserts."""
 STALLED_MS = 60_000
-"""A process that hangs in the middle of a batch is cut off after so long, for the others to go on."""
+"""The server ends the transaction of a process that hangs in a batch after this time, so that others can go on."""
 
 _DAMAGE = (
     asyncpg.UndefinedTableError,
@@ -66,10 +66,10 @@ _INHERITED: list[Any] = []
 
 
 class Rows:
-    """What a statement gave."""
+    """The rows of a statement."""
 
     def __init__(self, rows: list[Any]) -> None:
-        self._rows = [tuple(map(dialect.given, row)) for row in rows]
+        self._rows = [tuple(map(dialect.from_stored, row)) for row in rows]
 
     @property
     def get(self) -> Any:
@@ -96,7 +96,7 @@ class SharedConnection:
         return Rows(self._place.run(self._db.fetch(text, *bound)))
 
     def fetch(self, sql: str, *values: Any) -> list[Any]:
-        """Runs a statement that is PostgreSQL's own; $1, if it has one, is the namespace."""
+        """Runs a statement in PostgreSQL's own SQL; $1, if it has one, is the namespace."""
         bound = (self._place.ns, *values) if "$1" in sql else ()
         return list(self._place.run(self._db.fetch(sql, *bound)))
 
@@ -104,16 +104,18 @@ class SharedConnection:
         ns = self._place.ns
         if rows and sql.startswith("insert"):
             for at in range(0, len(rows), ROWS_MAX):
-                columns = [list(map(dialect.kept, column)) for column in zip(*rows[at : at + ROWS_MAX], strict=True)]
+                columns = [
+                    list(map(dialect.to_stored, column)) for column in zip(*rows[at : at + ROWS_MAX], strict=True)
+                ]
                 self._place.run(self._db.execute(dialect.for_many(sql), ns, *columns))
         elif rows:
             text, _ = dialect.bound(sql, rows[0], ns)
-            self._place.run(self._db.executemany(text, [(ns, *map(dialect.kept, row)) for row in rows]))
+            self._place.run(self._db.executemany(text, [(ns, *map(dialect.to_stored, row)) for row in rows]))
 
 
 class SharedDatabase:
-    """The connections of one process to the index of one namespace (`Place`). Who touches wl_meta first in a
-    transaction, writes alone."""
+    """The connections of one process to the index of one namespace (an `IndexPlace`). The transaction that updates
+    wl_meta first is the only writer."""
 
     path: Path | None = None
     place = "the index in the database"
@@ -150,7 +152,7 @@ class SharedDatabase:
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[SharedConnection]:
-        """A short transaction of its own, also while this process writes."""
+        """A short separate transaction, possible even while this process writes."""
         self._check()
         with self._translated_errors(), self._transaction() as db:
             yield db
@@ -166,16 +168,16 @@ class SharedDatabase:
                     db.execute(f"delete from {table} where 1 = 1")
 
     def _stop_others(self, db: SharedConnection) -> None:
-        """Who writes has touched wl_meta, which is touched next: nothing to do."""
+        """Nothing to do: writers update wl_meta first, and so does a reset."""
 
     def scrub(self) -> None:
-        """Has the server give the space of removed rows free, to be written over. Its archives are its keeper's."""
+        """Has the server free the space of removed rows for reuse. Its archives are up to its administrator."""
         with self.reading() as db:
             made, removed = db.execute("select m.made, m.removed from wl_meta m").fetchone()
         for table in dialect.TABLES:
             with contextlib.suppress(UnavailableError), self._translated_errors(), self._connection() as connection:
-                self.run(connection.execute(f"vacuum {dialect.here(table)}"))
-        # A GIN index keeps every word it ever had, so that only one that is rebuilt has forgotten the removed ones.
+                self.run(connection.execute(f"vacuum {dialect.table_name(table)}"))
+        # A GIN index keeps every word it ever had. Only rebuilding it drops the removed ones.
         with contextlib.suppress(UnavailableError), self._translated_errors(), self._connection() as connection:
             self.run(connection.execute(f"reindex index {dialect.WORDS_INDEX}"))
         with self.writing() as db:
@@ -200,14 +202,14 @@ class SharedDatabase:
         if self._is_closed:
             raise UnavailableError("the index was closed", kind="store-closed", hint="open it again")
         if self._pid != os.getpid():
-            # A forked child: the loop and its connections are the parent's. They are kept, since whoever lets go of a
-            # connection says good-bye to the server.
+            # A forked child: the loop and its connections belong to the parent. They are kept alive, because garbage
+            # collecting a connection would close it on the server.
             _INHERITED.append((self._loop, self._idle))
             self._begin()
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[Any]:
-        """A connection that nobody else is using. One that was lost on the way is not kept."""
+        """Lends a connection that is not in use. A connection that was lost is not kept."""
         db = None
         while db is None or db.is_closed():
             try:
@@ -248,7 +250,7 @@ class SharedDatabase:
             self.run(self._make(db))
 
     async def _make(self, db: Any) -> None:
-        """Makes the tables where there are none, statement by statement, each harmless if another came first."""
+        """Creates missing tables, statement by statement. Another process may do the same at the same time."""
         found = await _version(db)
         if found is not None and found > SCHEMA_VERSION:
             raise UnsupportedError(
@@ -258,20 +260,20 @@ class SharedDatabase:
             )
         if found is not None and found < SCHEMA_VERSION:
             for table in dialect.TABLES:
-                await db.execute(f"drop table if exists {dialect.here(table)}")
+                await db.execute(f"drop table if exists {dialect.table_name(table)}")
         await self._made(db, (_VERSION_TABLE, *dialect.schema()))
         if await distribution.is_distributed(db):
-            first, *others = sorted(map(dialect.here, dialect.TABLES), key="wi_meta".__ne__)
+            first, *others = sorted(map(dialect.table_name, dialect.TABLES), key="wi_meta".__ne__)
             await distribution.distribute(db, ("wi_version", first, *others))
         await db.execute(_SET_VERSION, SCHEMA_VERSION)
 
     async def _made(self, db: Any, statements: Sequence[str]) -> None:
         for statement in statements:
-            with contextlib.suppress(*_CAME_FIRST):  # `if not exists` is no guard against another's create
+            with contextlib.suppress(*_CAME_FIRST):  # `if not exists` does not prevent a race
                 await db.execute(statement)
 
     def _open(self) -> None:
-        """Looks whether the tables are there and of this version, and has a row for this namespace in them."""
+        """Makes sure that the tables exist in this version, with a row for this namespace."""
         with self._translated_errors(), self._connection() as db:
             if self.run(_version(db)) != SCHEMA_VERSION:
                 self.run(self._make(db))
@@ -279,7 +281,7 @@ class SharedDatabase:
 
     @contextlib.contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Tells the driver's errors in our words; damage is for the index to cure."""
+        """Translates the driver's errors. Damage becomes `Damaged`, which makes the index rebuild."""
         try:
             yield
         except _DAMAGE as exc:
@@ -293,7 +295,7 @@ class SharedDatabase:
 
 
 def _fresh() -> tuple[Any, ...]:
-    """The row of wl_meta of an index that has read nothing."""
+    """The wl_meta row of an empty index."""
     return (1, "", "", 0, b"", 0, os.urandom(8), 0, 0)
 
 
@@ -330,7 +332,7 @@ class SharedIndex(Index):
         return self._local.query_sql(statement, params, max_rows=max_rows, timeout_s=timeout_s)
 
     def scrub(self) -> None:
-        """Here, and in the file of this machine if there is one. An index that nobody has asked yet holds nothing."""
+        """Scrubs the shared index, and the local file if there is one. An empty index is left alone."""
         with self._database.reading() as db:
             is_empty = db.execute("select s.no from wl_session s limit 1").get is None
         if not is_empty:

@@ -54,7 +54,7 @@ _LIMITS = {
 
 
 def prepare(db: apsw.Connection) -> None:
-    """Takes from a read-only connection everything but reading the views."""
+    """Restricts a read-only connection to reading the views."""
     db.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
     db.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     db.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)  # "text" in double quotes is a name, and a misspelt one is an error
@@ -63,7 +63,7 @@ def prepare(db: apsw.Connection) -> None:
     named: Any = db.execute("select name from sqlite_schema union select name from pragma_module_list").fetchall()
     for limit, value in _LIMITS.items():
         db.limit(limit, value)
-    db.authorizer = _Judge(frozenset(name.lower() for (name,) in named))
+    db.authorizer = _Authorizer(frozenset(name.lower() for (name,) in named))
 
 
 def run(
@@ -107,15 +107,15 @@ def _check(sql: str, max_rows: int, timeout_s: float) -> None:
 def _collect(
     cursor: apsw.Cursor, as_of: AsOf, sql: str, params: Sequence[Any] | dict[str, Any], max_rows: int
 ) -> Table:
-    cursor.exec_trace = only = _Only(sql)
+    cursor.exec_trace = statement = _OneStatement(sql)
     rows: list[tuple[Any, ...]] = []
     size = 0
     for row in cursor.execute(sql, params):
         size += sum(len(value) if isinstance(value, str | bytes) else 8 for value in row)
         if len(rows) == max_rows or size > RESULT_MAX:
-            return Table(only.columns, tuple(rows), True, as_of)
+            return Table(statement.columns, tuple(rows), True, as_of)
         rows.append(tuple(row))
-    return Table(only.columns, tuple(rows), False, as_of)
+    return Table(statement.columns, tuple(rows), False, as_of)
 
 
 class _Guard:
@@ -143,8 +143,8 @@ class _Guard:
         return self.reason is not None
 
 
-class _Only:
-    """Lets the first statement run, if it is the only one, and notes its columns: without rows nobody else can."""
+class _OneStatement:
+    """Allows one statement only, and keeps its columns, which are not available later if there are no rows."""
 
     def __init__(self, sql: str) -> None:
         self._sql = sql
@@ -152,7 +152,7 @@ class _Only:
 
     def __call__(self, cursor: apsw.Cursor, statement: str, bindings: Any) -> bool:
         if _NOTHING.fullmatch(statement):
-            return True  # a remark at the end
+            return True  # a comment at the end
         if not _NOTHING.fullmatch(self._sql[len(statement) :]):
             raise InvalidInputError(
                 "only one statement is run at a time", kind="bad-sql", hint="send what follows the ; on its own"
@@ -161,11 +161,11 @@ class _Only:
         return True
 
 
-class _Judge:
-    """The authoriser: yes to selecting, recursing, functions, and reading the views and through them.
+class _Authorizer:
+    """Allows selecting, recursion, functions, and reading the views and the tables through them.
 
-    `select count(*)` reads no column and is asked about with an empty one, also where what it counts is only a name
-    in the statement itself. Such a name is anything but one of the database's or of SQLite's.
+    For `select count(*)` SQLite asks about a read of an empty column, even if the table is only a name inside the
+    statement. Such a name is any that neither the database nor SQLite has.
     """
 
     def __init__(self, named: frozenset[str]) -> None:
@@ -189,12 +189,12 @@ class _Judge:
 
 
 def _is_refusal(exc: apsw.Error) -> bool:
-    """Not everything that SQLite refuses to do is told by the kind of its error."""
+    """Whether SQLite refused the statement. The class of its error does not always say so."""
     return not isinstance(exc, apsw.SQLError) or any(words in str(exc) for words in _REFUSALS)
 
 
 def _refusal(exc: apsw.Error, guard: _Guard) -> WakelogError:
-    """A refusal in our words, with what to do about it. Damage is not for the asker to deal with."""
+    """Translates an error of SQLite. Damage is raised: it makes the index rebuild."""
     views = f"the views are {', '.join(VIEWS)}"
     match exc:
         case apsw.CorruptError() | apsw.NotADBError():

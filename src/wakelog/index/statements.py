@@ -21,7 +21,7 @@ R = TypeVar("R", bound=msgspec.Struct)
 TRUST_NAME = "case e.trust when 0 then 'trusted' when 1 then 'unverified' else 'untrusted' end"
 BEGINNING = (1 << 62, "~", 1 << 62)
 
-# `x` is the table asked, `e` the event its row belongs to. Both forms give a session's id as `sid`.
+# `x` is the queried table, `e` the event of its row. Both forms return a session's id as `sid`.
 SPANS = """
 (select cast(value ->> 0 as bigint) as holder, cast(value ->> 1 as bigint) as a, cast(value ->> 2 as bigint) as b,
     :session as sid
@@ -129,12 +129,12 @@ _LABELS, _GOAL, _ABOUT = map(SessionInfo.__struct_fields__.index, ("labels", "go
 
 
 class IndexMoment(msgspec.Struct, frozen=True):
-    """A moment of the index: everything asked through `db` is about it."""
+    """A moment of the index: all queries through `db` are about it."""
 
     db: Connection
     as_of: AsOf
     texts: Texts = no_text
-    """What events say whose texts are only in the log."""
+    """Reads texts that only the log has."""
 
 
 def source_of(
@@ -146,7 +146,7 @@ def source_of(
     rewound: bool,
     lineage: bool,
 ) -> tuple[str, dict[str, Any]]:
-    """The part of a statement that says which rows are asked about, and its values."""
+    """The part of a statement that selects the rows, and its values."""
     if session is None:
         if last_turns is not None:
             raise InvalidInputError(
@@ -169,7 +169,7 @@ def page_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any
 
 
 def list_of(reading: IndexMoment, kind: type[R], sql: str, values: dict[str, Any], after: str, limit: int) -> Page[R]:
-    """A page of rows in order of time, the newest first. The last column is the time they are ordered by."""
+    """A page of rows, the newest first. The last column is the time they are ordered by."""
     at, sid, seq = BEGINNING
     if after:
         parts = after.split(":")

@@ -1,7 +1,7 @@
-"""Steps and touches: the rows that tell what calls did, and what sessions had to do with.
+"""Steps and touches: rows for what calls did, and for the things that sessions touched.
 
-A call that is asked for in one event and ends in another is remembered in between. It becomes a step when it ends, so
-that a row is never changed. What an erased event said is not in these rows; what was rewound is, because it happened.
+A call that is requested in one event and ends in another is kept in between. It becomes a step when it ends, so that no
+row is ever changed. The content of erased events is not in these rows; rewound events are, because they happened.
 """
 
 from __future__ import annotations
@@ -23,34 +23,21 @@ from wakelog.model.totals import MODEL, NO_PHASE, count_call, phase_of
 from wakelog.model.values import Value
 
 _encode = msgspec.json.Encoder(order="sorted").encode
-STEP_KINDS = (
-    ASKS
-    | ANSWERS
-    | frozenset(
-        {
-            *(
-                "action.denied",
-                "action.abandoned",
-                "file.changed",
-                "resource.touched",
-                "fact.recorded",
-                "fact.retracted",
-            ),
-            *("artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled"),
-        }
-    )
-)
+STEP_KINDS = ASKS | ANSWERS | {
+    "action.denied", "action.abandoned", "file.changed", "resource.touched", "fact.recorded", "fact.retracted",
+    "artefact.recorded", "git_commit.linked", "dead_end.noted", "turn.ended", "knowledge.recalled",
+}  # fmt: skip
 INPUT_DIGITS = 16
 PATHS_MAX = 10
-"""So many files of a failed call are noted as where it failed."""
+"""How many files of a failed call are counted as places of failure."""
 
 
 StepEvent = tuple[Header, dict[str, Value], Facets, int, int, int]
-"""An event with what its body says, when it happened, how little it is trusted (a rank), and how long it took."""
+"""An event: header, body, facets, when it happened, the rank of its trust, and how long it took."""
 
 
 class StepRows:
-    """The steps and touches of one session on its way forward."""
+    """Adds the steps and touches of one session."""
 
     def __init__(self, batch: Batch, session: int, carried: ProjectionState, fetch: Any) -> None:
         self._batch = batch
@@ -61,7 +48,7 @@ class StepRows:
     def add(
         self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int, duration_us: int
     ) -> None:
-        """Adds what one event of STEP_KINDS, or a user's message, tells, after its delta was applied."""
+        """Adds the rows of one event of STEP_KINDS, or of a user's message, after its delta was applied."""
         kind = header.kind
         if kind not in ASKS and kind not in ANSWERS:
             self._add_other(header, body, facets, occurred, trust)
@@ -75,7 +62,7 @@ class StepRows:
                 self._answer(header, body, facets, occurred, trust, duration_us)
 
     def _add_other(self, header: Header, body: dict[str, Value], facets: Facets, occurred: int, trust: int) -> None:
-        """Kinds that tell of something besides calls."""
+        """Adds the rows of kinds other than calls."""
         kind, seq = header.kind, header.seq
         place = (seq, occurred, trust)
         if kind == "message.added":
@@ -126,7 +113,7 @@ class StepRows:
     ) -> None:
         waiting = self._carried.asked
         asked = waiting.get(facets.action) if body.get("retry") else waiting.pop(facets.action, None)
-        if asked is None:  # what it was asked with is pruned, or another session's
+        if asked is None:  # its request was pruned, or is in another session
             asked = AskedStep(header.cause or header.seq, facets.tool, "", "run", "", (), 0)
         if not asked.label or asked.label.startswith("wakelog"):
             return
@@ -160,15 +147,14 @@ class StepRows:
 
 
 def _signature(type_: str, message: str) -> str:
-    from wakelog.model.error_signature import (
-        error_signature,
-    )  # its expressions take long to compile, and errors are rare
+    # Its regular expressions take long to compile, and errors are rare.
+    from wakelog.model.error_signature import error_signature
 
     return error_signature(type_, message)
 
 
 def _digest(given: Value) -> str:
-    """Equal for calls that were given the same. What is kept elsewhere is known by its hash."""
+    """Equal for calls with the same input. A payload is identified by its hash."""
     if given is None or is_erased(given):
         return ""
     if type(given) is dict and "$payload" in given:

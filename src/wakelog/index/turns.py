@@ -1,7 +1,7 @@
 """The turns of a session, including those it shares with its ancestors.
 
-Each attempt of a turn has one row, updated with every event. In one case that row is not the answer: a fork made in the
-middle of a turn has only the first part of it. Then the sums are computed again over that part.
+Each attempt at a turn has one row, updated with every event. A fork that was made in the middle of a turn has only the
+first part of it: then the sums are computed again for that part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ select page.*, (select count(*) from json_each(:history) h cross join wl_turn a
         and a.first between cast(h.value ->> 1 as bigint) and cast(h.value ->> 2 as bigint))
 from page order by turn {1}, attempt {1}
 """
-# A session that is no fork has its turns in order, so that a page costs a page.
+# In a session that is no fork, the turns are in key order, so that reading a page costs no more than a page.
 _HOLDERS = {True: "= :number", False: "in (select cast(value ->> 0 as bigint) from json_each(:history))"}
 _UP = {alone: _TURNS.format(">", "asc", holders) for alone, holders in _HOLDERS.items()}
 _DOWN = {alone: _TURNS.format("<", "desc", holders) for alone, holders in _HOLDERS.items()}
@@ -62,7 +62,7 @@ order by e.seq limit 1
 
 
 def turns_of(db: Connection, scope: Scope, after: str, limit: int, newest_first: bool) -> tuple[list[TurnInfo], str]:
-    """A page of turns, and where the next one goes on."""
+    """A page of turns, and the position of the next page."""
     turn, attempt = _place(after) if after else (1 << 62, 1 << 62) if newest_first else (-1, 0)
     values = {
         "spans": as_rows(scope.spans),
@@ -85,7 +85,7 @@ def _turn(db: Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInfo:
     if row.last > end:
         _cut(db, row, end)
     if row.outcome == "open" and end != OPEN_END:
-        row.outcome = "interrupted"  # by the fork, which does not go on with it
+        row.outcome = "interrupted"  # by the fork
     fields = dict(zip(TurnRow.__struct_fields__, msgspec.structs.astuple(row), strict=True))
     in_view = any(first <= row.last and row.first <= last for first, last in scope.visible)
     return TurnInfo(
@@ -96,7 +96,7 @@ def _turn(db: Connection, scope: Scope, stored: tuple[Any, ...]) -> TurnInfo:
 
 
 def _cut(db: Connection, row: TurnRow, end: Seq) -> None:
-    """What a turn comes to up to `end`, where a fork left it."""
+    """Cuts a turn at `end`, where the fork was made."""
     row.last, row.ended_at, row.outcome = end, None, "open"
     part = {"holder": row.session, "first": row.first, "last": end}
     sums: Any = db.execute(_PART, part).fetchone()

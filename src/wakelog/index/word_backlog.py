@@ -1,12 +1,12 @@
-"""Words that nobody has searched yet.
+"""Adds the words that searches need, when they are first needed.
 
-Splitting texts into words takes a third of the time of an index, and most questions need none. So in a file the
-projector makes rows only, and the words of a session follow up to `worded` when somebody searches, or when a process
-has nothing else to do. They are read from the log, as it is then: what was erased or pruned meanwhile is not found, and
-never gets in. A search in one session waits for the words of its fork tree only.
+Splitting texts into words takes a third of the time of an index, and most questions need no words. So in a file the
+projector makes rows only. Words are added by the first search, or by a process that has nothing else to do; `worded`
+says how far they are. They are read from the log as it is then, so content that was erased or pruned meanwhile is never
+added. A search in one session waits for the words of its fork tree only.
 
-What cannot be read now is tried again with the next search; what was altered is passed over. An index on a server has
-its words at once: its projectors work for all (words.py).
+Sessions that cannot be read now are tried again by the next search; altered commits are skipped. An index on a server
+gets its words together with the rows (words.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WORDED = "update wl_session set worded = ? where no = ?"
 
 
 class WordBacklog:
-    """The words that are missing of one fork tree, or of all sessions if `root` is empty."""
+    """The missing words of one fork tree, or of all sessions if `root` is empty."""
 
     def __init__(self, engine: Engine, root: str) -> None:
         self._engine = engine
@@ -42,12 +42,12 @@ class WordBacklog:
         self.done = 0
         """How many events were read."""
         self.left = 0
-        """How many have words to come."""
+        """How many are left to read."""
         self.is_done = False
 
     def add_some(self, db: Connection) -> None:
-        """Adds as many words as one transaction takes. What is missing is looked up in each: another process may have
-        added it, or made a session anew."""
+        """Adds words for one transaction. Each transaction looks up again what is missing, because another process may
+        have added it, or projected a session again."""
         found: Any = db.execute(_BEHIND.format(_OF_TREE if self._root else ""), {"root": self._root}).fetchall()
         behind = [row for row in found if row[0] not in self._unreadable]
         self.left = sum(head - worded for _, _, worded, head in behind)
@@ -66,7 +66,7 @@ class WordBacklog:
         self._texts, self._chars = [], 0
 
     def _read(self, no: int, session: SessionId, worded: Seq, head: Seq) -> Seq:
-        """Collects what a session's events after `worded` say; how far it came."""
+        """Collects the texts of a session's events after `worded`; returns the last event read."""
         payloads = PayloadReader(self._engine, session)
         try:
             for commit in self._engine.read(session, after=worded, upto=head, payloads=True):
@@ -83,7 +83,7 @@ class WordBacklog:
 
 
 def _texts(commit: Commit, payloads: PayloadReader) -> list[tuple[Seq, str]]:
-    """What the events of a commit say, every byte checked; nothing if it was altered."""
+    """The texts of a commit's events, every byte verified; none if it was altered."""
     out = []
     try:
         headers, _ = check_commit(commit)

@@ -6,10 +6,10 @@ sends a finished `tsvector` and `tsquery`; the server's own parser and dictionar
 match in both databases. The order is each database's own: bm25 here, ts_rank_cd there. Weighing every match costs time
 for each, and words that are in very many texts weigh nothing: then the newest come first.
 
-A tsvector has at most 256 positions of a word, and long words are cut. Here the index of words has no texts of its own:
-those that no view shows are in the log only, which is half the size. So what was found is checked once more in both, by
-an FTS5 in memory over the texts themselves, which also makes the snippets. Here words come when somebody searches
-(word_backlog.py), there with the rows.
+A tsvector has at most 256 positions of a word, and long words are cut. SQLite's word index keeps no texts: those that
+no view shows are in the log only, which halves the size. So in both databases hits are checked once more, by an FTS5
+table in memory over the texts themselves, which also makes the snippets. In SQLite words are added by the first search
+(word_backlog.py), in PostgreSQL together with the rows.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ import apsw
 from wakelog.index.connection import KEY_MAX, SEQ_BITS, Connection, IndexedText, Keep, Texts, as_key
 
 Term = tuple[str, bool]
-"""Words that stand together, and whether the last of them is only the beginning of a word."""
+"""A phrase, and whether its last word is only a prefix."""
 
 TOKENIZER = ("unicode61", "remove_diacritics", "2")
 """As in schema.sql."""
 PLACES_MAX = 256
-"""How many places of a word in a text a tsvector holds."""
+"""How many positions of a word a tsvector holds."""
 PHRASE_MAX = 64
-"""How many words of a phrase the server is asked about."""
+"""How many words of a phrase are sent to the server."""
 
 BROAD = 10_000
-"""Where more texts than this match, they are not weighed against each other."""
+"""If more texts than this match, they are not ranked."""
 
 _SNIPPET = "snippet(wl_words, 0, '«', '»', '…', 24)"
 _SEQ = (1 << SEQ_BITS) - 1
@@ -43,7 +43,7 @@ class LiteWords:
     """The words of one transaction in SQLite."""
 
     def __init__(self, db: apsw.Connection, *, keeps_all: bool = False) -> None:
-        """With `keeps_all` every text is kept, for who compares this with an index that has them."""
+        """With `keeps_all` every text is kept, to compare the index with one on a server."""
         self._db = db
         self._keeps_all = keeps_all
         self._has_removed = False
@@ -67,7 +67,7 @@ class LiteWords:
 
     def finish(self) -> None:
         if self._has_removed:
-            # Until its segments are merged, what was taken out is only marked as gone.
+            # Until the segments are merged, removed words are only marked as deleted.
             self._db.execute("insert into wl_words (wl_words) values ('optimize')")
             self._has_removed = False
 
@@ -91,8 +91,8 @@ class LiteWords:
 
 
 class SharedWords:
-    """The words of one transaction in PostgreSQL. Every text also has its namespace among its words, so that the GIN
-    index, in which all namespaces are, leads to those of one."""
+    """The words of one transaction in PostgreSQL. Every text also has its namespace as a word, so that a search of the
+    GIN index, which all namespaces share, can be limited to one."""
 
     def __init__(self, db: Connection, ns: str) -> None:
         self._db = db
@@ -105,7 +105,7 @@ class SharedWords:
         self._db.executemany("insert into wl_text values (?, ?, ?)", rows)
 
     def add_words(self, texts: Sequence[tuple[int, str]]) -> None:
-        raise AssertionError("all texts are handed over with their rows")
+        raise AssertionError("all texts are added with their rows")
 
     def remove(self, first: int, last: int) -> None:
         self._db.execute("delete from wl_text where id between ? and ?", (first, last))
@@ -160,7 +160,7 @@ def _as_tsvector(text: str) -> str:
 
 
 def _as_tsquery(terms: Sequence[Term]) -> str:
-    """All terms; what is no word at all is passed over, as FTS5 does."""
+    """All terms; text without words is ignored, as in FTS5."""
     phrases = []
     for text, is_beginning in terms:
         words = words_of(text)
@@ -177,13 +177,13 @@ def _quoted(word: str) -> str:
 
 
 def _with_snippets(rows: Sequence[tuple[Any, ...]], terms: Sequence[Term]) -> list[tuple[Any, ...]]:
-    """Rows that end with a text and a weight, with the snippet between; without those that do not match after all."""
+    """Rows that end with a text and a weight, with the snippet in between, without those that do not really match."""
     snippets = _snippets([row[-2] for row in rows], terms)
     return [(*row[:-1], snippets[at], row[-1]) for at, row in enumerate(rows) if at in snippets]
 
 
 def _snippets(bodies: list[str], terms: Sequence[Term]) -> dict[int, str]:
-    """The snippets of those texts that do match, by their place in the list."""
+    """The snippets of the texts that match, by their index."""
     db = apsw.Connection(":memory:")
     try:
         db.execute(f'create virtual table wl_words using fts5 (body, tokenize = "{" ".join(TOKENIZER)}")')
