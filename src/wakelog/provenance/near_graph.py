@@ -9,18 +9,20 @@ All other logs need the whole graph.
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator
 
 from wakelog.log import Log
 from wakelog.log.reader import Entry, read_commits
 from wakelog.model.calls import ASKS
 from wakelog.model.ids import Seq
 from wakelog.model.records import Commit
-from wakelog.provenance.event_index import EventArrays, Role, TrackReader
+from wakelog.provenance.event_index import EdgeKind, EventArrays, Role, TrackReader
 from wakelog.provenance.graph import Edge, Graph
 from wakelog.timeline.points import attempts_of
 
 TURNS_BEFORE = (0, 8, 64)
 """How many turns before the event's own are read, try after try, until everything is."""
+_LINK_TO_ACTION: dict[str, EdgeKind] = {"message.added": "says", "file.changed": "made"}
 _FAR_REACHING = frozenset({"history.rewound", "history.adopted", "trust.endorsed", "step.invalidated"})
 
 
@@ -118,14 +120,17 @@ class _NearReader(TrackReader):
             request = earlier.header.cause
             self.take_earlier(earlier, self._log.entry(request) if request and earlier.kind not in ASKS else None)
         super().take(entry)
-        links = {link.kind for link in self.tracks.links.get(entry.seq, ())}
-        if (
-            entry.kind in ("message.added", "file.changed")
-            and entry.body.get("action")
-            and not links & {"says", "made"}
-        ):
+        found = {link.kind for link in self.tracks.links.get(entry.seq, ())}
+        if not found.issuperset(_expected_links(entry)):
             self.incomplete.add(entry.seq)
-        if entry.kind == "file.changed" and entry.body.get("change") != "created" and "earlier" not in links:
-            self.incomplete.add(entry.seq)
-        if entry.kind in ("input.answered", "subagent.returned") and "answers" not in links:
-            self.incomplete.add(entry.seq)
+
+
+def _expected_links(entry: Entry) -> Iterator[EdgeKind]:
+    """The links that an event has if everything it may refer to was read."""
+    if entry.kind in ("input.answered", "subagent.returned"):
+        yield "answers"
+    elif entry.kind in _LINK_TO_ACTION:
+        if entry.body.get("action"):
+            yield _LINK_TO_ACTION[entry.kind]
+        if entry.kind == "file.changed" and entry.body.get("change") != "created":
+            yield "earlier"

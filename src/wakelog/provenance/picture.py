@@ -112,17 +112,8 @@ def _draw_why(log: Log, found: Why) -> InfluenceGraph:
         for s in found.steps
         if s.parent
     ]
-    return _build_graph(
-        log,
-        found.at,
-        found.target,
-        "causes",
-        boxes,
-        lines,
-        (o.source for o in found.origins),
-        found.reached,
-        found.limits,
-    )
+    sources = (origin.source for origin in found.origins)
+    return _build_graph(found, "causes", boxes, lines, sources, found.reached, found.limits)
 
 
 def _draw_taint(log: Log, found: Taint, most: int) -> InfluenceGraph:
@@ -159,27 +150,23 @@ def _draw_taint(log: Log, found: Taint, most: int) -> InfluenceGraph:
         boxes.append(_box(log, seq, trust, entry.header.source, place, number, 0, condition))
     limits = (*found.limits, *((f"{left_out} more ways are not drawn",) if left_out else ()))
     reached = found.reached + found.root_count
-    return _build_graph(
-        log, found.at, found.target, "effects", boxes, list(lines.values()), found.sources, reached, limits
-    )
+    return _build_graph(found, "effects", boxes, lines.values(), found.sources, reached, limits)
 
 
 def _build_graph(
-    log: Log,
-    at: Seq,
-    target: Target,
+    found: Why | Taint,
     direction: Literal["causes", "effects"],
     boxes: list[InfluenceBox],
-    lines: list[InfluenceLine],
+    lines: Iterable[InfluenceLine],
     sources: Iterable[str],
     reached: int,
     limits: tuple[str, ...],
 ) -> InfluenceGraph:
     boxes.sort(key=lambda box: box.seq)
     return InfluenceGraph(
-        session=log.id,
-        at=at,
-        target=target,
+        session=found.session,
+        at=found.at,
+        target=found.target,
         direction=direction,
         boxes=tuple(boxes),
         lines=tuple(sorted(lines, key=lambda line: (line.first, line.last))),
