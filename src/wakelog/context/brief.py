@@ -219,10 +219,10 @@ def _derived(teller: Teller, at: Seq) -> Part:
     last = teller.state["turn"]["number"]
     turns = range(max(1, last - TURNS_READ + 1), last + 1)
     found = make_insight(teller.log, turns, goals=False, at=at) if last else None
-    told = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
-    lines = (_derived_line(teller, item) for item in told)
+    items = [item for item in found.items if item.kind in _DERIVED and item.quote][::-1] if found else []
+    lines = (_derived_line(teller, item) for item in items)
     rest = f"`wakelog insight {teller.handle}`"
-    return Part("derived", "Derived from the agent's words, not recorded", len(told), lines, rest, weight=2)
+    return Part("derived", "Derived from the agent's words, not recorded", len(items), lines, rest, weight=2)
 
 
 def _derived_line(teller: Teller, item: InsightItem) -> SectionLine:
@@ -254,7 +254,7 @@ def _last_words(teller: Teller, at: Seq) -> Iterator[SectionLine]:
 
 
 def _speaker(teller: Teller, entry: Entry) -> str:
-    """Who spoke in an event: "user", "assistant", or nobody."""
+    """Who spoke in an event: "user", "assistant", or empty."""
     body = entry.body
     if entry.kind == "turn.started":
         return "user" if body.get("input") is not None else ""

@@ -148,7 +148,7 @@ class Builder:
     def feed(self, entry: Entry) -> None:
         kind = entry.kind
         if not entry.record.body:
-            return  # pruned: one item stands for the whole range (pruned_item)
+            return  # pruned: the whole range becomes one item (pruned_item)
         if kind not in ASKS:
             self._other_events.add(entry.seq)
         if kind == "turn.started":

@@ -69,8 +69,8 @@ class Teller:
         return SectionLine(f"- goal, {block.lstrip()}", mark["seq"], mark["trust"], mark["source"])
 
     def pending(self, *, weight: int = 3) -> Part:
-        told = [p for p in self.state["pending_actions"].items() if self._is_told(p[1]["turn"], p[1]["seq"])]
-        found = sorted(told, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
+        shown = [p for p in self.state["pending_actions"].items() if self._is_shown(p[1]["turn"], p[1]["seq"])]
+        found = sorted(shown, key=lambda p: (_URGENT.get(p[1]["status"], 9), p[1]["seq"]))
         lines = (self._pending(action, pending) for action, pending in found)
         return Part("pending", "Pending", len(found), lines, self.shows("pending_actions"), weight=weight, first=True)
 
@@ -85,7 +85,7 @@ class Teller:
         return Part("facts", "Facts", len(known), lines, self.shows("facts"), weight=weight)
 
     def dead_ends(self, *, weight: int = 2) -> Part:
-        found = [e for e in _newest(self.state["dead_ends"]) if self._is_told(e[1]["turn"], e[0])]
+        found = [e for e in _newest(self.state["dead_ends"]) if self._is_shown(e[1]["turn"], e[0])]
         lines = (self._dead_end(seq, end) for seq, end in found)
         return Part("dead_ends", "Dead ends", len(found), lines, self.shows("dead_ends"), weight=weight)
 
@@ -163,7 +163,7 @@ class Teller:
 
     # Lines
 
-    def _is_told(self, turn: int, seq: Seq) -> bool:
+    def _is_shown(self, turn: int, seq: Seq) -> bool:
         return seq >= self._since or turn != self.state["turn"]["number"]
 
     def said(

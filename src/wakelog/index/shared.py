@@ -1,7 +1,7 @@
 """The index of a store on a server, in tables of the same database: built once for everybody.
 
 Every process brings it up to date before it answers, and all processes share the result. There is no lock. A batch is
-one transaction that first updates the namespace's row in wl_meta, on the condition that nobody else has moved the
+one transaction that first updates the namespace's row in wl_meta, on the condition that no other process moved the
 cursor. So one process writes at a time; another finds the row changed and looks again. Answers are read in one
 snapshot.
 

@@ -152,8 +152,8 @@ class _Spread:
         ]
         items = tuple(_weakened(item) if arrival.may else item for item in describe(graph, trusts, walk, shown))
         if items or via is None:
-            told = tuple(sorted(roots))[:10]
-            self._found.append(TouchedSession(log.id, head.name, via, told, items, len(reached - roots)))
+            first_roots = tuple(sorted(roots))[:10]
+            self._found.append(TouchedSession(log.id, head.name, via, first_roots, items, len(reached - roots)))
         certain = {seq for seq, reach in walk.reached.items() if reach.strength > WINDOW}
         return list(self._cross_joints(arrival, reached, certain))
 

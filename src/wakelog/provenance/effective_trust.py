@@ -34,7 +34,7 @@ class Exposure(msgspec.Struct, frozen=True):
 
     trust: Trust
     known: Known
-    """recorded: the window is; derived: it is taken to be everything in view; unknown: nothing was."""
+    """recorded: the window is recorded; derived: everything in view counts; unknown: nothing was in view."""
     call: Seq
     """The model call; 0 when none is recorded."""
     worst: tuple[Seq, ...]

@@ -32,7 +32,7 @@ class Reach(msgspec.Struct, frozen=True, gc=False):
     strength: int
     hops: int
     through: Seq = 0
-    """Going back, the event that depends on this one."""
+    """In a backward walk: the event that depends on this one."""
 
 
 class Walk:
@@ -41,17 +41,17 @@ class Walk:
     def __init__(self) -> None:
         self.reached: dict[Seq, Reach] = {}
         self.values = [RangeMaxima() for _ in SCOPES]
-        """Going on, how strongly and how soon each event was reached, by scope."""
+        """In a forward walk: how strongly and how soon each event was reached, by scope."""
 
     def path(self, seq: Seq) -> list[Reach]:
-        """The way from where the walk began to an event, both included."""
+        """The path from the start of the walk to an event, both included."""
         path = [self.reached[seq]]
         while (edge := path[-1].edge) is not None:
             path.append(self.reached[path[-1].through or self._source(edge)])
         return path[::-1]
 
     def _source(self, edge: Edge) -> Seq:
-        """Which event of a range was meant. Looked up only for paths that somebody wants to see."""
+        """The event of a range that the path goes through. Only looked up for paths that are shown."""
         if edge.first == edge.last:
             return edge.first
         values = self.values[edge.scope]
@@ -70,7 +70,7 @@ def walk_back(
     def arrive(reach: Reach) -> None:
         walk.reached[reach.seq] = reach
         for each in unvisited:
-            each.leave(reach.seq)
+            each.mark_visited(reach.seq)
         for edge in (*graph.edges(reach.seq), *(extra or {}).get(reach.seq, ())):
             if edge.kind not in without:
                 waiting[min(reach.strength, edge.strength)].append((reach, edge))
@@ -91,22 +91,22 @@ def walk_back(
 def walk_on(
     graph: Graph, starts: Iterable[Seq], extra: Extra | None = None, stops: frozenset[Seq] = frozenset()
 ) -> Walk:
-    """Everything that depends on some events, which begin it; what says nothing is left out. Nothing goes on through
-    `stops`.
+    """Everything that depends on some events, starting with the events themselves, without bookkeeping events. The walk
+    does not continue through `stops`.
 
     A start that certainly depends on another start counts as reached from it.
     """
-    begun = set(starts)
+    roots = set(starts)
     walk = Walk()
-    if not begun:
+    if not roots:
         return walk
     for values in walk.values:
-        values.skip(min(begun) - 1)
-    for seq in range(min(begun), graph.head + 1):
+        values.skip(min(roots) - 1)
+    for seq in range(min(roots), graph.head + 1):
         best: Reach | None = None
-        if seq not in stops and (seq in begun or graph.counts(seq, TOLD)):
+        if seq not in stops and (seq in roots or graph.counts(seq, TOLD)):
             best = _best(graph, walk, seq, extra)
-            if seq in begun and (best is None or best.strength < CERTAIN):
+            if seq in roots and (best is None or best.strength < CERTAIN):
                 best = Reach(seq, None, CERTAIN, 0)
         value = 0
         if best is not None:
@@ -129,7 +129,7 @@ def _best(graph: Graph, walk: Walk, seq: Seq, extra: Extra | None) -> Reach | No
 
 
 class _Unvisited:
-    """The events not visited yet: each points to itself, a visited one to a later one."""
+    """The events that were not visited yet, as a union-find: each points to itself, a visited one to a later one."""
 
     def __init__(self, graph: Graph, scope: int) -> None:
         self._following = array("q", range(graph.head + 2))
@@ -144,10 +144,10 @@ class _Unvisited:
         root = seq
         while following[root] != root:
             root = following[root]
-        while following[seq] != root:  # so that nobody walks this way again
+        while following[seq] != root:  # shorten the path for the next search
             following[seq], seq = root, following[seq]
         return root
 
-    def leave(self, seq: Seq) -> None:
+    def mark_visited(self, seq: Seq) -> None:
         if self._following[seq] == seq:
             self._following[seq] = seq + 1

@@ -101,7 +101,7 @@ class _Node:
 
 
 def data_writers(log: Log, at: Seq) -> list[tuple[str, frozenset[Seq]]]:
-    """For each key of `/data`, the events its value is made of; 0 stands for what was pruned. A list counts as one key:
+    """For each key of `/data`, the events its value is made of; 0 means a pruned event. A list counts as one key:
     its members move."""
     root = _Node(0)
     for first, last in log.view(at):

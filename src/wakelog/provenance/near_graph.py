@@ -115,7 +115,7 @@ class _NearReader(TrackReader):
     def take(self, entry: Entry) -> None:
         cause = entry.header.cause
         if 0 < cause < self._first and not self.tracks.kinds[cause]:
-            # Which kind of call an outcome belongs to is only told by its request.
+            # Only the request of a call says which kind of call it is.
             earlier = self._log.entry(cause)
             request = earlier.header.cause
             self.take_earlier(earlier, self._log.entry(request) if request and earlier.kind not in ASKS else None)

@@ -207,8 +207,8 @@ def _unmatched(graph: Graph, walk: Walk, starts: tuple[Seq, ...]) -> Iterator[Se
     recorded, apart from evidence that the model gave itself. Beyond a weaker edge a match adds nothing."""
     for seq, reach in walk.reached.items():
         if reach.strength >= MATCHED and is_target(graph, seq):
-            told = any(e.known == "recorded" and e.kind != "evidence" for e in graph.edges(seq))
-            if seq in starts or not told:
+            is_recorded = any(e.known == "recorded" and e.kind != "evidence" for e in graph.edges(seq))
+            if seq in starts or not is_recorded:
                 yield seq
 
 
