@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 const SALT_SIZE: usize = 16;
 pub const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// What a record is made of, borrowed from Python. `head` is the header up to the body's hash, `tail` what follows it.
+/// The parts of a record, borrowed from Python. `head` is the header up to the body's hash, `tail` the rest.
 struct Item<'a> {
     head: Vec<u8>,
     tail: Vec<u8>,
@@ -139,7 +139,7 @@ fn put_number(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default:
     Ok(())
 }
 
-/// Left out when it is the default itself: an equal text of another origin is written, as msgspec writes it.
+/// Left out when it is the default object itself. An equal text in another object is written, like msgspec does.
 fn put_choice(out: &mut Vec<u8>, name: &[u8], value: &Bound<'_, PyAny>, default: &Bound<'_, PyString>) -> PyResult<()> {
     if !value.is(default) {
         out.extend_from_slice(name);
@@ -178,7 +178,7 @@ pub fn put_int(out: &mut Vec<u8>, value: i64) {
 /// A JSON string as msgspec writes it.
 pub fn put_text(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
-    // Most pieces have nothing to escape, and looking at a whole piece takes a few wide instructions.
+    // Most pieces have nothing to escape, and checking a whole piece takes a few wide instructions.
     for piece in text.as_bytes().chunks(32) {
         if piece.iter().fold(false, |found, byte| found | is_escaped(*byte)) {
             piece.iter().for_each(|byte| put_byte(out, *byte));

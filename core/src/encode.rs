@@ -1,6 +1,6 @@
-//! Encoding: from events to the JSON of their bodies, large values beside them (the specification is codec/records.py).
+//! Encoding: from events to the JSON of their bodies and to payloads (the specification is codec/records.py).
 //!
-//! Only what is of the very types an event should have is encoded here, so that nobody need read it back to check it.
+//! Only values of exactly the declared types are encoded here, so there is no need to decode the bytes as a check.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const INLINE_MAX: usize = 512;
 
 type Encoded<'py> = (Bound<'py, PyBytes>, Bound<'py, PyDict>);
 
-/// What a field may hold, as `_shape_of` numbers it.
+/// The type of a field, by the codes of `_shape_of`.
 enum Holds {
     Text,
     Flag,
@@ -26,7 +26,7 @@ enum Holds {
     Object,
     Payload,
     Struct(Py<PyType>, Vec<Field>),
-    /// Its default, and nothing else.
+    /// Only its default.
     Default,
 }
 
@@ -46,7 +46,7 @@ pub struct Encoder {
 
 #[pymethods]
 impl Encoder {
-    /// `shapes` has, for a type, its fields in their order: name, default, what it holds, and more about that.
+    /// `shapes` maps a type to its fields in order: name, default, type code, details of the type.
     #[new]
     fn new(shapes: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut known = HashMap::new();
@@ -57,7 +57,7 @@ impl Encoder {
         Ok(Encoder { shapes: known })
     }
 
-    /// For each event its body, and the payloads in it, SHA-256 and content; None where that is for Python to say.
+    /// For each event its body and its payloads (SHA-256 and content); None where Python has to encode it.
     fn encode<'py>(&self, py: Python<'py>, events: &Bound<'py, PyList>) -> PyResult<Vec<Option<Encoded<'py>>>> {
         events.iter().map(|event| self.encode_one(py, &event)).collect()
     }
@@ -101,7 +101,7 @@ fn fields_of(fields: &Bound<'_, PyAny>) -> PyResult<Vec<Field>> {
     Ok(out)
 }
 
-/// Everything but defaults, as msgspec writes it; false when something here is for Python.
+/// Writes all fields but defaults, like msgspec. False when Python has to encode it.
 fn put_struct<'py>(
     py: Python<'py>,
     out: &mut Vec<u8>,
@@ -114,10 +114,10 @@ fn put_struct<'py>(
     for field in fields {
         let held = value.getattr(field.name.bind(py))?;
         if held.is(&field.default) {
-            continue; // the default itself: an equal value of another origin is written, as msgspec writes it
+            continue; // the default object itself; an equal value in another object is written, like msgspec does
         }
         if matches!(field.holds, Holds::Object | Holds::Default) && is_empty_dict(&held) {
-            continue; // what a default that is made anew looks like
+            continue; // a default that is made anew for each event
         }
         if out.len() > start {
             out.push(b',');
@@ -187,7 +187,7 @@ fn put_number(out: &mut Vec<u8>, value: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// A value of any shape, if it can be stored as it is (values.rs). No floats: how they are written is for Python.
+/// Writes a value of any shape, if it can be stored unchanged (values.rs). Floats are left to Python.
 pub fn put_value(out: &mut Vec<u8>, value: &Bound<'_, PyAny>, depth: usize) -> bool {
     if value.is_none() {
         out.extend_from_slice(b"null");
@@ -239,7 +239,7 @@ fn put_items<'py>(
     true
 }
 
-/// A small value inside the body, a large one as a mention of a payload.
+/// Writes a small value into the body, a large one as a reference to a payload.
 fn put_payload<'py>(
     py: Python<'py>,
     out: &mut Vec<u8>,

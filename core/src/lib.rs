@@ -1,8 +1,8 @@
-//! The native core of wakelog: a few functions over bytes, one call a commit each.
+//! The native core of wakelog: the work of an append that is worth doing faster.
 //!
-//! Python has the same functions and they are the specification (codec/, redaction/). Here is
-//! only what is worth doing faster. Anything unusual is an error, whatever the error says: the caller then runs the
-//! Python function, so that every odd input has one meaning. `tests/native` compares the two on anything.
+//! Python has the same functions, and they are the specification (codec/, state/, redaction/). Unusual input is an
+//! error here, with any text: the caller then runs the Python function, which decides the result. So odd input has one
+//! meaning. `tests/native` compares both sides on generated input.
 
 mod chain;
 mod changes;
@@ -13,13 +13,13 @@ mod values;
 
 use pyo3::prelude::*;
 
-/// What this and the Python side must agree on (native.py).
+/// The version of the interface; native.py has the same number.
 const INTERFACE: u32 = 4;
 
-/// Work of fewer nanoseconds keeps the interpreter lock: giving it up and waiting for it takes longer.
+/// Shorter work keeps the interpreter lock: releasing it and waiting for it would take longer.
 const WORTH_RELEASING: usize = 20_000;
 
-/// Does work that needs no Python, beside other threads where it is long: about so many nanoseconds.
+/// Runs work that needs no Python. If it takes long, by an estimate in nanoseconds, other threads run meanwhile.
 fn apart<T: Send>(py: Python<'_>, nanoseconds: usize, work: impl FnOnce() -> T + Send) -> T {
     if nanoseconds < WORTH_RELEASING {
         work()

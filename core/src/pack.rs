@@ -16,7 +16,7 @@ const RECORDS_LEVEL: i32 = 1;
 const PAYLOADS_LEVEL: i32 = -1;
 const SMALL: usize = 16 * 1024;
 const SMALL_HASH_LOG: u32 = 12;
-/// A frame that says it is larger is left to Python, which asks for the memory in its own way.
+/// A frame that claims to be larger is left to Python, which handles a lack of memory.
 const LARGE: u64 = 1 << 28;
 
 type Parts<'py> = (Bound<'py, PyBytes>, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
@@ -52,7 +52,7 @@ pub fn pack<'py>(py: Python<'py>, records: &Bound<'py, PyAny>, payloads: &Bound<
     Ok((PyBytes::new(py, &first?), PyBytes::new(py, &second?)))
 }
 
-/// What was packed: triples, and pairs in a tuple.
+/// Unpacks records as triples, and payloads as a tuple of pairs.
 #[pyfunction]
 pub fn unpack<'py>(
     py: Python<'py>,

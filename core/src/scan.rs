@@ -1,7 +1,7 @@
-//! Looking for signs of secrets. Almost no text has one, and then the work is done; where there is a sign, the
-//! Python code looks at the text (redaction/redactor.py), so a secret is what it says and nothing else.
+//! Looks for signs of secrets. Almost no text has one, and then there is nothing more to do. Where there is a sign, the
+//! Python code decides (redaction/redactor.py).
 //!
-//! The signs are those of its three looks, and never fewer: where a look is costly to do exactly, more is let through.
+//! The signs cover everything that its three searches could find. Where an exact test is costly, there are more signs.
 
 use aho_corasick::{packed, AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
@@ -19,11 +19,11 @@ const TEXT: u8 = 4;
 const BLOB: usize = 2048;
 const ENDINGS: [&str; 7] = ["ken", "key", "pass", "pwd", "cret", "curl ", "cookie"];
 
-/// What one redactor looks for: the literals of its patterns, by where they stand.
+/// The literals of one redactor's patterns, by where they have to be.
 #[pyclass(frozen)]
 pub struct Scanner {
     endings: AhoCorasick,
-    /// The same at the speed of memory, where the processor can do it.
+    /// The same with wide instructions, where the processor has them.
     quick_endings: Option<packed::Searcher>,
     word: AhoCorasick,
     before: AhoCorasick,
@@ -50,8 +50,8 @@ impl Scanner {
         crate::apart(py, text.len(), || self.signs(text))
     }
 
-    /// Whether no text of these events has a sign, and no key says "secret". `fields` tells what to look at, by type.
-    /// False says nothing: then values.py looks.
+    /// True if no text of these events has a sign and no key is the name of a secret. `fields` maps a type to the
+    /// fields to search. False means that values.py has to decide.
     fn are_clean(&self, py: Python<'_>, events: &Bound<'_, PyList>, fields: &Bound<'_, PyDict>) -> PyResult<bool> {
         let mut gathered = Gathered::new(fields);
         for event in events.iter() {
@@ -72,7 +72,7 @@ impl Scanner {
             | found(TEXT, self.text.iter().any(|literal| literal.find(text.as_bytes()).is_some()))
     }
 
-    /// Whether something is assigned to a name that says "secret" (assignments.py).
+    /// Whether something is assigned to the name of a secret (assignments.py).
     fn has_stop(&self, low: &[u8]) -> bool {
         let is_stop = |hit: aho_corasick::Match| {
             let (before, after) = (&low[..hit.start()], &low[hit.end()..]);
@@ -126,7 +126,7 @@ fn searcher<P: AsRef<[u8]>>(literals: impl IntoIterator<Item = P>) -> PyResult<A
     built.map_err(|problem| PyValueError::new_err(problem.to_string()))
 }
 
-/// A literal that begins with a line break begins the place.
+/// A literal that starts with a line break matches only at the start.
 fn holds(literals: &AhoCorasick, place: &[u8]) -> bool {
     literals.is_match(&[b"\n", place].concat())
 }
@@ -135,8 +135,8 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
 
-/// For each place whether twenty characters of words follow: 1 + 1 + 2 + 4 + 8 + 4. Passes without a branch, which
-/// compilers turn into wide instructions; looking for the ends of words one by one takes three times as long.
+/// For each byte whether twenty word characters start there: 1 + 1 + 2 + 4 + 8 + 4. Compilers turn these passes without
+/// branches into wide instructions; to search for the ends of words one by one takes three times as long.
 fn run_starts(bytes: &[u8]) -> Vec<u8> {
     let mut starts: Vec<u8> = bytes.iter().map(|b| u8::from(is_word(*b))).collect();
     both::<1>(&mut starts);
@@ -147,7 +147,7 @@ fn run_starts(bytes: &[u8]) -> Vec<u8> {
     starts
 }
 
-/// Keeps what holds here and `STEP` places on.
+/// Keeps a mark only if there is another one `STEP` bytes later.
 fn both<const STEP: usize>(places: &mut [u8]) {
     let last = places.len().saturating_sub(STEP);
     for i in 0..last {
@@ -185,7 +185,7 @@ fn ends_in_pass(before: &[u8], after: &[u8]) -> bool {
     if ends.iter().any(|end| after.strip_prefix(*end).is_some_and(is_separator)) {
         return true;
     }
-    // Not only what stands last on its line: that is for Python to see.
+    // Anywhere on its line; Python checks that it is at the end.
     let is_apart = before.last().is_some_and(|b| !(b.is_ascii_alphanumeric() || *b == b'_'));
     is_apart && after.starts_with(b"word ")
 }

@@ -1,6 +1,6 @@
-//! Walks over Python values: all their texts in one buffer, and whether a value can be stored as it is.
+//! Walks over Python values: collects their texts in one buffer, and tests whether a value can be stored unchanged.
 //!
-//! Both say yes only where Python would (redaction/values.py, model/values.py). A no says nothing: Python then looks.
+//! A yes agrees with Python (redaction/values.py, model/values.py). A no means that Python has to decide.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,7 +11,7 @@ pub const INT_MAX: i64 = (1 << 53) - 1;
 const SHORTEST_NAMED: usize = 8;
 const BYTES_MAX: usize = 1 << 20;
 const RESERVED: [&str; 3] = ["$payload", "$erased", "$redacted"];
-/// A name that says "secret" ends so, once everything but letters and digits is left out.
+/// Endings of the names of secrets, counting letters and digits only.
 const ENDINGS: [&[u8]; 12] = [
     b"password",
     b"passwd",
@@ -27,7 +27,7 @@ const ENDINGS: [&[u8]; 12] = [
     b"cookie",
 ];
 
-/// The texts of events, a line break after each: no pattern reaches from one into the next.
+/// The texts of events, with a line break after each, so that no pattern matches across two of them.
 pub struct Gathered<'a, 'py> {
     fields: &'a Bound<'py, PyDict>,
     pub text: String,
@@ -38,12 +38,12 @@ impl<'a, 'py> Gathered<'a, 'py> {
         Gathered { fields, text: String::with_capacity(1 << 14) }
     }
 
-    /// False when something here is for Python to see.
+    /// False when Python has to decide.
     pub fn add_event(&mut self, event: &Bound<'py, PyAny>) -> PyResult<bool> {
         self.add_struct(event, 0)
     }
 
-    /// `fields` has, for a type, the names of its fields and the one whose value names the field `value`.
+    /// `fields` maps a type to the names of its fields, and to the field that names the field `value`.
     fn add_struct(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<bool> {
         let Some(known) = self.fields.get_item(value.get_type())? else {
             return Ok(false);
@@ -97,14 +97,14 @@ impl<'a, 'py> Gathered<'a, 'py> {
         if self.fields.contains(value.get_type())? {
             return self.add_struct(value, depth + 1);
         }
-        // A payload is the one value that is no struct; anything else is for Python.
+        // A payload is the only known value that is no struct; anything else is left to Python.
         match value.getattr_opt(intern!(value.py(), "content"))? {
             Some(content) => Ok(content.cast::<PyBytes>().is_ok_and(|content| self.add_bytes(content.as_bytes()))),
             None => Ok(false),
         }
     }
 
-    /// Bytes that are no text hold nothing to look at.
+    /// Bytes that are not text are skipped.
     fn add_bytes(&mut self, bytes: &[u8]) -> bool {
         if bytes.len() > BYTES_MAX {
             return false;
@@ -124,7 +124,7 @@ fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
         || value.is_exact_instance_of::<PyFloat>()
 }
 
-/// The name a dict's value goes by: its key, but the value of a patch goes by the last part of its path.
+/// The name of a value in a dict: its key, but for the value of a patch operation its path.
 fn name_of<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = dict.py();
     if key.is_exact_instance_of::<PyString>() && key.eq(intern!(py, "value"))? && dict.contains(intern!(py, "op"))? {
@@ -135,7 +135,7 @@ fn name_of<'py>(dict: &Bound<'py, PyDict>, key: &Bound<'py, PyAny>) -> PyResult<
     Ok(key.clone())
 }
 
-/// Whether a name, or a path by its last part, may say "secret". What is not plain ASCII may.
+/// Whether a name, or the last part of a path, may be that of a secret. A name beyond ASCII may be.
 fn says_secret(name: &Bound<'_, PyAny>) -> PyResult<bool> {
     let Ok(name) = name.cast::<PyString>() else { return Ok(false) };
     let Ok(name) = name.to_str() else { return Ok(true) };
@@ -151,7 +151,7 @@ fn says_secret(name: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(ENDINGS.iter().any(|ending| last[at..].ends_with(ending)))
 }
 
-/// Whether a value is stored as it is: JSON that means the same in every language, with nothing to change in it.
+/// Whether a value can be stored unchanged: JSON that means the same in every language.
 #[pyfunction]
 pub fn is_plain(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     is_plain_at(value, 0)
@@ -190,7 +190,7 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<bool> {
     Ok(false)
 }
 
-/// Whether the log marks something by this key.
+/// Whether the log itself uses this key as a mark.
 pub fn is_reserved(key: &str) -> bool {
     RESERVED.contains(&key)
 }
