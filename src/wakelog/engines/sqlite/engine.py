@@ -453,9 +453,9 @@ class SqliteEngine:
         return findings(self.path, vfs=self._vfs)
 
     def tidy(self) -> int:
-        from wakelog.engines.sqlite.inspection import tidied
+        from wakelog.engines.sqlite.inspection import tidy
 
-        return self._transact(tidied)
+        return self._transact(tidy)
 
     def session_ids(self) -> Sequence[SessionId]:
         from wakelog.engines.sqlite.inspection import session_ids

@@ -88,7 +88,7 @@ def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list
     """The same for the rows beside one session's commits, in time that depends on the session, not on the store."""
     found: list[str] = []
     try:
-        found += _beside(db, number, session)
+        found += _find_session_faults(db, number, session)
     except CorruptLogError as exc:
         found.append(exc.message)
     except (apsw.CorruptError, UnicodeDecodeError) as exc:
@@ -96,7 +96,7 @@ def session_faults(db: apsw.Connection, number: int, session: SessionId) -> list
     return found
 
 
-def _beside(db: apsw.Connection, number: int, session: SessionId) -> Iterator[str]:
+def _find_session_faults(db: apsw.Connection, number: int, session: SessionId) -> Iterator[str]:
     ids = f"{_COMMIT_IDS} where c.session = ?"
     for _, commit_id, last, stored, committed in db.execute(ids, (number,)):
         if commit_id != committed or checksum(session, commit_id, last) != stored:
@@ -196,7 +196,7 @@ def name_to_nowhere(name: str, session: str, *, is_deleted: bool) -> StoreFindin
     )
 
 
-def tidied(db: apsw.Connection) -> int:
+def tidy(db: apsw.Connection) -> int:
     """Restores damaged rows of sessions and names, rebuilds a damaged index, and drops damaged caches and orphaned
     rows. Returns how many."""
     count = mend_rows(db)

@@ -55,7 +55,7 @@ _ROW = f"select {COLUMNS}, records, payloads from log where id = ?"
 _COLUMN_COUNT = 17
 
 
-def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: str) -> Any:
+def query_with_twins(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: str) -> Any:
     """All rows of a query that uses the twin indexes. A store that has none yet is asked `without` them."""
     try:
         return db.execute(query, values).fetchall()
@@ -65,16 +65,16 @@ def asked(db: apsw.Connection, query: str, values: tuple[Any, ...], *, without: 
         return db.execute(without, values).fetchall()
 
 
-def _found(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]) -> tuple[Any, bool]:
+def _look_up(db: apsw.Connection, found: str, twin: str, values: tuple[Any, ...]) -> tuple[Any, bool]:
     """One value, and whether the twin index has it, by one statement and so of one moment."""
-    rows = asked(db, f"select ({found}), exists ({twin})", values, without=f"select ({found}), 0")
+    rows = query_with_twins(db, f"select ({found}), exists ({twin})", values, without=f"select ({found}), 0")
     return rows[0][0], bool(rows[0][1])
 
 
 def number_of(db: apsw.Connection, session: str) -> int:
     """The number of a session id, or 0."""
     twin = "select 1 from session indexed by session_twin where length(id) = length(?1) and id = ?1"
-    found, is_there = _found(db, "select no from session where id = ?1", twin, (session,))
+    found, is_there = _look_up(db, "select no from session where id = ?1", twin, (session,))
     if found is None and is_there:
         raise CorruptLogError(
             f"session {session} exists, but its entry in the store is damaged",
@@ -92,7 +92,7 @@ def require_number(db: apsw.Connection, session: str) -> int:
 
 
 def head_of(db: apsw.Connection, number: int, session: str) -> Head:
-    rows = asked(db, _HEAD_OF, (number,), without=_HEAD_OF_WITHOUT)
+    rows = query_with_twins(db, _HEAD_OF, (number,), without=_HEAD_OF_WITHOUT)
     head = head_from_row(rows[0], *rows[0][-2:]) if rows else None
     if head is None or head.session != session:
         raise CorruptLogError(f"session {session} has no entry of its own in the store", session=session)
@@ -102,7 +102,7 @@ def head_of(db: apsw.Connection, number: int, session: str) -> Head:
 def heads(db: apsw.Connection, where: str, values: tuple[Any, ...]) -> list[Head]:
     """The heads of the sessions that `where` picks."""
     with_twin, without = (_HEADS.format(twin=twin, where=where) for twin in (_TWIN, _NO_TWIN))
-    return [head_from_row(row, *row[-2:]) for row in asked(db, with_twin, values, without=without)]
+    return [head_from_row(row, *row[-2:]) for row in query_with_twins(db, with_twin, values, without=without)]
 
 
 def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
@@ -111,7 +111,7 @@ def last_sound(db: apsw.Connection, number: int, session: str) -> Head | None:
     for index, order in (("log_place", "last"), ("log_twin", "first")):
         newest = f"select id from log indexed by {index} where session = ?1 order by {order} desc limit {_NEWEST_TRIED}"
         with contextlib.suppress(apsw.CorruptError):
-            for (place,) in asked(db, newest, (number,), without="select 0 where ?1 is null"):
+            for (place,) in query_with_twins(db, newest, (number,), without="select 0 where ?1 is null"):
                 head = _head_at(db, number, place)
                 found = head if head is not None and (found is None or head.seq > found.seq) else found
     if found is None or found.session != session:
@@ -146,7 +146,7 @@ def refuse_lost_children(db: apsw.Connection, session: str) -> None:
         "select count(*) from session indexed by session_parent_twin where length(parent) = length(?1) and parent = ?1"
     )
     query = f"select (select count(*) from session where parent = ?1) = ({twin})"
-    if not asked(db, query, (session,), without="select ?1 is not null")[0][0]:
+    if not query_with_twins(db, query, (session,), without="select ?1 is not null")[0][0]:
         raise CorruptLogError(f"the list of forks of session {session} is damaged", session=session)
 
 
@@ -184,7 +184,7 @@ def commit_by_id(db: apsw.Connection, number: int, session: str, commit_id: str)
     twin = (
         "select 1 from commit_id indexed by commit_id_twin where session = ?1 and length(id) = length(?2) and id = ?2"
     )
-    row, is_there = _found(db, found, twin, (number, commit_id))
+    row, is_there = _look_up(db, found, twin, (number, commit_id))
     if row is None and not is_there:
         return None
     last, _, stored = (row or "0 0").partition(" ")
@@ -242,7 +242,7 @@ def bind_name(db: apsw.Connection, name: str, session: SessionId) -> None:
 
 def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
     twin = "select 1 from name indexed by name_twin where length(name) = length(?1) and name = ?1"
-    row, is_there = _found(db, "select checksum || ' ' || session from name where name = ?1", twin, (name,))
+    row, is_there = _look_up(db, "select checksum || ' ' || session from name where name = ?1", twin, (name,))
     if row is None and not is_there:
         return None
     stored, _, session = (row or "0 ").partition(" ")
@@ -253,7 +253,7 @@ def bound_to(db: apsw.Connection, name: str) -> SessionId | None:
 def name_of(db: apsw.Connection, session: str) -> str:
     """The name of a session, or an empty text."""
     twin = "select 1 from name indexed by name_session_twin where length(session) = length(?1) and session = ?1"
-    row, is_there = _found(db, "select checksum || ' ' || name from name where session = ?1", twin, (session,))
+    row, is_there = _look_up(db, "select checksum || ' ' || name from name where session = ?1", twin, (session,))
     if row is None and not is_there:
         return ""
     stored, _, name = (row or "0 ").partition(" ")
