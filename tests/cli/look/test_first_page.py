@@ -14,7 +14,7 @@ from wakelog.session.turn import start_turn
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli) -> Path:
     """A few sessions, taken for many."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(index, "FAR", 3)
+    monkeypatch.setattr(index, "FAR_BEHIND", 3)
     monkeypatch.setattr(index, "FEED_PAGE", 20)
     with wakelog.open(tmp_path / ".wakelog") as store:
         for n in range(12):

@@ -1,4 +1,4 @@
-"""`config` from the command line; the rules themselves are tried in tests/store/test_config.py."""
+"""`config` from the command line; the rules themselves are tried in tests/config/test_settings.py."""
 
 from pathlib import Path
 
