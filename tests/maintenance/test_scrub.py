@@ -230,7 +230,7 @@ def test_what_readers_of_a_shared_store_cannot_tell(shared: tuple[Store, Callabl
         ("the deleted", False, True),
         ("1 session", False, True),
         ("session commits", True, False),
-        ("what commit", True, False),
+        ("the commit", True, False),
     }
     done = scrub(store, repair=True)
     assert done.repaired == 3
