@@ -7,6 +7,7 @@ import pytest
 
 import wakelog
 from tests.cli.conftest import Cli
+from wakelog.errors import InvalidInputError
 from wakelog.log import Log
 from wakelog.log.bundle import export_bundle
 from wakelog.model import events as ev
@@ -104,3 +105,37 @@ def test_a_bundle_whose_name_is_a_place_comes_in_under_its_id(store: Store, cli:
     assert f"use its id, {old}" in result.out + result.err
     assert store.engine.find("e86") is None
     assert store.resume(old).head.seq == 1
+
+
+@pytest.mark.parametrize("group", ["flag", "git", "store"])
+def test_a_group_without_a_command_shows_its_help(group: str, cli: Cli) -> None:
+    done = cli(group)
+    assert done.code == 2
+    assert done.err.startswith(f"Usage: wakelog {group} ")
+    assert "error:" not in done.err
+
+
+@pytest.mark.parametrize(
+    "args", [("rewind", "s@9"), ("fork", "s@9"), ("note", "s@9", "-m", "x"), ("checkpoint", "good", "s@9")]
+)
+def test_a_missing_turn_is_reported_with_the_name_of_the_session(args: tuple[str, ...], cli: Cli, store: Store) -> None:
+    session = store.session("s")
+    with session.turn("work"):
+        session.fact("a", 1)
+    done = cli(*args)
+    assert done.code == 3
+    assert "no turn @9 in s (it has @1..@1)" in done.err
+    assert "s@1" in done.err
+
+
+def test_a_number_alone_is_answered_with_the_positions_it_may_mean(cli: Cli, store: Store) -> None:
+    session = store.session("s")
+    assert "did you mean @5 or e5?" in cli("status", "s", "--at", "5").err
+    with pytest.raises(InvalidInputError, match=r"did you mean @5 or e5\?"):
+        session.diff("5")
+
+
+def test_limits_that_are_no_amounts_are_answered_with_one_that_is(cli: Cli, store: Store) -> None:
+    store.session("s")
+    assert "use tokens=200000 or so, a whole number" in cli("budget", "s", "--tokens", "1.5").err
+    assert 'use usd="1.50" or so; six decimal places at most' in cli("budget", "s", "--usd", "much").err

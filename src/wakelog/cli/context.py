@@ -294,7 +294,7 @@ class CommandContext:
             return
         self._flush()
         if self.no_input or not sys.stdin.isatty():
-            raise click.UsageError(f"{question} needs an answer: pass --yes to agree")
+            raise click.UsageError(f"'{question}' needs an answer: pass --yes to agree")
         answer = ""
         while show is not None and not answer:
             answer = click.prompt(f"{question} [y/N/d=diff]", default="n", show_default=False, err=True).strip().lower()

@@ -26,6 +26,8 @@ CODES: dict[type[Exception], int] = {
     errors.UnavailableError: 5,
     click.ClickException: 2,
 }
+_NO_COMMAND = getattr(click.exceptions, "NoArgsIsHelpError", ())
+"""A group without a command; its message is the help. click before 8.2 prints the help itself."""
 RETRYABLE = (errors.ConflictError, errors.UnavailableError)
 FAULT = 70
 NO, INTEGRITY, PARTIAL = 1, 4, 7
@@ -56,6 +58,9 @@ def show_error(exc: errors.WakelogError | click.ClickException, args: list[str])
         import json
 
         click.echo(json.dumps({"error": envelope}), err=True)
+        return
+    if isinstance(exc, _NO_COMMAND):
+        exc.show()
         return
     from wakelog.cli.text import inert
 

@@ -106,7 +106,7 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
         )
     import difflib
 
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = [f"@{name} or e{name}"] if name.isdecimal() else difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     raise NotFoundError(
         f"there is no session {name!r}",
         kind="session-not-found",
@@ -149,6 +149,11 @@ def find_time(ctx: CommandContext, text: str | None, now: int | None = None) -> 
 def find_span(session: Session[Any], text: str) -> Range:
     """The events that a point or range covers."""
     return _resolve(session, text, lambda log: resolve_range(log, text))
+
+
+def find_point(session: Session[Any], text: str) -> Seq:
+    """The event that a point means; for a turn, its last one."""
+    return _resolve(session, text, lambda _: session.seq(text))
 
 
 def _resolve(session: Session[Any], text: str, resolve: Callable[[Log], T]) -> T:

@@ -138,11 +138,11 @@ def _amount(name: str, value: Any, factor: int) -> int:
     except (decimal.InvalidOperation, ValueError, OverflowError):
         whole, amount = -1, decimal.Decimal(0)
     if isinstance(value, bool) or not 0 <= whole <= INT_MAX or whole != amount:
-        smallest = "a millionth" if factor > 1 else "a whole number"
+        example = '"1.50" or so; six decimal places at most' if factor > 1 else "200000 or so, a whole number"
         raise InvalidInputError(
             f"{name}={value!r} is not an amount",
             kind="bad-budget",
-            hint=f'use {name}="1.50" or so; {smallest} at least',
+            hint=f"use {name}={example}",
         )
     return whole
 

@@ -62,7 +62,9 @@ def open_engine(url: str, create: bool, key: str = "") -> Engine:
         return open_nats(url, create)
     if separator and scheme != "sqlite":
         raise UnsupportedError(
-            f"there is no engine for {scheme}:// stores", kind="unknown-engine", hint="use a path, or memory:"
+            f"there is no engine for {scheme}:// stores",
+            kind="unknown-engine",
+            hint="use a path, memory:, or a URL with postgresql://, nats:// or http://",
         )
     from wakelog.engines.sqlite import SqliteEngine
 

@@ -87,7 +87,9 @@ def _ends(log: Log, text: str, head: Head) -> tuple[Range, Range]:
     """The events of the first and of the last point of a range; for a point, both are the same."""
     selector = parse_selector(text)
     if selector.session:
-        raise InvalidInputError(f"{text!r} names a session where only a position is expected", kind="bad-selector")
+        raise InvalidInputError(
+            f"{text!r} names a session where only a position is expected{_suggestion(text)}", kind="bad-selector"
+        )
     first = _resolve(log, selector.first or "@", head)
     last = _resolve(log, selector.last, head) if selector.last else first
     if last.last < first.first:

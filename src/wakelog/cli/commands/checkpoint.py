@@ -8,6 +8,7 @@ import click
 
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.options import place_argument
+from wakelog.cli.places import find_point
 from wakelog.cli.render.sessions import label
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.shell_completion import complete_checkpoint
@@ -44,7 +45,8 @@ def checkpoint_command(ctx: CommandContext, name: str, selector: str, remove: bo
         session.checkpoint(name, names.get(name), remove=True)
         did, at = "removed", names[name]
     else:
-        at = session.seq(where.text.partition("..")[0] or None)
+        point = where.text.partition("..")[0]
+        at = find_point(session, point) if point else session.seq()
         if where.is_range or at < 1:
             raise click.UsageError("a checkpoint names one event, not a range")
         session.checkpoint(name, at)
@@ -91,7 +93,7 @@ def note_command(ctx: CommandContext, selector: str, text: str) -> None:
     session = where.session
     if where.is_range:
         raise click.UsageError("a note goes on one event, not on a range")
-    on = session.seq(where.text) if where.text else 0
+    on = find_point(session, where.text) if where.text else 0
     seq = session.note(text, on=on)
     noted = f"e{on} of " if on else ""
     ctx.done("note", session, f"Noted on {noted}{label(session)}, as e{seq}", seq=seq, on=on or None, text=text)

@@ -12,7 +12,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import place_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
+from wakelog.cli.places import find_point, refuse_if_moved
 from wakelog.cli.render.changes import change_lines
 from wakelog.cli.render.sessions import handle, label
 from wakelog.cli.shell_completion import complete_selector
@@ -55,7 +55,7 @@ def fork_command(ctx: CommandContext, selector: str, name: str, worktree: str | 
     session = where.session
     if where.is_range:
         raise click.UsageError("a fork starts at one point, not at a range")
-    at = session.seq(where.text or None)
+    at = find_point(session, where.text) if where.text else session.seq()
     if at < 1:
         raise InvalidInputError(
             "there is nothing to fork before the first event", kind="bad-point", hint="the first event is e1"
@@ -124,7 +124,7 @@ def adopt_command(ctx: CommandContext, selector: str, force: bool, dry_run: bool
             hint="find forks with wakelog ls",
         )
     session = ctx.store.resume(point.parent)
-    at = fork.seq(where.text) if where.text else None
+    at = find_point(fork, where.text) if where.text else None
     preview = session.history.preview_adopt(fork, at, force=force)
     if ctx.is_for_people:
         _show(ctx, session, fork, preview)

@@ -284,7 +284,7 @@ def _last_words(session: Session[Any]) -> dict[str, str]:
 def _show(ctx: CommandContext, data: dict[str, Any]) -> None:
     name = inert_line(data["name"] or data["session"])
     turn = data["turn"]
-    what = "resumed" if data["lifted"] else f"is {data['status']}: it was not paused"
+    what = "resumed" if data["lifted"] else f"is {data['status']} (it was not paused)"
     ctx.say(f"{ctx.style(name, bold=True)} {what}, at @{turn['number']} (e{data['head']})")
     room = ctx.columns - 16
     if data["goal"]:

@@ -127,7 +127,7 @@ def _find(ctx: CommandContext, session: Session[Any], operation: str) -> AuditEn
     found = next((entry for entry in _operations(ctx, session) if entry.seq == int(match[1])), None)
     if found is None:
         raise NotFoundError(
-            f"e{match[1]} is not an operation on {session.name or session.id}",
+            f"op:{match[1]} is not an operation on {session.name or session.id}",
             kind="operation-not-found",
             hint=f"wakelog op log {handle(session)}",
         )

@@ -11,7 +11,7 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.errors import PARTIAL
 from wakelog.cli.options import session_argument, why_option, yes_option
-from wakelog.cli.places import refuse_if_moved
+from wakelog.cli.places import find_point, refuse_if_moved
 from wakelog.cli.render.sessions import label
 from wakelog.cli.shell_completion import complete_selector
 from wakelog.cli.text import counted, glyph, inert, inert_line
@@ -92,7 +92,7 @@ def rewind_command(
     session = where.session
     if not where.text or where.is_range:
         raise click.UsageError(f"rewind goes to one point: {session}@4, e12, cp:NAME, …")
-    to = session.seq(where.text) or 1  # @0 has no state; the first state is that of the opened session
+    to = find_point(session, where.text) or 1  # @0 has no state; the first state is that of the opened session
     preview = session.history.preview_rewind(to)
     plan = session.files.plan(to, roots=roots, force=force) if "files" in what else None
     if ctx.is_for_people:
