@@ -1,15 +1,16 @@
-"""What of a fork's ancestry belongs to it: the shared part, and nothing that came after.
+"""The part of a fork's ancestry that its bundle contains: what the fork shares, and nothing later.
 
-**Going out.** Of each ancestor the commits up to the fork point go along. A commit that reaches beyond is cut there:
-each event has its own hash in the chain, so the first part of a commit is a commit. Payloads go along if an event that
-goes along mentions them.
+**Export.** From each ancestor the bundle takes the commits up to the fork point. A commit that extends past it is cut:
+each event has its own hash in the chain, so the first part of a commit is a valid commit. Payloads are included if an
+included event mentions them.
 
-Twice the proof needs more than what is shared: when an ancestor was pruned after the fork, the prune stands beyond the
-fork point; and a fork of a fork that leaves below its parent's first event depends on events that it does not share.
-What only says what was removed from the shared part goes along. Anything else is refused, unless it is asked for.
+In two cases the proof needs more than the shared part. If an ancestor was pruned after the fork, the prune event comes
+after the fork point. And a fork of a fork that branches off before its parent's first own event depends on events that
+it does not share. Events that only say what was removed from the shared part are included. Anything else is refused,
+unless the caller asks for it.
 
-**Coming in.** A store may have the same events in commits that end elsewhere: what is there is left, and of a commit
-that is there in part the rest is taken.
+**Import.** A store may hold the same events in commits that end elsewhere. Stored events stay as they are; of a commit
+that is stored in part, only the rest is added.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ REMOVALS = frozenset({"range.pruned", "payload.erased"})
 
 
 def ancestry_of(log: Log) -> list[Head]:
-    """The session and all it was forked from, oldest first; also those whose own events it does not share."""
+    """The session and all its ancestors, oldest first, including those whose own events it does not share."""
     chain = [log.head()]
     while chain[0].fork is not None:
         chain.insert(0, log.engine.head(chain[0].fork.parent))
@@ -40,20 +41,20 @@ def ancestry_of(log: Log) -> list[Head]:
 
 
 def shared_commits(log: Log, ancestry: list[Head], head: Head, beyond: bool) -> Iterator[Commit]:
-    """The commits of the ancestors that go along, oldest first."""
+    """The commits of the ancestors that the bundle contains, oldest first."""
     used = {(at or e.seq, digest) for e in log.entries(upto=head.seq) for digest, at in mentions(e)}
-    said = _Said(log)
+    erasures = _Erasures(log)
     for n, (ancestor, fork) in enumerate(itertools.pairwise(ancestry)):
         assert fork.fork is not None
         cut = max(fork.fork.at, ancestor.fork.at + 1 if ancestor.fork else 1)
         shared = min(each.fork.at for each in ancestry[n + 1 :] if each.fork is not None)
         commits = list(log.engine.read(ancestor.session, upto=cut, payloads=True))
-        tail = _tail(log.engine, ancestor.session, cut) if said.lacks(commits, shared) else []
+        tail = _removal_commits(log.engine, ancestor.session, cut) if erasures.are_missing(commits, shared) else []
         if beyond:
             yield from (*commits, *tail)
             continue
         over = [e for c in commits for e in open_commit(c) if e.seq > cut] if tail else []
-        if cut > shared or over or not all(_is_about(e, shared) for c in tail for e in open_commit(c)):
+        if cut > shared or over or not all(_only_removes_shared(e, shared) for c in tail for e in open_commit(c)):
             raise _refusal(log, ancestor, shared)
         for commit in commits:
             yield _with_used_payloads(_cut(log, commit, cut), used)
@@ -61,23 +62,23 @@ def shared_commits(log: Log, ancestry: list[Head], head: Head, beyond: bool) -> 
             yield _with_used_payloads(commit, used | {(e.seq, d) for e in open_commit(commit) for d, _ in mentions(e)})
 
 
-def _tail(engine: Engine, session: SessionId, cut: Seq) -> list[Commit]:
-    """An ancestor's commits from beyond the fork point up to the last that says what was removed."""
+def _removal_commits(engine: Engine, session: SessionId, cut: Seq) -> list[Commit]:
+    """An ancestor's commits after the fork point, up to the last one that records a removal."""
     tail = [c for c in engine.read(session, after=cut, payloads=True) if c.first > cut]
     last = max((c.last for c in tail if not REMOVALS.isdisjoint(c.kinds)), default=0)
     return [c for c in tail if c.last <= last]
 
 
-def _is_about(entry: Entry, shared: Seq) -> bool:
-    """Whether an event only says what was removed from the shared part."""
+def _only_removes_shared(entry: Entry, shared: Seq) -> bool:
+    """True if an event only says what was removed from the shared part."""
     event = entry.event
     if isinstance(event, ev.PayloadErased):
         return all(each.seq <= shared for each in event.erased)
     return isinstance(event, ev.RangePruned) and event.upto <= shared
 
 
-class _Said:
-    """What the session itself says was erased."""
+class _Erasures:
+    """The events that the session itself records as erased."""
 
     def __init__(self, log: Log) -> None:
         self._erased = {
@@ -87,8 +88,8 @@ class _Said:
             for each in event.erased
         }
 
-    def lacks(self, commits: list[Commit], shared: Seq) -> bool:
-        """Whether something is gone from the shared part, and what says so stands beyond it."""
+    def are_missing(self, commits: list[Commit], shared: Seq) -> bool:
+        """True if content of the shared part was removed by an event after it."""
         entries = [e for c in commits for e in open_commit(c) if e.seq <= shared]
         pruned = max((e.body.get("upto", 0) for e in entries if e.kind == "range.pruned" and e.is_intact), default=0)
         return any(
@@ -97,7 +98,7 @@ class _Said:
 
 
 def _cut(log: Log, commit: Commit, upto: Seq) -> Commit:
-    """The part of a commit up to an event, as a commit of its own."""
+    """The part of a commit up to an event, as a commit."""
     if commit.last <= upto:
         return commit
     entries = [e for e in open_commit(commit) if e.seq <= upto]
@@ -106,7 +107,7 @@ def _cut(log: Log, commit: Commit, upto: Seq) -> Commit:
 
 
 def _part(commit: Commit, entries: list[Entry], *, status: str, epoch: int, turn: int) -> Commit:
-    """Some events of a commit, in a row, with a summary of their own."""
+    """Consecutive events of a commit as a commit, with the summary columns computed again."""
     turns = [e.header.turn for e in entries if e.header.turn]
     is_whole = all(e.is_intact for e in entries)
     paths = dict.fromkeys(e.body["path"] for e in entries if e.kind == "file.changed") if is_whole else ()
@@ -125,7 +126,7 @@ def _part(commit: Commit, entries: list[Entry], *, status: str, epoch: int, turn
         kinds=tuple(dict.fromkeys(e.kind for e in entries)),
         turns=(min(turns), max(turns)) if turns else (0, 0),
         paths=tuple(paths),
-        fingerprint=b"",  # an unsalted hash of all of it
+        fingerprint=b"",  # an unsalted hash of the whole commit
         status=status,
         epoch=epoch,
         turn=turn,
@@ -133,7 +134,7 @@ def _part(commit: Commit, entries: list[Entry], *, status: str, epoch: int, turn
 
 
 def _with_used_payloads(commit: Commit, used: set[tuple[Seq, bytes]]) -> Commit:
-    """A commit with those of its payloads that somebody mentions who goes along."""
+    """A commit with only those payloads that an included event mentions."""
     wanted = {digest for seq, digest in used if commit.first <= seq <= commit.last}
     payloads = tuple(p for p in commit.payloads if p[0] in wanted)
     return msgspec.structs.replace(commit, payloads=payloads)
@@ -149,12 +150,12 @@ def _refusal(log: Log, ancestor: Head, shared: Seq) -> NotAllowedError:
     )
 
 
-# Coming in
+# Import
 
 
 def fit(engine: Engine, commits: list[Commit]) -> tuple[list[Commit], list[Commit]]:
-    """The commits as they fit on what a store has; and those of the stored ones from which something has gone since,
-    without it."""
+    """The commits to add to what a store has, and the stored commits whose content was removed elsewhere since, without
+    that content."""
     out: list[Commit] = []
     emptied: list[Commit] = []
     for session in dict.fromkeys(c.session for c in commits):
@@ -168,7 +169,7 @@ def fit(engine: Engine, commits: list[Commit]) -> tuple[list[Commit], list[Commi
         for commit in mine:
             here = [c for c in stored if c.first <= commit.last and commit.first <= c.last]
             if not all(_is_same(c, commit) for c in here) or any(_ends(c) == _ends(commit) for c in here):
-                out.append(commit)  # a conflict or a repetition: the engine tells
+                out.append(commit)  # a conflict or a repetition: the engine decides which
             elif not here:
                 out.append(commit)
             else:
@@ -182,8 +183,8 @@ def fit(engine: Engine, commits: list[Commit]) -> tuple[list[Commit], list[Commi
 
 
 def _refuse_if_lost(commit: Commit, parts: list[Commit], commits: list[Commit]) -> None:
-    """A mention names the commit that has the bytes by its first event. Where the commit is kept in parts, the part
-    with that event may not be the one that has them."""
+    """Refuses to store a commit in parts if a later event would no longer find a payload. A mention names the commit
+    that holds the payload by its first event; stored in parts, another part may hold it."""
     has = {seq: {d for d, _ in part.payloads} for part in parts for seq in range(part.first, part.last + 1)}
     had = {d for d, _ in commit.payloads}
     for other in commits:
@@ -202,7 +203,7 @@ def _ends(commit: Commit) -> tuple[Seq, Seq]:
 
 
 def _is_same(here: Commit, commit: Commit) -> bool:
-    """Whether two commits of one session hold the same events where both have some."""
+    """True if two commits of one session hold the same events where they overlap."""
     last = min(here.last, commit.last)
     return _hash_at(here, last) == _hash_at(commit, last)
 
@@ -218,14 +219,14 @@ def _rest(commit: Commit, after: Seq) -> Commit:
 
 
 def _removed_bodies(here: Commit, commit: Commit) -> dict[Seq, Record]:
-    """What stands for those bodies that are stored here and no longer in the commit."""
+    """The replacement records for bodies that are stored here and were removed from the commit."""
     both = range(max(here.first, commit.first), min(here.last, commit.last) + 1)
     pairs = ((seq, here.records[seq - here.first], commit.records[seq - commit.first]) for seq in both)
     return {seq: theirs for seq, mine, theirs in pairs if mine.salt and not theirs.salt}
 
 
 def _without_bodies(here: Commit, gone: dict[Seq, Record], stored: list[Commit]) -> Commit:
-    """A stored commit without what has gone; payloads stay while something that is left mentions them."""
+    """A stored commit without the removed bodies. Payloads stay if a remaining event mentions them."""
     left = [e for c in stored for e in open_commit(c) if e.seq not in gone]
     used = {digest for e in left for digest, at in mentions(e) if here.first <= (at or e.seq) <= here.last}
     records = tuple(gone.get(seq, record) for seq, record in enumerate(here.records, here.first))

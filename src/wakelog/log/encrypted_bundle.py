@@ -1,11 +1,11 @@
-"""Bundles that stay encrypted: the stored bytes as they are, for somebody who has the key, or has not.
+"""Bundles that stay encrypted: the stored bytes as they are, whether or not the receiver has the key.
 
-**Going out** needs no key. Whole commits go along, of ancestors too: what cannot be read cannot be cut. So does what
-ancestors removed later; like everything else, only the key opens it.
+**Export** needs no key. It includes whole commits, also of ancestors, because encrypted commits cannot be cut, and the
+commits in which ancestors recorded later removals. Only the key opens any of it.
 
-**Coming in**, a bundle whose key is at hand is opened, verified whole, and encrypted anew. Without the key its chain is
-verified, and the bytes go below the encryption as they came. What was erased since elsewhere cannot be told then:
-bring that over with the key.
+**Import.** If the key is available, the bundle is decrypted, fully verified and encrypted again. Without the key, its
+chain is verified and its bytes are stored unchanged below the encryption. Erasures made elsewhere since then cannot be
+recognised without the key; import those where the key is.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wakelog.model.records import Commit, Head
 
 
 def below(engine: Engine) -> Encryption:
-    """What lies below an encrypted engine; UnsupportedError when it is not encrypted."""
+    """The engine below the encryption. Raises UnsupportedError if the store is not encrypted."""
     return require(
         engine.abilities.encryption,
         UnsupportedError("this store is not encrypted", kind="not-encrypted", hint=HINT),
@@ -32,7 +32,7 @@ def below(engine: Engine) -> Encryption:
 
 
 def encrypted_commits(engine: Engine, ancestry: list[Head], head: Head) -> Iterator[Commit]:
-    """The commits of a session and of its ancestors, as they are stored, oldest first."""
+    """The commits of a session and its ancestors as stored, oldest first."""
     for ancestor, fork in itertools.pairwise(ancestry):
         assert fork.fork is not None
         cut = max(fork.fork.at, ancestor.fork.at + 1 if ancestor.fork else 1)
@@ -43,14 +43,14 @@ def encrypted_commits(engine: Engine, ancestry: list[Head], head: Head) -> Itera
 
 
 def trial_of(engine: Engine, ring: str, commits: Sequence[Commit]) -> Engine:
-    """The commits of an encrypted bundle in memory, to be looked at with the keys that `engine` has."""
+    """An engine in memory with the commits of an encrypted bundle, opened with the keys of `engine`."""
     memory = MemoryEngine()
     memory.submit(*commits).result()
     return EncryptedEngine(memory, engine.ring if isinstance(engine, EncryptedEngine) else None, ring)
 
 
 def opened(trial: Engine, commits: Sequence[Commit]) -> list[Commit] | None:
-    """The commits as they are when decrypted; None when the key is not at hand."""
+    """The decrypted commits, or None if the key is not available."""
     plain: list[Commit] = []
     for session in dict.fromkeys(commit.session for commit in commits):
         plain += trial.read(session, payloads=True)
@@ -59,12 +59,12 @@ def opened(trial: Engine, commits: Sequence[Commit]) -> list[Commit] | None:
 
 
 def store_encrypted(engine: Engine, commits: Sequence[Commit]) -> None:
-    """Stores encrypted commits as they came. What is there already is left as it is."""
+    """Stores encrypted commits unchanged. Commits that are already there stay as they are."""
     below(engine).below.submit(*commits).result()
 
 
 def refuse_encrypted(engine: Engine, ring: str) -> Engine:
-    """The engine, if its store is encrypted; else there is no place for encrypted bytes in it."""
+    """Returns the engine if its store is encrypted. A plain store cannot hold encrypted bytes, so it refuses."""
     if engine.abilities.encryption is None:
         raise NotAllowedError(
             f"this bundle is encrypted (key ring {ring}), and this store is not",
