@@ -13,7 +13,7 @@ from tests.runtime.lives import Desk, Killed
 from wakelog.codec.canonical import hash_value
 from wakelog.engines.memory import MemoryEngine
 from wakelog.log.reader import Entry
-from wakelog.model.events import InputRequested
+from wakelog.model.events import ActionRequested, InputRequested
 from wakelog.session import Session
 from wakelog.store import Store
 
@@ -469,6 +469,23 @@ def test_what_people_say_of_a_call_must_be_storable(session: Session[Any]) -> No
     with pytest.raises(wakelog.InvalidInputError, match="the answer cannot be stored"):
         session.calls.answer("q", Cursor())
     assert "q" in session.log.part("pending_actions")
+
+
+def test_a_question_is_answered_and_neither_approved_nor_denied(session: Session[Any]) -> None:
+    session.append(InputRequested(request="q", prompt="which one?"))
+    for decide in (session.calls.approve, session.calls.deny):
+        with pytest.raises(wakelog.NotAllowedError, match="q is a question") as refused:
+            decide("q")
+        assert "wakelog answer q" in refused.value.hint
+    session.calls.answer("q", "the first")
+    assert not session.log.part("pending_actions")
+
+
+def test_a_call_of_a_tool_named_input_is_no_question(session: Session[Any]) -> None:
+    session.append(ActionRequested(action="a", tool="input", approval=True))
+    with pytest.raises(wakelog.NotAllowedError, match="a is a call"):
+        session.calls.answer("a", "yes")
+    session.calls.approve("a")
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,12 @@ OUTCOMES = ("succeeded", "failed", "never_ran")
 def decide_approval(log: Log, action: str, is_approved: bool, *, by: str = "", why: str = "") -> Seq:
     """Approves or denies a call that waits for approval."""
     pending = _pending(log, action)
+    if _is_question(pending):
+        raise NotAllowedError(
+            f"{action} is a question, not a call that waits for approval",
+            kind="action-machine",
+            hint=f"wakelog answer {action} TEXT, or wakelog abandon {action}",
+        )
     kind = ev.ActionApproved if is_approved else ev.ActionDenied
     if pending["status"] not in ACTION[kind.kind][0]:
         raise NotAllowedError(
@@ -94,7 +100,7 @@ def reconcile(
 def answer(log: Log, request: str, given: Any, *, by: str = "", why: str = "") -> Seq:
     """Answers a question of the agent."""
     pending = _pending(log, request)
-    if pending["tool"] != "input":
+    if not _is_question(pending):
         raise NotAllowedError(
             f"{request} is a call, not a question", kind="input-machine", hint="wakelog pending tells how to settle it"
         )
@@ -120,6 +126,11 @@ def evidence(log: Log, action: str) -> list[Entry]:
     """Returns what late or fenced workers reported about a call, oldest first."""
     since = _pending(log, action)["seq"]
     return [e for e in log.entries(after=since) if e.kind == "action.evidence" and e.body.get("action") == action]
+
+
+def _is_question(pending: dict[str, Any]) -> bool:
+    """True for a question to a person. Only these have a prompt; a tool may be called `input` as well."""
+    return "prompt" in pending
 
 
 def _pending(log: Log, action: str) -> dict[str, Any]:
