@@ -40,7 +40,7 @@ def extra_needed(what: str, extra: str) -> Iterator[None]:
     try:
         yield
     except ImportError as exc:
-        hint = f"pip install 'wakelog[{extra}]'"
+        hint = f"pip install 'wakelog[{extra}]', or in a clone: pip install '.[{extra}]'"
         raise errors.UnsupportedError(f"{what} needs {exc.name}", kind="missing-extra", hint=hint) from exc
 
 
