@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("log", "evidence"),
     ("state", "engines", "encryption"),
     ("key_source", "engine_wrapper"),
-    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process", "otlp"),
+    ("codec", "redaction", "engine", "conformance", "atomic_file", "child_process", "user_code", "otlp"),
     ("model", "errors"),
     ("native",),
 )

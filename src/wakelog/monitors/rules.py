@@ -17,11 +17,8 @@ A plain function of (entry, seen) is a rule too. A rule that needs the clock als
 from __future__ import annotations
 
 import copy
-import importlib
-import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 import msgspec
 
@@ -32,6 +29,7 @@ from wakelog.model.events import Severity
 from wakelog.model.ids import Seq
 from wakelog.model.values import check_text
 from wakelog.monitors.session_view import SessionView
+from wakelog.user_code import load_attribute
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
@@ -115,16 +113,8 @@ def as_findings(found: Found) -> tuple[RuleFinding, ...]:
 
 def load_rules(place: str) -> list[Given]:
     """The rule or rules that `module:attribute` names. Modules in the working folder are found too."""
-    name, _, attribute = place.partition(":")
-    if not name or not attribute:
-        raise InvalidInputError(f"{place!r} does not name a rule", kind="bad-rule", hint="use module:attribute")
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(name)
-        for part in attribute.split("."):
-            found = getattr(found, part)
+        found = load_attribute(place, "a rule", kind="bad-rule", hint="use module:attribute")
         rules = list(found) if isinstance(found, Sequence) else [found]
         for rule in rules:
             fresh(rule)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import os
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from wakelog.errors import InvalidInputError, WakelogError
 from wakelog.model.values import Value
+from wakelog.user_code import import_module, load_attribute
 
 if TYPE_CHECKING:
     from wakelog.replay.replay import Replay
@@ -20,17 +18,10 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def load_agent(name: str) -> Callable[..., Any]:
     """The function that `module:function` names, in the working folder or installed."""
-    module, colon, path = name.partition(":")
-    if not colon or not module or not path:
-        raise InvalidInputError(
-            f"{name!r} does not name a function",
-            kind="bad-agent",
-            hint="write it as module:function, such as app.agent:run",
-        )
     try:
-        found: Any = _import(module)
-        for part in path.split("."):
-            found = getattr(found, part)
+        found = load_attribute(
+            name, "a function", kind="bad-agent", hint="write it as module:function, such as app.agent:run"
+        )
     except (ImportError, AttributeError) as exc:
         raise InvalidInputError(
             f"there is no {name}: {exc}", kind="bad-agent", hint="the module must be importable from this folder"
@@ -50,7 +41,7 @@ def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callab
             found[tool] = load_agent(function)
             continue
         try:
-            module = _import(text)
+            module = import_module(text)
         except ImportError as exc:
             raise InvalidInputError(
                 f"there is no module {text}: {exc}",
@@ -59,12 +50,6 @@ def load_tools(places: Iterable[str], wanted: Iterable[str]) -> dict[str, Callab
             ) from exc
         found |= {name: value for name in wanted if callable(value := getattr(module, name, None))}
     return found
-
-
-def _import(module: str) -> Any:
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    return importlib.import_module(module)
 
 
 def drive_agent(replay: Replay[Any], agent: str | Callable[..., Any]) -> Any:
