@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakelog.adapters.langgraph.thread_data import ROOT, checkpoint_key
+from wakelog.adapters.langgraph.thread_data import ROOT, ThreadCopy, checkpoint_key
 from wakelog.log import Log
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
@@ -91,6 +91,9 @@ class CheckpointIndex:
         return found
 
 
+# A thread's `removed`: `runs`, each up to an event; and everything up to the event `upto`, except `kept`.
+
+
 def is_removed(stored: StoredCheckpoint, removed: dict[str, Value]) -> bool:
     if not removed:
         return False
@@ -98,3 +101,21 @@ def is_removed(stored: StoredCheckpoint, removed: dict[str, Value]) -> bool:
         return True
     run = stored.header.get("metadata", {}).get("run_id")
     return type(run) is str and stored.seq <= removed.get("runs", {}).get(run, 0)
+
+
+def remove_runs(copy: ThreadCopy, index: CheckpointIndex, runs: frozenset[str]) -> dict[str, Value]:
+    """The thread's `removed` after its checkpoints of these runs were removed."""
+    there = {stored.header["metadata"].get("run_id") for stored in index.checkpoints(copy.removed)}
+    if not (found := sorted(run for run in there if type(run) is str and run in runs)):
+        return copy.removed
+    return {**copy.removed, "runs": {**copy.removed.get("runs", {}), **dict.fromkeys(found, copy.seq)}}
+
+
+def keep_newest(copy: ThreadCopy, index: CheckpointIndex) -> dict[str, Value]:
+    """The thread's `removed` after all checkpoints except the newest of each namespace were removed."""
+    newest: dict[str, str] = {}
+    for stored in index.checkpoints(copy.removed):
+        graph = copy.graphs.get(stored.ns)
+        key = checkpoint_key(stored.ns, graph.id) if graph is not None and not copy.removed else stored.key
+        newest.setdefault(stored.ns, key)
+    return {**copy.removed, "upto": copy.seq, "kept": sorted(newest.values())} if newest else copy.removed

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from copy import copy as bare_copy
 from typing import Any
 
 import msgspec
-from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 
+from wakelog.adapters.langgraph.checkpoint_index import CheckpointIndex, keep_newest, remove_runs
 from wakelog.adapters.langgraph.codec import ValueCodec
-from wakelog.adapters.langgraph.interrupts import interrupts_in
+from wakelog.adapters.langgraph.failed_checkpoints import FailedCheckpoints
 from wakelog.adapters.langgraph.queued_checkpoint import QueuedCheckpoint
 from wakelog.adapters.langgraph.run_events import RunEvents
 from wakelog.adapters.langgraph.thread_data import ROOT, CheckpointDraft, ThreadCopy, checkpoint_key
@@ -52,7 +52,6 @@ _QUEUE_MAX = 3
 """How many checkpoints wait for the next one. Each blocks a worker thread; LangGraph has at least five."""
 _FINAL_CHANNELS = frozenset({ERROR, INTERRUPT})
 """A task that writes to these is followed by no checkpoint, so its writes do not wait for one."""
-_FAILED_MAX = 1024
 
 
 class ThreadLog(ThreadReads):
@@ -65,8 +64,7 @@ class ThreadLog(ThreadReads):
         self._queue: list[QueuedCheckpoint] = []
         """Checkpoints that are sealed but not stored yet. Each is the parent of the next."""
         self._is_flushing = False
-        self._failed: dict[str, WakelogError] = {}
-        """Why checkpoints were not stored. Everything that builds on them is refused as well."""
+        self._failed = FailedCheckpoints()
 
     @property
     def is_busy(self) -> bool:
@@ -99,7 +97,7 @@ class ThreadLog(ThreadReads):
             id = checkpoint.get("id") if isinstance(checkpoint, dict) else None
             if type(id) is str:  # without an id it would look like the start of the thread
                 with self._lock:
-                    self._note_failure(checkpoint_key(ns, id), exc)
+                    self._failed.add(checkpoint_key(ns, id), exc)
             raise
 
     def put_copy(self, ns: str, parent: str, copy: CheckpointTuple) -> None:
@@ -108,7 +106,7 @@ class ThreadLog(ThreadReads):
         for task, channel, value in copy.pending_writes or ():
             by_task.setdefault(task, []).append((channel, value))
         for task, writes in by_task.items():
-            self._waiting.add(self._task_writes(ns, copy.checkpoint["id"], writes, task, ""))
+            self._waiting.add(TaskWrites.encode(self._codec, ns, copy.checkpoint["id"], task, "", writes))
         versions = copy.checkpoint["channel_versions"]
         self.put(ns, parent, copy.checkpoint, copy.metadata, versions, at=microseconds(copy.checkpoint.get("ts")))
 
@@ -123,7 +121,7 @@ class ThreadLog(ThreadReads):
             except BaseException:
                 self._waiting.give_back(new.writes)
                 raise
-            self._failed.pop(new.key, None)
+            self._failed.discard(new.key)
             self._queue.append(new)
             if len(self._queue) > _QUEUE_MAX or not self._may_wait(new, is_run):
                 self._flush(new)
@@ -144,7 +142,7 @@ class ThreadLog(ThreadReads):
         that takes a rewind."""
         ns, draft = new.ns, new.draft
         copy = self._last_known()
-        self._refuse_if_failed(new.parent_key)  # the parent may have been in the queue until just now
+        self._failed.refuse(new.parent_key)  # the parent may have been in the queue until just now
         self._refuse_if_stale(ns, draft.parent, copy)
         base, back_to = copy, 0
         graph = copy.graphs.get(ns)
@@ -223,7 +221,7 @@ class ThreadLog(ThreadReads):
                     try:
                         self._retry(functools.partial(self._store, first))
                     except WakelogError as exc:
-                        self._note_failure(first.key, exc)
+                        self._failed.add(first.key, exc)
                         self._waiting.give_back(first.writes)
                         self._waiting.wake(first.key)
                         error = exc if first is mine else error
@@ -285,18 +283,6 @@ class ThreadLog(ThreadReads):
         thread.seq = seq
         self._copy = thread
 
-    # Refusals
-
-    def _note_failure(self, key: str, why: WakelogError) -> None:
-        # LangGraph 1.0 continues to store what follows, and would overwrite what another run has stored.
-        self._failed[key] = bare_copy(why)  # without its traceback, whose frames hold the state
-        while len(self._failed) > _FAILED_MAX:
-            del self._failed[next(iter(self._failed))]
-
-    def _refuse_if_failed(self, key: str) -> None:
-        if (why := self._failed.get(key)) is not None:
-            raise bare_copy(why)
-
     def _refuse_if_stale(self, ns: str, parent: str, copy: ThreadCopy) -> None:
         """ConflictError if another run has continued from the checkpoint that this run started at."""
         graph, key = copy.graphs.get(ns), checkpoint_key(ns, parent)
@@ -319,7 +305,7 @@ class ThreadLog(ThreadReads):
 
     def put_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> None:
         """Stores what a task wrote. If a checkpoint follows right away, both are stored in one commit."""
-        mine = self._task_writes(ns, id, writes, task, path)
+        mine = TaskWrites.encode(self._codec, ns, id, task, path, writes)
         mine.is_awaited = True
         try:
             is_alone = self._waiting.add(mine) == 1
@@ -339,7 +325,7 @@ class ThreadLog(ThreadReads):
                     return
                 if mine.key in self._failed:
                     self._waiting.take(lambda writes: writes is mine)
-                    self._refuse_if_failed(mine.key)
+                    self._failed.refuse(mine.key)
                 if self._is_on_stored(mine) or pause_s == _WAIT_FOR_BASE_S[-1]:
                     self._store_waiting(mine)
                     return
@@ -395,47 +381,24 @@ class ThreadLog(ThreadReads):
         is_newest = graph is not None and graph.id == writes.checkpoint
         return is_newest or bool(self._seq_of(writes.ns, writes.checkpoint))
 
-    def _task_writes(self, ns: str, id: str, writes: Sequence[tuple[str, Any]], task: str, path: str) -> TaskWrites:
-        stored = [
-            (WRITES_IDX_MAP.get(c, i), c, self._codec.stored(v, f"a write to {c}")) for i, (c, v) in enumerate(writes)
-        ]
-        questions = [
-            (str(i.id), self._question(i.value)) for c, v in writes if c == INTERRUPT for i in interrupts_in(v)
-        ]
-        return TaskWrites(ns, id, task, path, stored, questions)
-
-    def _question(self, value: Any) -> Value:
-        return self._codec.stored(value, "an interrupt") if self._codec.is_readable else "(not readable)"
-
     # Removal
 
     def remove_runs(self, runs: Sequence[str]) -> None:
-        with self._lock:
-            self._retry(lambda: self._remove_runs(set(runs)))
-
-    def _remove_runs(self, runs: set[str]) -> None:
-        copy = self.current()
-        there = {found.header["metadata"].get("run_id") for found in self._refreshed_index().checkpoints(copy.removed)}
-        if gone := {run for run in there if type(run) is str and run in runs}:
-            known = copy.removed.get("runs", {})
-            self._remove(copy, {"runs": {**known, **dict.fromkeys(sorted(gone), copy.seq)}}, "runs removed")
+        self._remove(functools.partial(remove_runs, runs=frozenset(runs)), "runs removed")
 
     def keep_latest(self) -> None:
+        self._remove(keep_newest, "all but the newest removed")
+
+    def _remove(self, change: Callable[[ThreadCopy, CheckpointIndex], dict[str, Value]], why: str) -> None:
+        def attempt() -> None:
+            copy = self.current()
+            removed = change(copy, self._refreshed_index())
+            if removed == copy.removed:
+                return
+            thread = copy.working_copy()
+            thread.removed = removed
+            patch = [{"op": "add", "path": f"{ROOT}/removed", "value": removed}]
+            self._append([EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")], thread)
+
         with self._lock:
-            self._retry(self._keep_latest)
-
-    def _keep_latest(self) -> None:
-        copy = self.current()
-        newest: dict[str, str] = {}
-        for found in self._refreshed_index().checkpoints(copy.removed):
-            graph = copy.graphs.get(found.ns)
-            key = checkpoint_key(found.ns, graph.id) if graph is not None and not copy.removed else found.key
-            newest.setdefault(found.ns, key)
-        if newest:
-            self._remove(copy, {"upto": copy.seq, "kept": sorted(newest.values())}, "all but the newest removed")
-
-    def _remove(self, copy: ThreadCopy, change: dict[str, Value], why: str) -> None:
-        thread = copy.working_copy()
-        thread.removed = {**copy.removed, **change}
-        patch = [{"op": "add", "path": f"{ROOT}/removed", "value": thread.removed}]
-        self._append([EventDraft(ev.StatePatched(patch=patch, why=f"checkpoints of {why}"), actor="user")], thread)
+            self._retry(attempt)

@@ -9,7 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from typing import Any
 
+from langgraph.checkpoint.base import WRITES_IDX_MAP
+from langgraph.checkpoint.serde.types import INTERRUPT
+
+from wakelog.adapters.langgraph.codec import ValueCodec
+from wakelog.adapters.langgraph.interrupts import interrupts_in
 from wakelog.adapters.langgraph.thread_data import checkpoint_key
 from wakelog.model.values import Value
 
@@ -39,6 +45,21 @@ class TaskWrites:
         """True while a caller waits that will soon store these writes, and the checkpoint they were made on."""
         self._bell = threading.Lock()  # not an Event: creating one takes as long as storing a write
         self._bell.acquire()
+
+    @classmethod
+    def encode(
+        cls, codec: ValueCodec, ns: str, checkpoint: str, task: str, path: str, writes: Sequence[tuple[str, Any]]
+    ) -> TaskWrites:
+        stored = [
+            (WRITES_IDX_MAP.get(channel, i), channel, codec.stored(value, f"a write to {channel}"))
+            for i, (channel, value) in enumerate(writes)
+        ]
+        interrupts = [each for channel, value in writes if channel == INTERRUPT for each in interrupts_in(value)]
+        questions = [
+            (str(each.id), codec.stored(each.value, "an interrupt") if codec.is_readable else "(not readable)")
+            for each in interrupts
+        ]
+        return cls(ns, checkpoint, task, path, stored, questions)
 
     def wait(self, timeout_s: float) -> bool:
         """Waits until the writes are stored, or the waiter is woken; True if they are stored. For one thread only."""
