@@ -27,10 +27,11 @@ from wakelog.engines.append_answer import AppendAnswer
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_plan import AppendPlan
 from wakelog.engines.nats.commit_messages import plain_message
-from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import IN_FLIGHT, JetStreamRefusal, is_temporary, translate_error
 from wakelog.engines.nats.layout import LayoutKeeper
 from wakelog.engines.nats.reader import SessionReader
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import UnavailableError, UnsupportedError, WakelogError

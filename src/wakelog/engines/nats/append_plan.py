@@ -6,8 +6,8 @@ import msgspec
 
 from wakelog.engine import Known, head_after, judge
 from wakelog.engines.nats.commit_messages import commit_messages, lists_ids
-from wakelog.engines.nats.connection import NewMessage
 from wakelog.engines.nats.layout import LayoutKeeper
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import NotFoundError

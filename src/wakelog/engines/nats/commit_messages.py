@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import NewMessage
 from wakelog.engines.nats.messages import StoredCommit
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.engines.nats.tails import SessionTail
 from wakelog.errors import UnsupportedError

@@ -21,6 +21,7 @@ import nats.errors
 
 from wakelog.engines.nats.client import Answer, RequestClient
 from wakelog.engines.nats.errors import JetStreamRefusal, is_login_refusal, is_temporary, translate_error
+from wakelog.engines.nats.stream_message import NewMessage, StreamMessage, decode_answer, decode_stored, delivered
 from wakelog.errors import UnavailableError, WakelogError
 
 PATIENCE_S = 20.0
@@ -33,56 +34,9 @@ RUN_BYTES = 4 << 20
 BATCHES_MAX = 12
 """How many batches this process opens in one stream at a time. The server allows 50 in total."""
 _PAUSE_S, _PAUSE_MAX_S = 0.02, 0.5
-_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
-_EXPECTED_OF = "Nats-Expected-Last-Subject-Sequence-Subject"
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 T = TypeVar("T")
-
-
-class StreamMessage(msgspec.Struct, frozen=True, gc=False):
-    """A stored message."""
-
-    seq: int
-    subject: str
-    data: bytes
-
-
-class NewMessage(msgspec.Struct, frozen=True, gc=False):
-    """A message to store if the last one of its subject, or of `behind`, is `expected`."""
-
-    subject: str
-    data: bytes
-    expected: int | None = None
-    behind: str = ""
-    message_id: str = ""
-
-    def headers(self) -> dict[str, str]:
-        found = {}
-        if self.expected is not None:
-            found[_EXPECTED] = str(self.expected)
-        if self.behind:
-            found[_EXPECTED_OF] = self.behind
-        if self.message_id:
-            found["Nats-Msg-Id"] = self.message_id
-        return found
-
-
-class _StoredError(msgspec.Struct, frozen=True, gc=False):
-    code: int = 0
-    err_code: int = 0
-    description: str = ""
-
-
-class _Stored(msgspec.Struct, frozen=True, gc=False):
-    """A server's answer to a message to store."""
-
-    seq: int = 0
-    duplicate: bool = False
-    error: _StoredError | None = None
-
-
-_decode_stored = msgspec.json.Decoder(_Stored).decode
 
 
 class NatsConnection:
@@ -212,7 +166,7 @@ class NatsConnection:
         return await self.retry(lambda: self._api(name, data), patience_s=patience_s)
 
     async def _api(self, name: str, data: bytes) -> dict[str, Any]:
-        answer = _decode_answer((await self._ask(f"$JS.API.{name}", data)).data)
+        answer = decode_answer(await self._ask(f"$JS.API.{name}", data))
         self._failing_since = None
         return answer
 
@@ -231,7 +185,7 @@ class NatsConnection:
             if future.done():
                 return
             try:
-                future.set_result(_delivered(answer))
+                future.set_result(delivered(answer))
             except Exception as exc:
                 future.set_exception(exc)
 
@@ -363,7 +317,7 @@ class NatsConnection:
         def settle(answer: Answer | Exception) -> None:
             self._client.drop(place)
             try:
-                seq = self._stored_at(_delivered(answer))
+                seq = self._stored_at(delivered(answer))
             except Exception as exc:
                 on_stored(exc)
             else:
@@ -377,12 +331,7 @@ class NatsConnection:
             asyncio.get_running_loop().call_soon(on_stored, exc)
 
     def _stored_at(self, answer: Answer) -> int:
-        try:
-            stored = _decode_stored(answer.data)
-        except msgspec.DecodeError as exc:
-            raise OSError(f"the server answered with {answer.data[:40]!r}") from exc
-        if stored.error is not None:
-            raise JetStreamRefusal(stored.error.code, stored.error.err_code, stored.error.description)
+        stored = decode_stored(answer)
         self._failing_since = None
         if stored.duplicate:
             raise JetStreamRefusal(400, 10201, "this message was sent before")
@@ -422,21 +371,3 @@ class NatsConnection:
         except JetStreamRefusal as exc:
             if not exc.is_missing:
                 raise
-
-
-def _delivered(answer: Answer | Exception) -> Answer:
-    if isinstance(answer, Exception):
-        raise answer
-    if answer.status == "503":
-        raise nats.errors.NoRespondersError
-    return answer
-
-
-def _decode_answer(data: bytes) -> dict[str, Any]:
-    try:
-        answer: dict[str, Any] = _decode(data)
-    except msgspec.DecodeError as exc:
-        raise OSError(f"the server answered with {data[:40]!r}") from exc
-    if (error := answer.get("error")) is not None:
-        raise JetStreamRefusal(error.get("code", 0), error.get("err_code", 0), error.get("description", ""))
-    return answer

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -31,7 +32,7 @@ from wakelog.engines.nats import feed
 from wakelog.engines.nats.append_lanes import AppendLanes, LanedAppend
 from wakelog.engines.nats.connection import PATIENCE_S, NatsConnection
 from wakelog.engines.nats.errors import translate_error
-from wakelog.engines.nats.feed import NewsWaiters, ShardFeed
+from wakelog.engines.nats.feed import ShardFeed
 from wakelog.engines.nats.layout import Generation, LayoutKeeper, StreamLayout
 from wakelog.engines.nats.name_book import NameBook
 from wakelog.engines.nats.reader import SessionReader
@@ -41,6 +42,7 @@ from wakelog.engines.nats.session_list import SessionList
 from wakelog.engines.nats.streams import MONITOR_PORT, StoreStreams
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTail, SessionTails
+from wakelog.engines.news_waiters import NewsWaiters
 from wakelog.errors import NotFoundError, WakelogError
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
@@ -90,7 +92,7 @@ class NatsEngine(LoopOwner):
         subjects = Subjects(self.store, self.ns)
         self._connection = NatsConnection(self.servers, self._options, self._patience_s)
         self._subjects = subjects
-        self._news = NewsWaiters(subjects)
+        self._news = NewsWaiters()
         self._connection.on_return = self._news.wake_all
         self._streams = StoreStreams(self._connection, subjects)
         self._layout = LayoutKeeper(self._connection, subjects)
@@ -286,16 +288,21 @@ class NatsEngine(LoopOwner):
 
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)
+        deadline = time.monotonic() + timeout_s
         self._run(self._listen)
-        if session is not None:
-            known = session
-            return self._news.wait(session, lambda: self.head(known).seq > after, timeout_s)
-        cursor = self.end_of_feed()
-        return self._news.wait(None, lambda: bool(self.changes(cursor, 1)), timeout_s)
+        cursor = self.end_of_feed() if session is None else ""
+        return self._news.wait(
+            session,
+            lambda: bool(self.changes(cursor, 1)) if session is None else self.head(session).seq > after,
+            deadline=deadline,
+            poll_s=feed.LOOK_AGAIN_S,
+        )
 
     async def _listen(self) -> None:
         if self._listening is None:
-            listening = self._connection.subscribe(self._subjects.news, self._news.wake)
+            listening = self._connection.subscribe(
+                self._subjects.news, lambda subject: self._news.wake(self._subjects.session_of(subject))
+            )
             self._listening = asyncio.get_running_loop().create_task(listening)
         with contextlib.suppress(Exception):  # polling is enough
             await asyncio.shield(self._listening)

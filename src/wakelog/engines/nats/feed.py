@@ -8,19 +8,16 @@ is back, and every few seconds.
 from __future__ import annotations
 
 import asyncio
-import threading
-import time
-from collections.abc import Callable
 
 import msgspec
 
 from wakelog.engine import FeedChange
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import NatsConnection, StreamMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.layout import LayoutKeeper
+from wakelog.engines.nats.stream_message import StreamMessage
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import InvalidInputError
-from wakelog.model.ids import SessionId
 from wakelog.model.shards import ShardChange
 
 LOOK_AGAIN_S = 5.0
@@ -88,43 +85,3 @@ class ShardFeed:
         shards = range(self._layout.layout.shards)
         found = await asyncio.gather(*(self._connection.api(f"STREAM.INFO.{self._subjects.stream(s)}") for s in shards))
         return [each["state"]["last_seq"] for each in found]
-
-
-class NewsWaiters:
-    """Wakes waiting threads when the server reports a new commit."""
-
-    def __init__(self, subjects: Subjects) -> None:
-        self._subjects = subjects
-        self._waiters: dict[threading.Event, SessionId | None] = {}
-        self._lock = threading.Lock()
-
-    def wake(self, subject: str) -> None:
-        parts = subject.split(".")
-        session = SessionId(parts[4] if parts[5] == "0" else f"{parts[4]}.{parts[5]}")
-        with self._lock:
-            for waiter, wanted in self._waiters.items():
-                if wanted is None or wanted == session:
-                    waiter.set()
-
-    def wake_all(self) -> None:
-        with self._lock:
-            for waiter in self._waiters:
-                waiter.set()
-
-    def wait(self, session: SessionId | None, has_news: Callable[[], bool], timeout_s: float) -> bool:
-        """Waits until `has_news`, which is checked at every notification."""
-        deadline = time.monotonic() + timeout_s
-        waiter = threading.Event()
-        with self._lock:
-            self._waiters[waiter] = session
-        try:
-            while not has_news():
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                waiter.wait(min(left, LOOK_AGAIN_S))
-                waiter.clear()
-            return True
-        finally:
-            with self._lock:
-                del self._waiters[waiter]

@@ -22,8 +22,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.errors import InvalidInputError, UnavailableError
 from wakelog.model.described import described

@@ -12,8 +12,8 @@ import time
 from collections import OrderedDict
 
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import StreamMessage
 from wakelog.engines.nats.messages import StoredCommit
+from wakelog.engines.nats.stream_message import StreamMessage
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import Commit
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
-from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.engines.nats.tails import SessionTails
 from wakelog.model.ids import SessionId

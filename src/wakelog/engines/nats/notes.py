@@ -10,9 +10,9 @@ import asyncio
 
 import msgspec
 
-from wakelog.engines.nats.connection import NewMessage, StreamMessage
 from wakelog.engines.nats.engine import NatsEngine
 from wakelog.engines.nats.errors import JetStreamRefusal
+from wakelog.engines.nats.stream_message import NewMessage, StreamMessage
 from wakelog.engines.nats.subjects import digest_token
 
 _encode = msgspec.msgpack.Encoder().encode

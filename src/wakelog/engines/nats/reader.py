@@ -13,9 +13,10 @@ from collections.abc import AsyncIterator
 
 from wakelog.engine import Known
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import RUN_MAX, NatsConnection, StreamMessage
+from wakelog.engines.nats.connection import RUN_MAX, NatsConnection
 from wakelog.engines.nats.message_cache import CachedMessage, MessageCache
 from wakelog.engines.nats.messages import StoredCommit
+from wakelog.engines.nats.stream_message import StreamMessage
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import CorruptLogError, NotFoundError

@@ -30,11 +30,12 @@ from wakelog.engine import Surgery
 from wakelog.engines.nats import messages
 from wakelog.engines.nats.append_lanes import AppendLanes
 from wakelog.engines.nats.commit_messages import group_by_size, limit_of
-from wakelog.engines.nats.connection import NatsConnection, NewMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import translate_error
 from wakelog.engines.nats.messages import DueWork, StoredCommit
 from wakelog.engines.nats.name_book import NameBook
 from wakelog.engines.nats.reader import SessionReader
+from wakelog.engines.nats.stream_message import NewMessage
 from wakelog.engines.nats.subjects import Subjects, digest_token
 from wakelog.engines.nats.tails import SessionTail, SessionTails
 from wakelog.errors import InvalidInputError, NotFoundError, UnavailableError, WakelogError

@@ -22,8 +22,9 @@ import msgspec
 
 from wakelog.engine import ReplicaComparison, StoreFinding
 from wakelog.engines.nats import messages
-from wakelog.engines.nats.connection import NatsConnection, StreamMessage
+from wakelog.engines.nats.connection import NatsConnection
 from wakelog.engines.nats.errors import is_temporary
+from wakelog.engines.nats.stream_message import StreamMessage
 from wakelog.engines.nats.subjects import Subjects
 from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId

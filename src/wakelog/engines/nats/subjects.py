@@ -95,7 +95,7 @@ class Subjects:
     def session_of(self, subject: str) -> SessionId:
         """The session that a subject of this namespace is about."""
         parts = subject.split(".")
-        root, leaf = parts[4:6] if parts[2] == "beats" else parts[5:7]
+        root, leaf = parts[4:6] if parts[0] == "wlnews" or parts[2] == "beats" else parts[5:7]
         return SessionId(root if leaf == ROOT_LEAF else f"{root}.{leaf}")
 
     def name(self, name: str) -> str:

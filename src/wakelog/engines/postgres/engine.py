@@ -2,15 +2,12 @@
 
 Each commit is one row, keyed by namespace and root of the fork tree first (schema.sql says why). An append is one
 statement and one round trip without locks: it compares the session's newest commit and inserts the new one. Of two
-concurrent appends, the primary key admits one. Nothing depends on notifications: they only shorten the wait between two
-polls.
+concurrent appends, the primary key admits one.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
@@ -31,22 +28,20 @@ from wakelog.engine import (
     refuse_place_in_no_session,
 )
 from wakelog.engines.loop_owner import Arrivals, LoopOwner
-from wakelog.engines.postgres import deletion, distribution, feed, inspection, migrations, rewrite
+from wakelog.engines.postgres import creation, deletion, distribution, feed, inspection, migrations, rewrite
 from wakelog.engines.postgres import statements as sql
 from wakelog.engines.postgres.append_queue import AppendQueue, BatchedAppend, known_by_id
 from wakelog.engines.postgres.connections import PATIENCE_S, ConnectionPool
 from wakelog.engines.postgres.errors import translate_error
+from wakelog.engines.postgres.notifications import AppendNotifications
 from wakelog.engines.postgres.routed_appends import CONNECTIONS, RoutedAppends
 from wakelog.engines.postgres.rows import from_row, head_from_row, to_row
 from wakelog.errors import NotFoundError, UnavailableError, UnsupportedError, WakelogError
 from wakelog.model.ids import Seq, SessionId, root_of
 from wakelog.model.records import Commit, Head, Heartbeat, Snapshot
 
-VERSION = 1
 PAGE = 200
 POLL_S = 0.5
-NOTIFY_S = 0.005
-CHANNEL = "wakelog"
 _END = 1 << 62
 T = TypeVar("T")
 
@@ -78,7 +73,11 @@ class PostgresEngine(LoopOwner):
         self._patience_s = patience_s
         self._start()
         try:
-            self._ask(lambda db: self._prepare(db, create, distributed, shards))
+            place = _safe(url)
+            self._ask(
+                lambda db: creation.prepare_tables(db, place, create=create, distributed=distributed, shards=shards)
+            )
+            self.is_distributed = self._ask(distribution.is_distributed)
             if self.is_distributed:
                 self._run(self._route)
         except BaseException:
@@ -87,17 +86,13 @@ class PostgresEngine(LoopOwner):
 
     def _start(self) -> None:
         super()._start()
-        self._waiters: set[threading.Event] = set()
-        self._listener: Any = None
-        self._listening = asyncio.Lock()
-        self._notifier: Any = None
-        self._notifying: asyncio.Task[None] | None = None
         self._connections = ConnectionPool(self.url, patience_s=self._patience_s)
         try:
             self._await(self._connections.open())
         except BaseException:
             self._loop.stop()
             raise
+        self._notifications = AppendNotifications(self._connections, self.ns)
         self._queue = AppendQueue(self._connections, self.ns)
         self._arrivals = Arrivals[BatchedAppend](self._loop, lambda pending: self._queue.put(pending))
         if self.is_distributed:
@@ -110,40 +105,6 @@ class PostgresEngine(LoopOwner):
         own = ConnectionPool(self.url, patience_s=self._patience_s, size=CONNECTIONS, is_sharded=True)
         await own.open()
         self._queue = RoutedAppends(own, self.ns)
-
-    async def _prepare(self, db: Any, create: bool, distributed: bool, shards: int | None) -> None:
-        if not await db.fetchval(sql.ORDER):
-            raise UnsupportedError(
-                "this database does not order text by code point",
-                kind="bad-collation",
-                hint="create database … template template0 locale 'C'",
-            )
-        try:
-            found = await db.fetchval(sql.VERSION)
-        except asyncpg.UndefinedTableError:
-            found = None
-        if found is None:
-            if not create:
-                raise NotFoundError(f"there is no store in {_safe(self.url)}", kind="store-not-found")
-            await self._create(db, distributed, shards)
-        elif found > VERSION:
-            raise UnsupportedError(
-                f"this store needs version {found}, and this wakelog knows {VERSION}",
-                kind="store-newer",
-                hint="upgrade wakelog",
-            )
-        self.is_distributed = await distribution.is_distributed(db)
-
-    async def _create(self, db: Any, distributed: bool, shards: int | None) -> None:
-        """Creates the tables, statement by statement. Each is harmless if another process was first."""
-        if distributed:
-            await distribution.require_extension(db)
-        for statement in sql.schema():
-            if distributed and statement.lstrip().startswith("insert"):
-                await distribution.distribute_log(db, shards=shards)  # while the tables are empty
-            with contextlib.suppress(*migrations.CAME_FIRST):
-                await db.execute(statement)
-        await db.execute(sql.SET_VERSION, VERSION)
 
     @property
     def abilities(self) -> Abilities:
@@ -168,28 +129,9 @@ class PostgresEngine(LoopOwner):
     def submit(self, *commits: Commit) -> BatchedAppend:
         assert commits, "nothing was submitted"
         self._check()
-        pending = BatchedAppend(commits, self._announce)
+        pending = BatchedAppend(commits, self._notifications.announce)
         self._arrivals.put(pending)
         return pending
-
-    def _announce(self) -> None:
-        """Called on the loop when an append was stored."""
-        self._wake_waiters()
-        if self._notifying is None or self._notifying.done():
-            self._notifying = asyncio.get_running_loop().create_task(self._notify())
-
-    def _wake_waiters(self, *_: Any) -> None:
-        for waiter in tuple(self._waiters):
-            waiter.set()
-
-    async def _notify(self) -> None:
-        """Notifies other processes, once for everything stored meanwhile. Nothing depends on it, so it need not be
-        durable, which saves the server a sync."""
-        await asyncio.sleep(NOTIFY_S)
-        with contextlib.suppress(Exception):
-            if self._notifier is None or self._notifier.is_closed():
-                self._notifier = await self._connections.connect(synchronous_commit="off")
-            await self._notifier.execute(sql.NOTIFY, CHANNEL, self.ns)
 
     # Reading
 
@@ -325,43 +267,23 @@ class PostgresEngine(LoopOwner):
     def wait(self, session: SessionId | None, *, after: Seq, timeout_s: float) -> bool:
         refuse_place_in_no_session(session, after)
         deadline = time.monotonic() + timeout_s
-        waiter = threading.Event()
-        self._waiters.add(waiter)
-        try:
-            self._listen()
-            first = None if session is not None else self._newest()
-            while not (self.head(session).seq > after if session is not None else self._newest() != first):
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    return False
-                waiter.wait(min(left, POLL_S))
-                waiter.clear()
-            return True
-        finally:
-            self._waiters.discard(waiter)
+        self._listen()
+        newest = self._newest() if session is None else None
+        return self._notifications.waiters.wait(
+            session,
+            lambda: self._newest() != newest if session is None else self.head(session).seq > after,
+            deadline=deadline,
+            poll_s=POLL_S,
+        )
+
+    def _listen(self) -> None:
+        if not self._notifications.is_listening:
+            with contextlib.suppress(WakelogError):  # polling is enough
+                self._run(self._notifications.listen)
 
     def _newest(self) -> tuple[Any, ...] | None:
         row = self._fetchrow(sql.NEWEST, self.ns)
         return tuple(row.values()) if row is not None else None
-
-    def _listen(self) -> None:
-        if self._listener is not None and not self._listener.is_closed():
-            return
-
-        async def listen() -> None:
-            async with self._listening:  # one connection serves all waiting threads
-                if self._listener is not None and not self._listener.is_closed():
-                    return
-                connection = await self._connections.connect()
-                try:
-                    await connection.add_listener(CHANNEL, self._wake_waiters)
-                except BaseException:
-                    connection.terminate()
-                    raise
-                self._listener = connection
-
-        with contextlib.suppress(WakelogError):  # polling is enough
-            self._run(listen)
 
     # Maintenance
 
@@ -418,23 +340,14 @@ class PostgresEngine(LoopOwner):
             self._arrivals.take_all()
             await self._queue.drain()
 
-        async def end_notifying() -> None:
-            if self._notifying is not None:
-                self._notifying.cancel()
-                await asyncio.wait({self._notifying})
-
-        async def disconnect() -> None:
-            for connection in (self._listener, self._notifier):
-                if connection is not None:
-                    with contextlib.suppress(Exception):  # the driver aborts what it cannot close
-                        await connection.close(timeout=1)
-
         # If one step fails, the others still run: a connection left open is one fewer for other processes.
-        self._shut_down(drain, end_notifying, self._connections.close, last=disconnect)
+        self._shut_down(
+            drain, self._notifications.stop_sending, self._connections.close, last=self._notifications.disconnect
+        )
         self._arrivals.refuse_all()
 
     def _inherited(self) -> tuple[Any, ...]:
-        return self._connections, self._queue, self._listener, self._notifier
+        return self._connections, self._queue, self._notifications
 
     def _translate(self, exc: Exception) -> WakelogError:
         return translate_error(exc)

@@ -1,0 +1,72 @@
+"""Tells other processes about stored appends, and wakes the threads that wait for them.
+
+Nothing depends on a notification: it only shortens the wait between two polls. So sending one may fail, and listening
+too. One connection sends and one listens, both outside the pool, because they stay in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any
+
+from wakelog.engines.news_waiters import NewsWaiters
+from wakelog.engines.postgres import statements as sql
+from wakelog.engines.postgres.connections import ConnectionPool
+
+CHANNEL = "wakelog"
+NOTIFY_S = 0.005
+
+
+class AppendNotifications:
+    """The notifications of one namespace. Runs on the loop, except for waiting."""
+
+    def __init__(self, connections: ConnectionPool, ns: str) -> None:
+        self._connections, self._ns = connections, ns
+        self.waiters = NewsWaiters()
+        self._listener: Any = None
+        self._listening = asyncio.Lock()
+        self._notifier: Any = None
+        self._notifying: asyncio.Task[None] | None = None
+
+    def announce(self) -> None:
+        """Called when an append was stored."""
+        self.waiters.wake_all()
+        if self._notifying is None or self._notifying.done():
+            self._notifying = asyncio.get_running_loop().create_task(self._notify())
+
+    async def _notify(self) -> None:
+        """Notifies other processes, once for everything stored meanwhile. It need not be durable, which saves the
+        server a sync."""
+        await asyncio.sleep(NOTIFY_S)
+        with contextlib.suppress(Exception):
+            if self._notifier is None or self._notifier.is_closed():
+                self._notifier = await self._connections.connect(synchronous_commit="off")
+            await self._notifier.execute(sql.NOTIFY, CHANNEL, self._ns)
+
+    @property
+    def is_listening(self) -> bool:
+        return self._listener is not None and not self._listener.is_closed()
+
+    async def listen(self) -> None:
+        async with self._listening:  # one connection serves all waiting threads
+            if self.is_listening:
+                return
+            connection = await self._connections.connect()
+            try:
+                await connection.add_listener(CHANNEL, lambda *_: self.waiters.wake_all())
+            except BaseException:
+                connection.terminate()
+                raise
+            self._listener = connection
+
+    async def stop_sending(self) -> None:
+        if self._notifying is not None:
+            self._notifying.cancel()
+            await asyncio.wait({self._notifying})
+
+    async def disconnect(self) -> None:
+        for connection in (self._listener, self._notifier):
+            if connection is not None:
+                with contextlib.suppress(Exception):  # the driver aborts what it cannot close
+                    await connection.close(timeout=1)
