@@ -303,8 +303,9 @@ def test_an_append_whose_answer_was_lost_is_stored_once(engine: NatsEngine, comm
 
 
 def test_without_an_answer_the_outcome_is_unknown(nats: NatsServer, tmp_path: Path) -> None:
-    engine = engine_on(nats, tmp_path.name, patience_s=0.05)
+    engine = engine_on(nats, tmp_path.name)
     writer = opened(engine)
+    engine._connection.patience_s = 0.05  # after opening, which may take longer on a busy machine
 
     async def deaf(stream: str, messages: Any) -> int:
         raise TimeoutError
