@@ -1,14 +1,18 @@
 """Calls: what is recorded, when, and what the caller gets."""
 
+import contextlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
+import pydantic
 import pytest
 
 import wakelog
+from tests.every import every
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import InvalidInputError, NotAllowedError
 from wakelog.session import Session
@@ -532,6 +536,109 @@ def test_a_bad_policy_is_refused_when_it_is_written(session: Session[Any]) -> No
         session.tool(effect="harmless")(lambda: None)  # type: ignore[call-overload]
     with pytest.raises(InvalidInputError, match="probe"):
         session.tool(uncertain="probe")(lambda: None)
+
+
+@every(
+    "policy",
+    [
+        {"retry": "2"},
+        {"retry": -1},
+        {"timeout_s": 0},
+        {"timeout_s": "5"},
+        {"backoff_s": -1},
+        {"retry_on": ValueError},
+        {"retry_on": ("ValueError",)},
+        {"key": "order"},
+        {"probe": 3},
+        {"approval": "yes"},
+        {"cost": 5},
+        {"redact": "password"},
+    ],
+)
+def test_a_keyword_that_does_not_fit_is_named(policy: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        wakelog.Policy(**policy)
+    assert caught.value.kind == "bad-policy"
+    assert caught.value.hint.startswith(f"{next(iter(policy))} is ")
+
+
+def test_what_is_not_a_function_is_no_tool(session: Session[Any]) -> None:
+    for what in (5, "send"):
+        with pytest.raises(InvalidInputError, match="a tool is a function") as caught:
+            session.tool(what)  # type: ignore[call-overload]
+        assert caught.value.kind == "bad-tool"
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_a_key_function_that_returns_nothing_does_not_make_two_effects_one(
+    session: Session[Any], nothing: str | None
+) -> None:
+    sent: list[str] = []
+
+    @session.tool(key=lambda to: nothing)  # type: ignore[arg-type,return-value]
+    def send(to: str) -> None:
+        sent.append(to)
+
+    for to in ("ada", "bob"):
+        with pytest.raises(InvalidInputError, match="the key function of send returned") as caught:
+            send(to)
+        assert caught.value.kind == "bad-policy"
+    assert sent == []
+
+
+def test_a_key_function_that_raises_in_a_dispatch_loop_is_an_error_for_the_model(session: Session[Any]) -> None:
+    @session.tool(key=lambda to: to.lower())
+    def send(to: str) -> str:
+        return f"sent to {to}"
+
+    assert session.call("send", {"to": "Ada"}).result == "sent to Ada"
+    assert session.call("send", {"to": "ada"}).reused
+    outcome = session.call("send", {"to": None})
+    assert outcome.error is not None
+    assert outcome.error.type == "bad-arguments"
+    with pytest.raises(AttributeError):
+        send(None)  # type: ignore[arg-type]
+
+
+def test_the_id_of_a_call_is_a_text(session: Session[Any]) -> None:
+    with pytest.raises(InvalidInputError, match="the id of a call is a text, not 5"):
+        session.call(len, {"obj": []}, id=5)  # type: ignore[arg-type]
+
+
+class Hit(pydantic.BaseModel):
+    line: int = 0
+
+
+class Page(pydantic.BaseModel):
+    number: int = 0
+
+
+@pytest.mark.parametrize(
+    ("declared", "result"),
+    [
+        (list[Hit], [Hit(line=1)]),
+        (dict[str, Hit], {"a": Hit(line=1)}),
+        (tuple[Hit, int], (Hit(line=1), 2)),
+        (Hit | Page, Page(number=3)),
+        (Hit | None, Hit(line=1)),
+        (Hit | str, "none"),
+        (datetime | str, "2026-01-01T00:00:00"),
+    ],
+)
+def test_a_recorded_result_has_the_type_of_the_first_answer(session: Session[Any], declared: Any, result: Any) -> None:
+    def look() -> Any:
+        return result
+
+    look.__annotations__["return"] = declared
+    recorded = session.tool(effect="read")(look)
+    for is_again in (False, True):
+        with contextlib.suppress(KeyboardInterrupt), session.turn("go"):
+            answer = recorded()
+            assert answer == result
+            assert type(answer) is type(result)
+            if not is_again:
+                raise KeyboardInterrupt
+    assert len(list(session.events(kind="action.started"))) == 1
 
 
 def test_an_effect_on_the_word_of_something_untrusted_can_be_made_to_wait(session: Session[Any]) -> None:

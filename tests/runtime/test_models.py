@@ -1,5 +1,6 @@
 """Model calls: what is recorded, what they depend on, and that nothing is paid twice."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -525,3 +526,25 @@ def test_a_patch_on_the_word_of_something_unverified_folds_to_what_is_read_later
     live = session.log.state()
     assert live == session.log.state(session.seq(session.head.seq))
     assert session.verify().ok
+
+
+def test_an_answer_that_the_client_does_not_know_fully_comes_back_as_the_clients_type(session: Session[Any]) -> None:
+    from openai.types.chat import ChatCompletion
+
+    sent: dict[str, Any] = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
+    choice = {"index": 0, "finish_reason": "new reason", "message": {"role": "assistant", "content": "hello"}}
+    asked: list[int] = []
+
+    def create(model: str, messages: list[Any]) -> ChatCompletion:
+        asked.append(1)
+        return ChatCompletion.construct(**{**sent, "choices": [choice]})
+
+    for is_again in (False, True):
+        with contextlib.suppress(KeyboardInterrupt), session.turn("go"):
+            answer = session.model(create, model="m", messages=[])
+            assert isinstance(answer, ChatCompletion)
+            assert answer.choices[0].message.content == "hello"
+            assert str(answer.choices[0].finish_reason) == "new reason"
+            if not is_again:
+                raise KeyboardInterrupt
+    assert len(asked) == 1

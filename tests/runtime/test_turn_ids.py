@@ -240,6 +240,49 @@ def test_a_result_comes_back_in_the_type_the_function_declares(desk: Desk) -> No
     assert desk.operator.run_turn("a", total) == desk.operator.run_turn("a", total) == (1, 2)
 
 
+def test_an_effect_whose_result_cannot_be_stored_is_not_made_again(desk: Desk) -> None:
+    sent: list[str] = []
+
+    def script() -> None:
+        session, _ = desk.process()
+
+        @session.tool
+        def send(to: str) -> object:
+            sent.append(to)
+            return object()
+
+        with session.turn("go", id="a"):
+            send("ada")
+
+    with pytest.raises(InvalidInputError, match="the result of send cannot be stored"):
+        script()
+    for _ in range(2):
+        with pytest.raises(wakelog.CallFailedError, match="it ran, but") as caught:
+            script()
+        assert "not run again" in caught.value.hint
+    assert sent == ["ada"]
+
+
+def test_a_result_of_a_turn_that_cannot_be_returned_again_fails_the_turn(desk: Desk) -> None:
+    session, _ = desk.process()
+    for _ in range(2):
+        with pytest.raises(InvalidInputError, match="the result of turn 'a' cannot be stored") as caught:
+            session.run_turn("a", lambda turn: object())
+        assert caught.value.kind == "not-storable"
+    assert session.state().turn.status == "failed"
+    assert session.run_turn("a", lambda turn: "fine") == session.run_turn("a", lambda turn: "x") == "fine"
+
+
+def test_a_coroutine_function_is_not_run_as_a_plain_one(desk: Desk) -> None:
+    async def work(turn: Turn[Any]) -> str:
+        return "done"
+
+    with pytest.raises(InvalidInputError, match="work is a coroutine function") as caught:
+        desk.operator.run_turn("a", work)  # type: ignore[unused-coroutine]
+    assert "aio.run_turn" in caught.value.hint
+    assert desk.operator.state().turn.number == 0
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_an_awaited_turn_is_done_once() -> None:

@@ -151,6 +151,41 @@ def test_data_can_be_a_type_of_the_callers_choice(store: Store, kind: type[Any])
     assert session.data == kind(plan=["x"])
 
 
+class Aliased(pydantic.BaseModel):
+    count: int = pydantic.Field(default=0, alias="Count")
+
+
+@dataclass
+class Nested:
+    model: Aliased = field(default_factory=Aliased)
+    seen: dict[int, str] = field(default_factory=dict)
+
+
+def test_what_was_written_to_a_field_with_an_alias_is_read_again(store: Store) -> None:
+    session = store.session("s", data=Aliased)
+    with session.turn("go") as turn:
+        turn.data.count = 5
+    assert session.data.count == store.resume("s", data=Aliased).data.count == 5
+
+
+def test_a_dataclass_may_hold_models_and_keys_that_are_numbers(store: Store) -> None:
+    session = store.session("s", data=Nested)
+    with session.turn("go") as turn:
+        turn.data.model.count = 5
+        turn.data.seen[7] = "seven"
+    assert session.data == Nested(Aliased(Count=5), {7: "seven"})
+
+
+@pytest.mark.parametrize(
+    "data", [object(), {"a": 1}.items(), dataclass(type("Full", (), {"__annotations__": {"a": int}}))]
+)
+def test_data_that_cannot_be_stored_says_what_to_pass(store: Store, data: Any) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        store.session("s", data=data)
+    assert caught.value.kind == "bad-data"
+    assert caught.value.hint
+
+
 def test_data_can_be_described_by_a_json_schema(store: Store) -> None:
     schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", "properties": {"n": {"type": "integer"}}}
     session = store.session("s", data=schema)

@@ -115,10 +115,10 @@ class Runtime:
 
     def prepare(self, request: CallRequest) -> RunningCall:
         """Works out the call's stored input, its hash and its action id, without asking the log."""
-        tool, policy = request.tool, request.tool.policy
+        tool = request.tool
         stored = request.stored_input()
         digest = hash_value(stored)
-        key = request.action or (str(policy.key(**request.arguments)) if policy.key is not None else "")
+        key = request.action or (tool.key_of(request.arguments) if request.key is None else request.key)
         if key:
             action = request.action or action_of_key(tool.name, key)
         elif self.turn is not None:

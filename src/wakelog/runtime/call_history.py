@@ -14,6 +14,8 @@ from wakelog.log.reader import Entry
 from wakelog.model.calls import ASKS, Call
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
+from wakelog.runtime.policy import SAFE
+from wakelog.runtime.values import NOT_STORABLE
 from wakelog.timeline.points import commit_at
 
 
@@ -23,6 +25,13 @@ class PastCall(Call):
     is_answer: bool = False
     """Whether its recorded outcome answers the same call made again. Not if it never ran, or was interrupted and may be
     repeated."""
+    has_happened: bool = False
+    """Whether its effect certainly happened although it failed: it ran, and its result could not be stored."""
+
+    @property
+    def may_run_again(self) -> bool:
+        """Whether a failed turn that is continued makes it again."""
+        return self.is_failure and not self.has_happened
 
 
 def add_event(past: PastCall | None, entry: Entry) -> PastCall | None:
@@ -34,6 +43,8 @@ def add_event(past: PastCall | None, entry: Entry) -> PastCall | None:
         past.take(*event)
     if past is not None and past.settled == entry.seq:
         past.is_answer = _is_answer(entry, past.has_begun)
+        error = entry.body.get("error")
+        past.has_happened = past.effect not in SAFE and type(error) is dict and error.get("type") == NOT_STORABLE
     return past
 
 

@@ -34,7 +34,7 @@ from wakelog.runtime.ambient import current_action
 from wakelog.runtime.driver import TimedOut
 from wakelog.runtime.models import stop_reason
 from wakelog.runtime.tools import CallRequest, End, RunningCall
-from wakelog.runtime.values import storable, summarise, text_of
+from wakelog.runtime.values import NOT_STORABLE, storable, summarise, text_of
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 
@@ -71,7 +71,12 @@ class Outcome(msgspec.Struct, frozen=True):
         found = known.get(self.error.type) or getattr(builtins, self.error.type, None)
         if self.status in ("timed_out", "uncertain"):
             found = TimeoutError if self.error.type == "timeout" else None
-        error: Exception = CallFailedError(f"{self.tool} {self.status}: {text}", failure=self.error)
+        hint = "its effect happened, so it is not run again: catch this, or start a new turn"
+        error: Exception = CallFailedError(
+            f"{self.tool} {self.status}: {text}",
+            hint=hint if self.error.type == NOT_STORABLE else "",
+            failure=self.error,
+        )
         if isinstance(found, type) and issubclass(found, Exception):
             with contextlib.suppress(Exception):  # its class may need more than a message
                 error = found(text)

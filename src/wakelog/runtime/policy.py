@@ -59,6 +59,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Computes the cost from the result."""
 
     def __post_init__(self) -> None:
+        listed: object = self.retry_on
+        if isinstance(listed, list):
+            msgspec.structs.force_setattr(self, "retry_on", tuple(listed))
         for value, known, what in (
             (self.effect, get_args(Effect), "an effect"),
             (self.trust, (None, *get_args(Trust)), "a trust"),
@@ -74,8 +77,25 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInputError(
                 'uncertain="probe" needs a probe', kind="bad-policy", hint="pass probe=a function of the key"
             )
-        if self.retry < 0 or (self.timeout_s is not None and self.timeout_s <= 0):
-            raise InvalidInputError("a policy's retry and timeout_s are not negative", kind="bad-policy")
+        for name, is_right, form in (
+            ("retry", _is_number(self.retry, int) and self.retry >= 0, "a whole number, 0 or more"),
+            ("timeout_s", self.timeout_s is None or (_is_number(self.timeout_s) and self.timeout_s > 0), "above 0"),
+            ("backoff_s", _is_number(self.backoff_s) and self.backoff_s >= 0, "a number, 0 or more"),
+            ("backoff_max_s", _is_number(self.backoff_max_s) and self.backoff_max_s >= 0, "a number, 0 or more"),
+            ("retry_on", _are_errors(self.retry_on), "a tuple of exception classes, such as (TimeoutError,)"),
+            ("key", self.key is None or callable(self.key), "a function of the arguments"),
+            ("probe", self.probe is None or callable(self.probe), "a function of the key and the arguments"),
+            ("approval", isinstance(self.approval, bool) or callable(self.approval), "a bool, or a function"),
+            ("summary", self.summary is None or callable(self.summary), "a function of the result"),
+            ("cost", self.cost is None or callable(self.cost), "a function of the result"),
+            ("redact", not isinstance(self.redact, str), 'names of arguments, such as ("password",)'),
+        ):
+            if not is_right:
+                raise InvalidInputError(
+                    f"{name}={getattr(self, name)!r} does not fit a tool"[:200],
+                    kind="bad-policy",
+                    hint=f"{name} is {form}",
+                )
 
     @property
     def is_safe(self) -> bool:
@@ -108,6 +128,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if self.retry:
             kept["retry"] = self.retry
         return kept
+
+
+def _are_errors(value: object) -> bool:
+    return isinstance(value, tuple) and all(isinstance(e, type) and issubclass(e, BaseException) for e in value)
+
+
+def _is_number(value: object, *kinds: type) -> bool:
+    return isinstance(value, kinds or (int, float)) and not isinstance(value, bool)
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -319,7 +319,7 @@ class _Opening:
             if self._hold is not None:
                 self._hold.let_go()
             return OpenTurn(record.turn, record.attempt, past=record.calls, record=record)
-        past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.is_failure}
+        past = {a: p for a, p in record.calls.items() if record.outcome != "failed" or not p.may_run_again}
         if record.turn and record.turn == last["number"]:
             resumes = log.entry(record.started).body.get("resumes") or record.attempt
             self._start_attempt(attempts_of(log, record.turn), resumes, continues=True)

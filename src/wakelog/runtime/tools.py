@@ -42,6 +42,12 @@ class Tool:
     def __init__(self, function: Callable[..., Any], policy: Policy, name: str = "") -> None:
         self.function = function
         self.policy = policy
+        if not callable(function):
+            raise InvalidInputError(
+                f"a tool is a function, not {function!r}"[:200],
+                kind="bad-tool",
+                hint='write @session.tool or @session.tool(effect="read") above a function; name="…" renames it',
+            )
         self.name = name or getattr(function, "__name__", type(function).__name__)
         is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if is_generator and policy.effect != "model":  # a model's answer may come as a stream (streams.py)
@@ -57,6 +63,19 @@ class Tool:
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         return bind(self.function, args, kwargs)
 
+    def key_of(self, arguments: dict[str, Any]) -> str:
+        """Makes the idempotency key of a call; empty if the tool has no key function."""
+        if self.policy.key is None:
+            return ""
+        key: Any = self.policy.key(**arguments)
+        if key is None or key == "":  # then calls that differ would count as one, or equal calls as two
+            raise InvalidInputError(
+                f"the key function of {self.name} returned {key!r}, which is not a key",
+                kind="bad-policy",
+                hint="return a text that is the same for the same effect, and different for every other",
+            )
+        return str(key)
+
 
 class CallRequest(msgspec.Struct):
     """What the caller asks for: a tool, its arguments by name, and how to run it."""
@@ -66,6 +85,8 @@ class CallRequest(msgspec.Struct):
     run: Callable[[], Any]
     action: str = ""
     """The caller's id for this call, such as a model's tool-call id: the same id means the same call."""
+    key: str | None = None
+    """Its idempotency key; None if it was not made from the arguments yet."""
     stored: dict[str, Value] | None = None
     """What to store as the input; None means the arguments."""
     params: dict[str, Value] = {}

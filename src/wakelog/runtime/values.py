@@ -7,7 +7,6 @@ because it could not be returned again after a crash. An argument only has to be
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import re
@@ -19,11 +18,13 @@ from typing import Any
 import msgspec
 
 from wakelog.errors import InvalidInputError
-from wakelog.model.described import described
+from wakelog.model.typed_values import dump_typed, load_typed
 from wakelog.model.values import Value, check_value
 
 SUMMARY_MAX = 200
 HIDDEN = "[not stored]"
+NOT_STORABLE = "not-storable"
+"""The kind of error of a result without a JSON form, and the type of the failure that is recorded for its call."""
 _ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
 
 
@@ -57,14 +58,10 @@ def _to_json(value: Any, convert: Callable[[Any], Any]) -> Value:
         return check_value(value, reserved=True)
     except InvalidInputError:
         pass
-    # A set's order differs in each process. Without a fixed order the same call would not be recognised.
-    built = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=convert)
-    return check_value(built, reserved=True)
+    return check_value(dump_typed(value, convert), reserved=True)
 
 
 def _convert(value: Any) -> Any:
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
     if isinstance(value, BaseException):
         return {"type": type(value).__name__, "message": text_of(value, str)}
     raise TypeError(f"{type(value).__module__}.{type(value).__qualname__} has no JSON form")
@@ -144,16 +141,29 @@ def revive_part(function: Callable[..., Any], value: Value) -> Any:
 def _as_declared(declared: Any, value: Value) -> Any:
     if declared is None or declared is Any:
         return value
-    # A client's function is often declared to return an answer or a stream. What was stored is the answer.
-    options = typing.get_args(declared) if typing.get_origin(declared) in (typing.Union, types.UnionType) else ()
-    for option in options or (declared,):
-        if hasattr(option, "model_validate"):
-            with contextlib.suppress(ValueError):
-                return option.model_validate(value)
     try:
-        return msgspec.convert(value, described(declared), strict=False)
-    except (msgspec.ValidationError, TypeError, ValueError):
+        return load_typed(declared, value, strict=False)
+    except (TypeError, ValueError):
+        pass
+    # msgspec does not know the type. For a union, take the member that is stored as just this value. A client's
+    # function is often declared to return an answer or a stream; what was stored is the answer.
+    members = _union_members(declared)
+    if type(value) in members:
         return value
+    fits = [loaded for member in members for loaded in _load_if_fitting(member, value)]
+    return next((each for each in fits if plain(each) == value), fits[0] if fits else value)
+
+
+def _union_members(declared: Any) -> tuple[Any, ...]:
+    is_union = typing.get_origin(declared) in (typing.Union, types.UnionType)
+    return typing.get_args(declared) if is_union else ()
+
+
+def _load_if_fitting(declared: Any, value: Value) -> list[Any]:
+    try:
+        return [load_typed(declared, value, strict=False)]
+    except (TypeError, ValueError):
+        return []
 
 
 def _return_type(function: Callable[..., Any]) -> Any:

@@ -19,7 +19,7 @@ from wakelog.runtime.outcome import Outcome
 from wakelog.runtime.policy import Policy
 from wakelog.runtime.resume import check_turn_id
 from wakelog.runtime.streams import unwrapped
-from wakelog.runtime.values import revive
+from wakelog.runtime.values import revive, storable
 from wakelog.session.budget import Monitors, SessionBudget
 from wakelog.session.calls import SessionCalls
 from wakelog.session.context import SessionContext
@@ -228,5 +228,6 @@ class Aio(AwaitedVerbs):
         async with self._target.turn(user, id=id, **how) as turn:
             if turn.is_done:
                 return cast("R", revive(function, turn.result))
-            turn.result = result = await function(turn)
+            result = await function(turn)
+            turn.result = storable(result, f"the result of turn {id!r}")
             return result

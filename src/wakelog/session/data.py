@@ -12,12 +12,10 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import msgspec
-
 from wakelog.errors import InvalidInputError, UnsupportedError
 from wakelog.model import events as ev
-from wakelog.model.described import described
 from wakelog.model.records import EventDraft
+from wakelog.model.typed_values import dump_typed, load_typed
 from wakelog.model.values import Value, check_value
 from wakelog.state.diff import diff
 from wakelog.state.patch import copy
@@ -55,10 +53,8 @@ class DataType(Generic[S]):
             if isinstance(self.kind, dict):
                 _validate_schema(fresh, self.kind)
                 return fresh  # type: ignore[no-any-return]
-            if hasattr(self.kind, "model_validate"):
-                return self.kind.model_validate(fresh)  # type: ignore[no-any-return]
-            return msgspec.convert(fresh, described(self.kind))  # type: ignore[no-any-return]
-        except (msgspec.ValidationError, ValueError) as exc:
+            return load_typed(self.kind, fresh)  # type: ignore[no-any-return]
+        except ValueError as exc:
             raise InvalidInputError(
                 f"the data does not fit {self.name}: {exc}",
                 kind="schema-mismatch",
@@ -67,12 +63,7 @@ class DataType(Generic[S]):
 
     def dump(self, data: S) -> dict[str, Value]:
         """Returns the JSON form of typed data, checked against the type."""
-        if hasattr(data, "model_dump"):
-            value = data.model_dump(mode="json")
-        elif isinstance(data, dict):
-            value = copy(data)
-        else:
-            value = msgspec.to_builtins(data)
+        value = copy(data) if isinstance(data, dict) else _dump(data)
         checked: dict[str, Value] = check_value(value, "data")
         self.load(checked)
         return checked
@@ -109,22 +100,44 @@ def split_type(data: Any) -> tuple[Any, dict[str, Value]]:
     if data is None:
         return None, {}
     if isinstance(data, type):
-        return data, _plain(data())
+        return data, _first_value(_make(data))
     if isinstance(data, dict):
         if "$schema" in data:
             return data, {}
         return None, check_value(data, "data")
-    return type(data), _plain(data)
+    return type(data), _first_value(data)
 
 
-def _plain(data: Any) -> dict[str, Value]:
-    value = data.model_dump(mode="json") if hasattr(data, "model_dump") else msgspec.to_builtins(data)
+def _make(kind: type[Any]) -> Any:
+    try:
+        return kind()
+    except (TypeError, ValueError) as exc:
+        raise InvalidInputError(
+            f"{kind.__name__} has fields without a default: {exc}",
+            kind="bad-data",
+            hint=f"pass the first value, data={kind.__name__}(…), or give every field a default",
+        ) from exc
+
+
+def _first_value(data: Any) -> dict[str, Value]:
+    value = _dump(data)
     if not isinstance(value, dict):
         raise InvalidInputError(
             "data must be an object at the top", kind="bad-data", hint="wrap it in a dict or a struct"
         )
     checked: dict[str, Value] = check_value(value, "data")
     return checked
+
+
+def _dump(data: Any) -> Any:
+    try:
+        return dump_typed(data)
+    except TypeError as exc:
+        raise InvalidInputError(
+            f"the data cannot be stored: {exc}",
+            kind="bad-data",
+            hint="use a dict, a dataclass, a msgspec struct or a Pydantic model",
+        ) from exc
 
 
 def _validate_schema(value: Value, schema: dict[str, Any]) -> None:

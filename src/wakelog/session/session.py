@@ -12,6 +12,7 @@ faster.
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -192,14 +193,21 @@ class Session(Records[S], SessionReads[S]):
         """Runs `function(turn)` once, in a turn with this id. If that turn is already completed, the function is not
         called, and its recorded result is returned. The other keywords are those of `turn`."""
         from wakelog.runtime.resume import check_turn_id
+        from wakelog.runtime.values import storable
 
         check_turn_id(id)
+        if inspect.iscoroutinefunction(function):
+            name = getattr(function, "__name__", "it")
+            raise InvalidInputError(
+                f"{name} is a coroutine function", kind="async-tool", hint="await session.aio.run_turn(…)"
+            )
         with self.turn(user, id=id, **how) as turn:
             if turn.is_done:
                 from wakelog.runtime.values import revive
 
                 return cast("R", revive(function, turn.result))
-            turn.result = result = function(turn)
+            result = function(turn)
+            turn.result = storable(result, f"the result of turn {id!r}")
             return result
 
     def attempts(
@@ -316,6 +324,10 @@ class Session(Records[S], SessionReads[S]):
             raise InvalidInputError(
                 f"a tool is called by its name or passed as a function, not as {type(tool).__name__}", kind="bad-tool"
             )
+        if not isinstance(id, str):
+            raise InvalidInputError(
+                f"the id of a call is a text, not {id!r}"[:200], kind="bad-event", hint="pass str(…), or leave it out"
+            )
         try:
             if input and not isinstance(input, Mapping):
                 raise TypeError(f"its arguments are {type(input).__name__}, not an object of names and values")
@@ -323,7 +335,13 @@ class Session(Records[S], SessionReads[S]):
             named = found.arguments((), arguments)
         except (TypeError, ValueError) as exc:
             return refused_call(found.name, input, id, bad_arguments(found, exc))
-        return CallRequest(found, named, functools.partial(found.function, **arguments), action=id)
+        try:
+            key = None if id else found.key_of(named)
+        except InvalidInputError:
+            raise
+        except Exception as exc:  # the key function takes other types of arguments than the model gave
+            return refused_call(found.name, input, id, bad_arguments(found, exc))
+        return CallRequest(found, named, functools.partial(found.function, **arguments), action=id, key=key)
 
     def model(
         self,
