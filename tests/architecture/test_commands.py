@@ -58,6 +58,7 @@ WHOLE_ROOMS = {
     "cli/commands/conformance.py": ({"conformance"}, "judges a server over the wire, where there is no store to ask"),
     "cli/commands/mcp.py": ({"mcp", "child_process"}, SURFACE),
     "cli/commands/otel.py": ({"exporters", "http", "importers", "otlp"}, f"{FORMATS}; {SURFACE}"),
+    "cli/commands/project.py": ({"http"}, "namespaces are made by servers; a store knows only its own"),
     "cli/commands/serve.py": ({"http"}, SURFACE),
     "cli/commands/ui.py": ({"http", "web"}, SURFACE),
     "cli/commands/webhooks.py": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import subprocess
 import sys
 import threading
@@ -20,13 +21,14 @@ from tests.index.conftest import sharded_url
 from tests.index.play import Player
 from wakelog.cli.app import run
 from wakelog.engine import Engine
-from wakelog.errors import InvalidInputError, UnavailableError, UnsupportedError
+from wakelog.errors import CorruptLogError, InvalidInputError, UnavailableError, UnsupportedError
 from wakelog.http.keys import ANY, make_key
 from wakelog.http.namespaces import NamespaceStores
 from wakelog.index import shard_book, sharded
 from wakelog.index.comparison import differences
 from wakelog.index.sharded import ShardedIndex
-from wakelog.maintenance.projection import Projection, progress_of
+from wakelog.maintenance import projection as projection_module
+from wakelog.maintenance.projection import NamespaceProjections, Projection, progress_of
 from wakelog.maintenance.shards import add_shards
 from wakelog.model import events as ev
 from wakelog.store.url import open_engine
@@ -292,6 +294,63 @@ def test_the_command_projects_once_and_tells_how_far_it_is(url: str, capsys: pyt
     local = url.partition("&index=")[0]
     assert "index=postgresql" in said(6, "--store", local, "project", "--status")
     assert "up to date" in said(0, "--store", local, "project", "--once")
+
+
+def test_one_command_projects_all_namespaces_also_new_ones(
+    url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(projection_module, "NEW_NAMESPACES_S", 0.1)
+    spaces = NamespaceStores(url)
+    with contextlib.closing(spaces):
+        write(spaces.get("default").store, 2)
+        write(spaces.get("red", create=True).store, 3)
+        stepped: set[str] = set()
+        running = NamespaceProjections(spaces.names, lambda name: spaces.get(name).store)
+        thread = threading.Thread(target=running.run, args=(lambda name, _: stepped.add(name), lambda *_: None))
+        thread.start()
+        write(spaces.get("blue", create=True).store, 1)
+        try:
+            for name, sessions in (("default", 2), ("red", 3), ("blue", 1)):
+                index = spaces.get(name).store.index
+                deadline = time.monotonic() + HUNG_S
+                while len(index.sessions().rows) < sessions or name not in stepped:
+                    assert time.monotonic() < deadline, name
+                    time.sleep(0.05)
+        finally:
+            running.stop()
+            thread.join(HUNG_S)
+        assert not thread.is_alive()
+    capsys.readouterr()
+    assert run(["--store", url, "project", "--once", "--all-namespaces"]) == 0
+    assert "of 3 namespaces is up to date" in capsys.readouterr().out
+    assert run(["--store", url, "project", "--status", "--all-namespaces", "--json"]) == 0
+    shards = json.loads(capsys.readouterr().out)["data"]["shards"]
+    assert {(each["namespace"], each["behind"]) for each in shards} == {("default", 0), ("red", 0), ("blue", 0)}
+
+
+def test_a_projector_that_fails_for_good_ends_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    step = Projection.step
+
+    def step_or_fail(projection: Projection) -> int:
+        if projection is broken[0]:
+            raise CorruptLogError("the index cannot be read")
+        return step(projection)
+
+    def open_store(name: str) -> wakelog.Store:
+        return stack.enter_context(wakelog.open(tmp_path / name))
+
+    def on_step(name: str, projection: Projection) -> None:
+        if name == "bad":
+            broken[0] = projection
+
+    broken: list[Projection | None] = [None]
+    monkeypatch.setattr(Projection, "step", step_or_fail)
+    with (
+        contextlib.ExitStack() as stack,
+        NamespaceProjections(lambda: ["good", "bad"], open_store) as running,
+        pytest.raises(CorruptLogError, match="cannot be read"),
+    ):
+        running.run(on_step, lambda *_: None)
 
 
 def test_what_is_not_a_database_is_refused(url: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ BEAT_S = 2.0
 NEWS_S = 0.5
 """How long to wait for news before polling."""
 RETRY_S = 1.0
+NEW_NAMESPACES_S = 5.0
+"""How often to look for namespaces that were created meanwhile."""
 
 
 class ShardProgress(msgspec.Struct, frozen=True):
@@ -151,6 +153,69 @@ class Projection:
                 self._sharded.leave()
 
     def __enter__(self) -> Projection:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class NamespaceProjections:
+    """Projectors for all namespaces of a store, one thread each, also for namespaces that are created later."""
+
+    def __init__(self, names: Callable[[], Iterable[str]], open_store: Callable[[str], Store]) -> None:
+        self._names = names
+        self._open_store = open_store
+        self._stop = threading.Event()
+        self._running: dict[str, tuple[Projection, threading.Thread]] = {}
+        self._failure: BaseException | None = None
+
+    def stop(self) -> None:
+        """Makes `run` end soon. Any thread or signal handler may call it."""
+        self._stop.set()
+
+    def run(self, on_step: Callable[[str, Projection], None], on_error: Callable[[str, str], None]) -> None:
+        """Runs until it is stopped. Several threads call `on_step` and `on_error`, with the name of the namespace. If
+        one projector fails for good, all end, and its error is raised."""
+        while not self._stop.is_set():
+            try:
+                for name in self._names():
+                    if name not in self._running:
+                        self._start(name, on_step, on_error)
+            except UnavailableError as exc:
+                on_error("", exc.message)
+            self._stop.wait(NEW_NAMESPACES_S)
+        self.close()
+        if self._failure is not None:
+            raise self._failure
+
+    def _start(
+        self, name: str, on_step: Callable[[str, Projection], None], on_error: Callable[[str, str], None]
+    ) -> None:
+        projection = Projection(self._open_store(name))
+
+        def work() -> None:
+            try:
+                with projection:
+                    projection.run(lambda now: on_step(name, now), lambda what: on_error(name, what))
+            except BaseException as exc:
+                self._failure = exc
+                self._stop.set()
+
+        thread = threading.Thread(target=work, name=f"wakelog project {name}", daemon=True)
+        self._running[name] = projection, thread
+        thread.start()
+
+    def close(self) -> None:
+        """Stops all projectors, and waits until they have released their shards."""
+        self._stop.set()
+        for projection, _ in self._running.values():
+            projection.stop()
+        for _, thread in self._running.values():
+            thread.join(10 * BEAT_S)
+
+    def __enter__(self) -> NamespaceProjections:
         return self
 
     def __exit__(

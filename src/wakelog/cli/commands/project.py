@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping
+from contextlib import closing, nullcontext
 
 import click
 import msgspec
@@ -11,14 +13,17 @@ import msgspec
 from wakelog.cli.context import CommandContext, common
 from wakelog.cli.render.table import Column, say_table
 from wakelog.cli.text import counted, inert_line
-from wakelog.maintenance.projection import Projection, ShardProgress, catch_up, progress_of
+from wakelog.http.namespaces import NamespaceStores
+from wakelog.maintenance.projection import NamespaceProjections, Projection, catch_up, progress_of
+from wakelog.store import Store
 
 
 @click.command("project")
 @click.option("--once", is_flag=True, help="Index what is stored now, and stop.")
 @click.option("--status", is_flag=True, help="Show the progress of each shard, and which process indexes it.")
+@click.option("--all-namespaces", is_flag=True, help="Index all namespaces, and new ones as they are created.")
 @common
-def project_command(ctx: CommandContext, once: bool, status: bool) -> None:
+def project_command(ctx: CommandContext, once: bool, status: bool, all_namespaces: bool) -> None:
     """Keep the index up to date while sessions are written, until stopped.
 
     A query also brings the index up to date; with this command it need not wait. For a store on a NATS cluster with
@@ -27,47 +32,72 @@ def project_command(ctx: CommandContext, once: bool, status: bool) -> None:
 
     Examples:
       wakelog project --store 'nats://n1,n2,n3/team?index=postgresql://wakelog@db/index'
+      wakelog project --all-namespaces
       wakelog project --once
       wakelog project --status
     """
     if once and status:
         raise click.UsageError("--once and --status exclude each other")
-    if status:
-        found = progress_of(ctx.store)
-        ctx.answer("projection-status", {"shards": msgspec.to_builtins(found)}, lambda: _show(ctx, found))
-    elif once:
-        seconds = catch_up(ctx.store)
-        ctx.answer("projection", {"seconds": seconds}, f"The index is up to date ({seconds:.1f} s)")
-    else:
-        _run(ctx)
+    store = ctx.store
+    with closing(NamespaceStores(ctx.url)) if all_namespaces else nullcontext() as spaces:
+        if not once and not status:
+            _run(ctx, spaces)
+            return
+        stores = {"": store} if spaces is None else {name: spaces.get(name).store for name in spaces.names()}
+        if status:
+            _show_status(ctx, stores)
+        else:
+            seconds = sum(map(catch_up, stores.values()))
+            where = f" of {counted(len(stores), 'namespace')}" if spaces is not None else ""
+            ctx.answer("projection", {"seconds": seconds}, f"The index{where} is up to date ({seconds:.1f} s)")
 
 
-def _run(ctx: CommandContext) -> None:
-    with Projection(ctx.store) as projection:
-        signal.signal(signal.SIGTERM, lambda *_: projection.stop())
-        if ctx.is_for_people:
-            ctx.say("Projecting; stop with Ctrl-C")
-            ctx.flush()
-        before: tuple[int, ...] | None = None
+def _run(ctx: CommandContext, spaces: NamespaceStores | None) -> None:
+    shares: dict[str, tuple[int, ...]] = {}
+    output = threading.Lock()
 
-        def report(now: Projection) -> None:
-            nonlocal before
-            if now.shards == before:
+    def report(name: str, now: Projection) -> None:
+        with output:
+            if shares.get(name) == now.shards:
                 return
-            before = now.shards
-            data = {"shards": list(now.shards), "of": now.of, "projectors": now.projectors}
+            shares[name] = now.shards
+            data = {"shards": list(now.shards), "of": now.of, "projectors": now.projectors, "namespace": name}
             which = ", ".join(map(str, now.shards)) or "none"
             line = f"shards of this one: {which} (of {now.of}, with {counted(now.projectors, 'projector')})"
             if now.of or not ctx.is_for_people:
-                ctx.tell("projection-share", data, line)
+                ctx.tell("projection-share", data, _prefixed(name, line))
 
-        projection.run(report, lambda what: ctx.warn(f"{inert_line(what)}; trying again"))
+    def warn(name: str, what: str) -> None:
+        with output:
+            ctx.warn(f"{_prefixed(name, inert_line(what))}; trying again")
+
+    if spaces is None:
+        projections = NamespaceProjections(lambda: [""], lambda _: ctx.store)
+    else:
+        projections = NamespaceProjections(spaces.names, lambda name: spaces.get(name).store)
+    with projections:
+        signal.signal(signal.SIGTERM, lambda *_: projections.stop())
+        if ctx.is_for_people:
+            ctx.say("Projecting; stop with Ctrl-C")
+            ctx.flush()
+        projections.run(report, warn)
 
 
-def _show(ctx: CommandContext, found: Sequence[ShardProgress]) -> None:
-    rows = [
-        (f"shard {shard.shard}", f"{shard.place:,}", f"{shard.behind:,}", inert_line(shard.owner) or "nobody")
-        for shard in found
-    ]
+def _show_status(ctx: CommandContext, stores: Mapping[str, Store]) -> None:
+    found = [(name, shard) for name, store in stores.items() for shard in progress_of(store)]
+    data = {"shards": [{**msgspec.to_builtins(shard), "namespace": name} for name, shard in found]}
     columns = [Column("shard", 7), Column("place", right=True), Column("behind", right=True), Column("projected by")]
-    say_table(ctx, columns, rows)
+    rows = [
+        (
+            _prefixed(name, f"shard {shard.shard}"),
+            f"{shard.place:,}",
+            f"{shard.behind:,}",
+            inert_line(shard.owner) or "nobody",
+        )
+        for name, shard in found
+    ]
+    ctx.answer("projection-status", data, lambda: say_table(ctx, columns, rows))
+
+
+def _prefixed(namespace: str, text: str) -> str:
+    return f"{namespace}: {text}" if namespace else text
