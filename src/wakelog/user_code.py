@@ -20,12 +20,12 @@ def import_module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def load_attribute(place: str, what: str, *, kind: str, hint: str) -> Any:
-    """What `module:attribute` names; the attribute may be a path with dots. If `place` has another form, an
-    InvalidInputError of this kind says that it does not name `what`."""
+def load_attribute(place: str, misnamed: InvalidInputError) -> Any:
+    """What `module:attribute` names; the attribute may be a path with dots. Raises `misnamed` if `place` has another
+    form."""
     name, _, path = place.partition(":")
     if not name or not path:
-        raise InvalidInputError(f"{place!r} does not name {what}", kind=kind, hint=hint)
+        raise misnamed
     found: Any = import_module(name)
     for part in path.split("."):
         found = getattr(found, part)

@@ -113,8 +113,9 @@ def as_findings(found: Found) -> tuple[RuleFinding, ...]:
 
 def load_rules(place: str) -> list[Given]:
     """The rule or rules that `module:attribute` names. Modules in the working folder are found too."""
+    misnamed = InvalidInputError(f"{place!r} does not name a rule", kind="bad-rule", hint="use module:attribute")
     try:
-        found = load_attribute(place, "a rule", kind="bad-rule", hint="use module:attribute")
+        found = load_attribute(place, misnamed)
         rules = list(found) if isinstance(found, Sequence) else [found]
         for rule in rules:
             fresh(rule)

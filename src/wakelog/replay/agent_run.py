@@ -18,10 +18,13 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 def load_agent(name: str) -> Callable[..., Any]:
     """The function that `module:function` names, in the working folder or installed."""
+    misnamed = InvalidInputError(
+        f"{name!r} does not name a function",
+        kind="bad-agent",
+        hint="write it as module:function, such as app.agent:run",
+    )
     try:
-        found = load_attribute(
-            name, "a function", kind="bad-agent", hint="write it as module:function, such as app.agent:run"
-        )
+        found = load_attribute(name, misnamed)
     except (ImportError, AttributeError) as exc:
         raise InvalidInputError(
             f"there is no {name}: {exc}", kind="bad-agent", hint="the module must be importable from this folder"
