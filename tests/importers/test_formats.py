@@ -1,7 +1,9 @@
 """A file's format is told, or it is told that there is none: whatever stands in it."""
 
 import codecs
+import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 import wakelog
 from tests.importers.samples import codex, gemini
-from wakelog.errors import UnsupportedError, WakelogError
+from wakelog.errors import NotFoundError, UnsupportedError, WakelogError
+from wakelog.importers.discovery import find_in_folder
 from wakelog.importers.formats import FORMATS, all_formats, detect_format
 from wakelog.importers.source.files import read_sample
 from wakelog.importers.transcript_import import import_transcript
@@ -77,3 +80,45 @@ def test_a_byte_order_mark_and_foreign_line_ends_change_nothing(kind: str, mark:
             kinds.append([e.kind for h in store.sessions() for e in store.resume(h.session).log.entries()])
     assert kinds[0] == kinds[1]
     assert "turn.started" in kinds[0]
+
+
+def test_a_first_line_of_megabytes_hides_no_format(tmp_path: Path) -> None:
+    first, *rest = codex()
+    first["payload"]["instructions"] = "x" * (3 << 20)
+    path = tmp_path / "long.jsonl"
+    path.write_text("\n".join(map(json.dumps, [first, *rest])))
+    assert detect_format(path).NAME == "codex-rollout"
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "hint"),
+    [
+        (b"", "is empty", "later"),
+        (b"\n \n", "is empty", "later"),
+        ('{"type": "user"}'.encode("utf-16"), "is UTF-16 text", "iconv -f UTF-16"),
+        (b'{"schema": "wakelog.event/1", "seq": 1}\n', "cannot be imported", "wakelog export SESSION -o"),
+    ],
+)
+def test_a_file_that_is_no_transcript_is_told_what_it_is(data: bytes, message: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.jsonl"
+    path.write_bytes(data)
+    with pytest.raises(UnsupportedError, match=message) as refused:
+        detect_format(path)
+    assert refused.value.kind == "unknown-format"
+    assert hint in refused.value.hint
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(NotFoundError, match="is not a regular file"):
+        detect_format(tmp_path / "pipe.jsonl")
+
+
+def test_a_folder_names_the_files_that_cannot_be_read_and_skips_those_of_no_format(tmp_path: Path) -> None:
+    text = "\n".join(map(json.dumps, codex())).encode()
+    (tmp_path / "good.jsonl.gz").write_bytes(gzip.compress(text))
+    (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(text)[:-20])
+    (tmp_path / "cut.bin").write_bytes(gzip.compress(text)[:-20])
+    (tmp_path / "notes.json").write_text("{}")
+    found = {each.path.name: each.format for each in find_in_folder(tmp_path)}
+    assert found == {"good.jsonl.gz": "codex-rollout", "cut.jsonl.gz": ""}

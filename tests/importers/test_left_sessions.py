@@ -115,6 +115,7 @@ def test_a_session_without_a_new_record_for_long_is_closed_and_the_next_record_r
     import_transcript(store, lines.write(tmp_path / FILE))
     assert session.status == "active"
     assert seen(session)[-1] == "And on."
+    assert store.index.sessions()[0].last_at < START + 60_000_000  # when it was used, and not when it was imported
 
 
 def test_how_long_is_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,6 +140,36 @@ def test_a_session_in_the_middle_of_a_call_is_closed_too(tmp_path: Path) -> None
     import_transcript(store, tmp_path / FILE)
     assert session.status == "closed"
     assert [e["outcome"] for e in events(session, "turn.ended")] == ["interrupted"]
+
+
+def test_going_back_in_the_agent_has_the_time_of_the_agent(tmp_path: Path) -> None:
+    store, now = clocked()
+    lines = short()
+    lines.prompt("No, test it.", parent=lines.lines[0]["uuid"])
+    now[0] += 3 * DAY
+    session = bring_in(lines, tmp_path, store)
+    (rewound,) = session.events(kind="history.rewound")
+    assert START < rewound.happened_at < START + 60_000_000
+    assert store.index.sessions()[0].last_at < START + 60_000_000
+
+
+def test_calls_outside_of_a_turn_do_not_run_for_ever(tmp_path: Path) -> None:
+    store, now = clocked()
+    lines = Lines()
+    lines.reply("m1", call("t1", "Bash", command="make"))  # a file that begins after the prompt
+    session = bring_in(lines, tmp_path, store)
+    assert list(session.log.part("pending_actions")) == ["t1"]
+    now[0] += 8 * DAY
+    import_transcript(store, tmp_path / FILE)
+    assert session.status == "closed"
+    lines.reply("m2", call("t2", "Bash", command="make -B"))
+    import_transcript(store, lines.write(tmp_path / FILE))
+    assert session.status == "closed"
+    assert list(session.log.part("pending_actions")) == []
+    assert [(c["action"], c["outcome"]) for c in calls(session)] == [("t1", "interrupted"), ("t2", "interrupted")]
+    before = session.head.seq
+    import_transcript(store, tmp_path / FILE)
+    assert session.head.seq == before
 
 
 def test_retention_applies_to_a_left_session_also_when_its_file_is_gone(tmp_path: Path) -> None:

@@ -8,15 +8,20 @@ from pathlib import Path
 
 import msgspec
 
-from wakelog.errors import WakelogError
+from wakelog.errors import UnsupportedError, WakelogError
 from wakelog.importers.formats import all_formats, detect_format
 
 HIDDEN = frozenset({".aider.chat.history.md"})
 """Hidden files that may be transcripts. All others are skipped."""
 
 
+USUAL = frozenset({".jsonl", ".json", ".gz", ".zst"})
+"""A file with such a name that cannot be read may be a transcript, so it is not skipped in silence."""
+
+
 class FoundTranscript(msgspec.Struct, frozen=True):
     format: str
+    """Empty if the file cannot be read."""
     path: Path
     size: int
     changed: int
@@ -45,8 +50,10 @@ def find_in_folder(folder: Path, *, since: int = 0) -> Iterator[FoundTranscript]
             continue
         try:
             format = detect_format(path).NAME
-        except WakelogError:
-            continue
+        except WakelogError as exc:
+            if isinstance(exc, UnsupportedError) or path.suffix not in USUAL:
+                continue
+            format = ""
         if (one := _found(format, path)) is not None and one.changed >= since:
             yield one
 

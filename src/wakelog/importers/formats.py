@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import importlib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, cast
@@ -73,8 +75,18 @@ def detect_format(path: Path) -> Format:
     for format in all_formats():
         if format.recognises(start):
             return format
-    raise UnsupportedError(
-        f"{path} is not a transcript of a known format",
-        kind="unknown-format",
-        hint=f"supported are wakelog bundles and {', '.join(sorted(FORMATS))}",
-    )
+    raise _unknown_format(start)
+
+
+def _unknown_format(found: Sample) -> UnsupportedError:
+    problem = "is not a transcript of a known format"
+    hint = f"supported are wakelog bundles and {', '.join(sorted(FORMATS))}"
+    if not found.start.strip():
+        problem, hint = "is empty", "an agent may not have written to it yet; import it again later"
+    elif found.start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        problem = "is UTF-16 text, and transcripts are UTF-8"
+        hint = f"convert a copy of it: iconv -f UTF-16 -t UTF-8 {shlex.quote(str(found.path))}"
+    elif any("body_hash" in line or str(line.get("schema", "")).startswith("wakelog.") for line in found.lines):
+        problem = "is what wakelog wrote for programs to read, and cannot be imported"
+        hint = "export the session as a bundle: wakelog export SESSION -o FILE.wakelog"
+    return UnsupportedError(f"{found.path} {problem}", kind="unknown-format", hint=hint)

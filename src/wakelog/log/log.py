@@ -304,6 +304,7 @@ class Log(Appender):
         files: Seq = 0,
         then: Sequence[ev.Event | EventDraft] = (),
         commit_id: str = "",
+        occurred_at: int = 0,
     ) -> Head:
         """Moves the view back to `to` by appending: the restorable parts of the state return to what they were.
 
@@ -311,7 +312,14 @@ class Log(Appender):
         appended right before the rewind, and `then` right after it, all in one commit.
         """
         under = self.state(to)["view"]["rewound"]
-        event = ev.HistoryRewound(to=to, under=under, mode=mode, why=why, files=files)  # type: ignore[arg-type]
+        event = ev.HistoryRewound(
+            to=to,
+            under=under,
+            mode=mode,  # type: ignore[arg-type]
+            why=why,
+            files=files,
+            occurred_at=occurred_at,
+        )
         # Read the past state only when the event is sealed: an earlier copy could bring back what was erased since.
         rewound = SealStep(EventDraft(event, actor="user"), lambda: self.state(to))
         steps = [*admit(restored, self.redact), rewound, *admit(then, self.redact)]

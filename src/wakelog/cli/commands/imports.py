@@ -367,7 +367,7 @@ def _show_one(ctx: CommandContext, result: ImportedFile) -> None:
     if result.format == "bundle":
         what = f"{result.new_events:,} new of {result.events:,} events"
     else:
-        what = f"{counted(result.turns, 'new turn')}, {result.new_events:,} events"
+        what = f"{counted(result.turns, 'new turn')}, {counted(result.new_events, 'event')}"
         if len(result.sessions) > 1:
             name += f" and {len(result.sessions) - 1} more"
     ctx.say(f"{mark} {file}: {name}, {what if result.new_events else 'everything was there already'}")

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
@@ -25,7 +26,9 @@ from wakelog.model.json_fields import dicts_in
 from wakelog.model.values import DEPTH_MAX, INT_MAX, RESERVED_KEYS, Value
 
 SAMPLE = 256 << 10
-"""How many bytes are read to detect a format."""
+"""How many bytes are read to detect a format,"""
+SAMPLE_LINE = 32 << 20
+"""and how many if the first line is longer: a prompt with pictures is megabytes in one line."""
 DOCUMENT_MAX = 1 << 30
 """A single JSON document is read into memory as a whole. A larger file is refused."""
 LINE_MAX = 256 << 20
@@ -87,8 +90,10 @@ class Sample(msgspec.Struct, frozen=True):
 def read_sample(path: Path) -> Sample:
     with open_source(path) as file:
         start = file.read(SAMPLE).removeprefix(codecs.BOM_UTF8)
+        is_cut = b"\n" not in start and start.lstrip()[:1] == b"{" and len(start) >= SAMPLE - len(codecs.BOM_UTF8)
+        rest = file.readline(SAMPLE_LINE) if is_cut else b""
     lines = []
-    for raw in start.splitlines()[:40]:
+    for raw in (start + rest).splitlines()[:40]:
         with contextlib.suppress(ValueError):
             lines.append(decode_json(raw))
     return Sample(path, start, tuple(dicts_in(lines)))
@@ -108,6 +113,10 @@ def home_files(*patterns: str) -> Callable[[Path], Iterator[Path]]:
 def open_source(path: Path) -> IO[bytes]:
     """Opens a file for reading, decompressed."""
     try:
+        # Opening a named pipe waits until somebody writes to it.
+        if not stat.S_ISREG(path.stat().st_mode):
+            hint = "save it to a file first; a bundle can also come from stdin: wakelog import -"
+            raise NotFoundError(f"{path} is not a regular file", kind="file-not-found", hint=hint)
         file = path.open("rb")
     except OSError as exc:
         raise NotFoundError(f"{path} cannot be read: {exc.strerror}", kind="file-not-found") from exc

@@ -174,11 +174,15 @@ class SessionWriter:
         if self._hooked_calls is not None and (note := self._hooked_calls.note()):
             self._put(ev.NoteAdded(text=note), actor="runtime")
         is_over = self._signs.is_done or (is_quiet and self._signs.seems_done)
+        # New records reopen a closed session.
+        is_idle_here = is_idle and (self._is_living() or bool(self._commit.records))
         if self._turn and (is_over or is_cold):
             self._end_turn("completed" if is_over else "interrupted", at=self._acted_at)
+        elif is_idle_here:
+            self._give_up_calls()
         elif self._commit.records:
             self._wait_for_answers()
-        if is_idle and self._closing is None and self._is_living() and not self._calls.pending:
+        if is_idle_here and self._closing is None and not self._calls.pending:
             self._closing = ev.SessionClosed(outcome="", why="no new record for long", occurred_at=self._at)
         self.flush()
         for lane in self.lanes:
@@ -299,15 +303,19 @@ class SessionWriter:
         """`at` is when the turn ended, if nothing says so: at its last act, not when the user came back."""
         self._put_reply()
         now, self._at = self._at, at or self._at
+        self._give_up_calls()
+        failure = ev.Failure("failed", error) if error else None
+        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
+        self._turn, self._at = False, now
+        self._signs.clear()
+
+    def _give_up_calls(self) -> None:
+        """Nothing waits for a result any more. Calls outside of a turn are given up when the session is idle."""
         for call in self._calls.unrecorded():
             self._write_call(call, st.ResultStep(call.id, None, "interrupted"))
         for action in self._calls.pending:
             self._put(ev.ActionAbandoned(action=action), actor="runtime")
         self._calls.cut_off()
-        failure = ev.Failure("failed", error) if error else None
-        self._put(ev.TurnEnded(outcome=outcome, error=failure), actor="runtime")
-        self._turn, self._at = False, now
-        self._signs.clear()
 
     def _finish(self, step: st.FinishStep) -> None:
         if self._turn:
@@ -417,7 +425,7 @@ class SessionWriter:
         if self.session is None or place is None or place >= self.session.head.seq:
             return
         why = f"the user went back in {self._head.agent}"
-        self._seen = self.session.log.rewind(place, why=why, expect=self._seen).seq
+        self._seen = self.session.log.rewind(place, why=why, expect=self._seen, occurred_at=self._at).seq
         self._labels = dict(self._state("labels", {}))
         self.new_events += 1
 
@@ -464,7 +472,9 @@ class SessionWriter:
             format=self._format, source=self._source, size=size, changed=changed, occurred_at=self._at
         )
         if session.status in ("closed", "archived"):
-            self._seen = session.append(EventDraft(ev.SessionReopened(), actor="runtime"), expect=self._seen).seq
+            at = commit.drafts[0].event.occurred_at if commit.drafts else self._at
+            reopened = EventDraft(ev.SessionReopened(occurred_at=at), actor="runtime")
+            self._seen = session.append(reopened, expect=self._seen).seq
         commit.closing, self._closing = self._closing, None
         seqs = commit.append(session.log, self._seen, about)
         before, self._seen = self._seen, session.head.seq
