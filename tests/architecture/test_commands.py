@@ -23,6 +23,8 @@ POSITIONS = "this file is where words become positions"
 USERS_CODE = "imports code of the user, which the command line names"
 SURFACE = "starts a server, which stands beside the verbs"
 EXCEPTIONS = {
+    ("cli/places.py", "wakelog.importers.imported_sessions", "name_of_origin"): POSITIONS,
+    ("cli/places.py", "wakelog.importers.imported_sessions", "session_of_file"): POSITIONS,
     ("cli/places.py", "wakelog.state.patch", "escape"): POSITIONS,
     ("cli/places.py", "wakelog.state.patch", "tokens_of"): POSITIONS,
     ("cli/places.py", "wakelog.timeline.points", "first_commit"): POSITIONS,

@@ -5,6 +5,7 @@ Commands get a `Place` from their context. When a word names nothing, the error 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
 import sys
@@ -17,7 +18,7 @@ import msgspec
 
 from wakelog.cli.context import CommandContext
 from wakelog.cli.text import age, fit, inert_line, width
-from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, WakelogError
+from wakelog.errors import ConflictError, InvalidInputError, NotFoundError, UnsupportedError, WakelogError
 from wakelog.log import Log
 from wakelog.model.document import is_key
 from wakelog.model.ids import Seq, SessionId
@@ -77,15 +78,25 @@ class Place(msgspec.Struct, frozen=True):
 
 def find_place(ctx: CommandContext, text: str = "", at: str = "") -> Place:
     """The place that a selector names, as seen from `at`, which may also name the session: `--at fix-auth@5`."""
-    selector = parse_selector(text) if text else Selector("", "", "")
+    selector = _parse(text) if text else Selector("", "", "")
     session = ctx.session(selector.session or (parse_selector(at).session if at else ""))
     text_in_session = selector.first + (f"..{selector.last}" if selector.last else "")
     return Place(session, text_in_session, selector.session, _find_at(ctx, session, at))
 
 
+def _parse(text: str) -> Selector:
+    try:
+        return parse_selector(text)
+    except InvalidInputError:
+        if Path(text).is_file():  # ../x.jsonl looks like a range
+            return Selector(text, "", "")
+        raise
+
+
 def find_session(ctx: CommandContext, name: str) -> SessionId:
     """The session with that name or id, or the only one whose name starts with it. `.` is the newest session of this
-    folder, or of the store; `-` is the one before."""
+    folder, or of the store; `-` is the one before. An imported session is also found by its transcript, and by its
+    tool and the tool's id: `claude:5a1e7c02`."""
     if name in (".", "-"):
         return _find_newest(ctx, 0 if name == "." else 1)
     try:
@@ -94,6 +105,10 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
         if exc.kind != "session-not-found":
             raise
         names = {head.name: head.session for head in ctx.store.sessions() if head.name}
+    if ":" in name:
+        from wakelog.importers.imported_sessions import name_of_origin
+
+        name = name_of_origin(ctx.store, name) or name
     matches = sorted(known for known in names if known.startswith(name))
     if len(matches) == 1:
         return names[matches[0]]
@@ -104,6 +119,11 @@ def find_session(ctx: CommandContext, name: str) -> SessionId:
             kind="ambiguous-session",
             hint="give more of the name",
         )
+    if Path(name).is_file():
+        from wakelog.importers.imported_sessions import session_of_file
+
+        with contextlib.suppress(UnsupportedError):  # it is no transcript
+            return session_of_file(ctx.store, Path(name))
     import difflib
 
     near = [f"@{name} or e{name}"] if name.isdecimal() else difflib.get_close_matches(name, names, n=1, cutoff=0.6)

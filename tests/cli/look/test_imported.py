@@ -1,5 +1,6 @@
 """Imported sessions read well: calls say what they are about, and nobody's words pass for the user's."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.cli.conftest import Cli
 from tests.exporters.transcripts import till, written
 from tests.importers.claude import NAME, SESSION, Lines, call, text
+from wakelog.cli.render.turns import time_of
 
 
 @pytest.fixture
@@ -231,3 +233,37 @@ def test_an_edit_reads_as_what_goes_and_what_comes(cli: Cli, shop: str) -> None:
         assert f"-{given['old_string']}" in told
         assert f"+{given['new_string']}" in told
         assert '"old_string"' not in told
+
+
+def test_a_session_is_named_by_its_transcript_and_by_its_agents_id(cli: Cli, tmp_path: Path, shop: str) -> None:
+    path = written(till(), tmp_path)
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    shown = cli("show", f"{shop}@1").out
+    assert cli("show", f"{path}@1").out == shown
+    labels = cli("status", shop, "--json").data["labels"]
+    assert cli("show", f"claude:{labels['origin']}@1").out == shown
+    assert cli("show", f"claude:{labels['origin'][:8]}@1").out == shown
+    with contextlib.chdir(inner):
+        assert cli("show", f"../{path.relative_to(tmp_path)}").out == cli("show", shop).out
+
+
+def test_a_file_that_names_no_session_says_what_to_do(cli: Cli, tmp_path: Path, shop: str) -> None:
+    other = Lines(session="77777777-0000-4000-8000-000000000000")
+    other.prompt("Not imported.")
+    path = other.write(tmp_path / "my file.jsonl")
+    refused = cli("log", str(path))
+    assert refused.code == 3
+    assert "is a transcript of Claude Code that is not in this store" in refused.err
+    assert f"hint: wakelog import '{path}'" in refused.err
+    (tmp_path / "notes.txt").write_text("nothing")
+    refused = cli("log", "notes.txt")
+    assert refused.code == 3
+    assert "there is no session 'notes.txt'" in refused.err
+
+
+def test_a_turn_of_another_year_is_listed_with_its_year() -> None:
+    at = 1_760_000_000_000_000  # in October 2025
+    assert time_of(at, "2025-10-09", utc=True) == "08:53"
+    assert time_of(at, "2025-12-01", utc=True) == "10-09 08:53"
+    assert time_of(at, "2026-10-09", utc=True) == "2025-10-09 08:53"

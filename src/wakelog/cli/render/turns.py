@@ -197,9 +197,9 @@ def spine_row(ctx: CommandContext, session: Session[Any], row: TurnSummary, toda
 
 
 def time_of(at_us: int, today: str, *, utc: bool) -> str:
-    """The time of day, with the date in front when it is not `today` (YYYY-MM-DD)."""
+    """The time of day, with the date in front when it is not `today` (YYYY-MM-DD), and the year when it is not this."""
     whole = clock(at_us, utc=utc, long=True)
-    return whole[11:16] if whole.startswith(today) else whole[5:16]
+    return whole[11:16] if whole.startswith(today) else whole[5:16] if whole[:4] == today[:4] else whole[:16]
 
 
 shape(
