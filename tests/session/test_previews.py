@@ -6,6 +6,7 @@ import pytest
 
 import wakelog
 from wakelog.errors import ConflictError, InvalidInputError, NotAllowedError, NotFoundError
+from wakelog.model import events as ev
 from wakelog.model.events import Cost
 from wakelog.store import Store
 
@@ -26,6 +27,17 @@ def test_preview_of_a_rewind_tells_what_the_rewind_does(store: Store) -> None:
     assert [(part.part, part.now, part.then) for part in preview.parts] == [("facts", 2, 1)]
     session.rewind("e2")
     assert len(session.state().facts) == 1
+
+
+def test_preview_of_a_rewind_counts_the_messages_that_there_are(store: Store) -> None:
+    session = store.session("imported")
+    for words in ("one", "two"):
+        session.append(ev.TurnStarted(input=words))
+        session.append(ev.ActionRecorded(action=words, tool="model", effect="model", output=f"done {words}"))
+        session.append(ev.TurnEnded())
+    preview = session.history.preview_rewind("@1")
+    assert preview.messages_now == len(session.messages()) == 4
+    assert preview.messages_then == len(session.messages("@1")) == 2
 
 
 def test_preview_of_a_rewind_is_refused_where_the_rewind_is(store: Store) -> None:

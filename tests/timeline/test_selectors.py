@@ -4,6 +4,7 @@ import pytest
 
 from tests.session.conftest import START_US
 from wakelog import InvalidInputError, NotFoundError, events
+from wakelog.model.records import EventDraft
 from wakelog.session import Session
 from wakelog.store import Store
 from wakelog.timeline.selectors import Selector, parse_selector, parse_time
@@ -79,6 +80,18 @@ def test_words_find_errors_users_and_tools(session: Session) -> None:
     assert session.log.entry(session.seq("last-error")).kind == "action.failed"
     assert session.log.entry(session.seq("last-user")).body["content"] == "turn 3"
     assert session.log.entry(session.seq("last-tool")).kind == "action.failed"
+
+
+def test_the_last_user_is_also_the_input_of_a_turn(session: Session) -> None:
+    session.append(EventDraft(events.TurnStarted(input="turn 4"), actor="user"), events.TurnEnded())
+    session.append(events.TurnStarted(input="the timer"), events.TurnEnded())
+    assert session.log.entry(session.seq("last-user")).body["input"] == "turn 4"
+
+
+def test_a_point_inside_a_commit_is_found_by_its_hash(session: Session) -> None:
+    """An import writes many turns in one commit, and a diff shows the hash of the point."""
+    first = session.append(*(events.FactRecorded(key=str(n), value=n) for n in range(3))).seq - 2
+    assert session.seq(f"c:{session.log.entry(first).hash.hex()[:8]}") == first
 
 
 def test_a_commit_is_found_by_the_start_of_its_hash(session: Session) -> None:

@@ -19,7 +19,7 @@ from wakelog.model.ids import Seq, SessionId
 from wakelog.model.values import Value
 from wakelog.state.diff import diff
 from wakelog.state.patch import tokens_of
-from wakelog.timeline.points import read_view
+from wakelog.timeline.message_page import read_message_page
 
 
 class PartChange(msgspec.Struct, frozen=True):
@@ -138,7 +138,8 @@ def _count_keys(part: str, value: Value) -> int:
 
 
 def _count_messages(log: Log, at: Seq | None) -> int:
-    return sum(entry.kind == "message.added" for entry in read_view(log, at))
+    """How many messages `session.messages` gives: also prompts and answers that only a turn or a model call holds."""
+    return len(read_message_page(log, at, compacted=False))
 
 
 def _changes_outside(

@@ -97,7 +97,7 @@ def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
     head = head or log.head()
     if not 0 < turn <= head.turn:
         known = f"it has @1..@{head.turn}" if head.turn else "it has no turns yet"
-        raise NotFoundError(f"no turn @{turn} in {log.id} ({known})", kind="turn-not-found")
+        raise NotFoundError(f"no turn @{turn} in {log.head()} ({known})", kind="turn-not-found")
     near = head.seq * (turn - 1) // head.turn
     start, _, _ = _stretch(log, lambda c: c.turn >= turn, head.seq, near)
     spans: list[Span] = []
@@ -114,7 +114,7 @@ def attempts_of(log: Log, turn: int, head: Head | None = None) -> list[Span]:
             outcome = _outcome(entry) if entry.kind == "turn.ended" else spans[-1].outcome
             spans[-1] = msgspec.structs.replace(spans[-1], last=entry.seq, outcome=outcome)
     if not spans:
-        raise NotFoundError(f"no turn @{turn} in {log.id}", kind="turn-not-found")
+        raise NotFoundError(f"no turn @{turn} in {log.head()}", kind="turn-not-found")
     return spans
 
 

@@ -164,7 +164,9 @@ def _resolve_scheme(log: Log, scheme: str, rest: str, head: Head) -> Range:
         checkpoints = log.state()["checkpoints"]
         if rest not in checkpoints:
             known = ", ".join(checkpoints) or "none"
-            raise NotFoundError(f"no checkpoint {rest!r} in {log.id} (it has: {known})", kind="checkpoint-not-found")
+            raise NotFoundError(
+                f"no checkpoint {rest!r} in {log.head()} (it has: {known})", kind="checkpoint-not-found"
+            )
         return Range(checkpoints[rest], checkpoints[rest])
     if scheme in ("c", "commit"):
         return _commit(log, rest)
@@ -175,7 +177,7 @@ def _resolve_scheme(log: Log, scheme: str, rest: str, head: Head) -> Range:
 
 def _event(log: Log, seq: Seq, head: Head) -> Range:
     if not 0 < seq <= head.seq:
-        raise NotFoundError(f"no event e{seq} in {log.id} (it has e1..e{head.seq})", kind="event-not-found")
+        raise NotFoundError(f"no event e{seq} in {log.head()} (it has e1..e{head.seq})", kind="event-not-found")
     return Range(seq, seq)
 
 
@@ -187,7 +189,7 @@ def _turn(log: Log, turn: int, head: Head, attempt: str = "") -> Range:
         chosen = [s for s in spans if s.attempt == int(attempt)]
         if not chosen:
             raise NotFoundError(
-                f"no attempt @{turn}.{attempt} in {log.id} (it has @{turn}.1..@{turn}.{spans[-1].attempt})",
+                f"no attempt @{turn}.{attempt} in {log.head()} (it has @{turn}.1..@{turn}.{spans[-1].attempt})",
                 kind="attempt-not-found",
             )
         return Range(chosen[0].first, chosen[0].last)
@@ -201,7 +203,11 @@ def _commit(log: Log, prefix: str) -> Range:
     for commit, _ in read_commits(log.engine, log.segments):
         if commit.hash.hex().startswith(prefix) or commit.commit_id.startswith(prefix):
             return Range(commit.first, commit.last)
-    raise NotFoundError(f"no commit c:{prefix} in {log.id}", kind="commit-not-found")
+    # A diff shows the hash of a point. It may be inside of a commit: an import writes many turns in one.
+    for entry in log.entries():
+        if entry.hash.hex().startswith(prefix):
+            return Range(entry.seq, entry.seq)
+    raise NotFoundError(f"no commit c:{prefix} in {log.head()}", kind="commit-not-found")
 
 
 def _search(log: Log, word: str) -> Range:
@@ -209,14 +215,16 @@ def _search(log: Log, word: str) -> Range:
     for entry in log.entries() if word.startswith("first") else walk_back(log):
         if _matches_word(entry, what):
             return Range(entry.seq, entry.seq)
-    raise NotFoundError(f"there is no {word.replace('-', ' ')} in {log.id}", kind="event-not-found")
+    raise NotFoundError(f"there is no {word.replace('-', ' ')} in {log.head()}", kind="event-not-found")
 
 
 def _matches_word(entry: Entry, what: str) -> bool:
     if what == "error":
         return entry.kind in ("action.failed", "action.timed_out") or "error" in entry.body
     if what == "user":
-        return entry.kind == "message.added" and entry.body.get("role") == "user"
+        # A prompt is a message, or the input of a turn.
+        is_input = entry.kind == "turn.started" and entry.header.actor == "user" and entry.body.get("input")
+        return bool(is_input) or (entry.kind == "message.added" and entry.body.get("role") == "user")
     return entry.kind.startswith("action.")
 
 
