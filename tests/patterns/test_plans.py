@@ -103,7 +103,7 @@ def test_a_plan_is_endorsed_before_it_runs_and_its_runs_are_counted(store: Store
     with pytest.raises(InvalidInputError, match="order"):
         store.plans.run("refund", new, tools=tools)
     store.plans.remove("refund")
-    with pytest.raises(NotFoundError, match="there is: none"):
+    with pytest.raises(NotFoundError, match="there is none yet"):
         store.plans.get("refund")
 
 

@@ -87,7 +87,7 @@ def test_untrusted_words_and_other_places_are_refused(store: Store) -> None:
     for item in ("e1", "e999", "seventeen"):
         with pytest.raises(NotFoundError):
             store.preferences.accept(session, item)
-    with pytest.raises(NotFoundError, match="there is: none"):
+    with pytest.raises(NotFoundError, match="none is recorded yet"):
         store.preferences.remove("abc")
     with pytest.raises(InvalidInputError):
         store.preferences.add("x" * 400)

@@ -164,5 +164,5 @@ def _in_effect(log: Log, seq: Seq) -> Compaction:
     for each in found:
         if each.seq == seq:
             return each
-    known = ", ".join(f"e{c.seq}" for c in found) or "none"
-    raise NotFoundError(f"e{seq} is not a compaction in effect (there is: {known})", kind="compaction-not-found")
+    known = f"in effect are {', '.join(f'e{c.seq}' for c in found)}" if found else "there is none"
+    raise NotFoundError(f"e{seq} is not a compaction in effect: {known}", kind="compaction-not-found")

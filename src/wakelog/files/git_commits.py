@@ -85,8 +85,14 @@ def find_commit(folder: str, revision: str) -> GitCommit:
         raise NotFoundError(f"{revision!r} is not a revision", kind="git-commit-not-found")
     found = run_git(folder, "rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", check=False).strip().decode()
     if not found:
+        if not run_git(folder, "rev-parse", "--git-dir", check=False):
+            raise NotFoundError(
+                f"there is no git repository at {os.path.abspath(folder)}",
+                kind="no-repository",
+                hint="run it inside a repository, or name one with --repo",
+            )
         raise NotFoundError(
-            f"there is no commit {revision!r} in the repository at {folder}",
+            f"there is no commit {revision!r} in the repository at {os.path.abspath(folder)}",
             kind="git-commit-not-found",
             hint="git log --oneline",
         )
@@ -151,6 +157,8 @@ def run_git(
             command, cwd=folder, input=stdin, capture_output=True, timeout=TIMEOUT_S, env={**os.environ, **(env or {})}
         )
     except FileNotFoundError as exc:
+        if not os.path.isdir(folder):
+            raise UnavailableError(f"there is no folder {folder}", kind="git-failed") from exc
         raise UnsupportedError("git is not installed, or not on the PATH", kind="no-git") from exc
     except (OSError, subprocess.SubprocessError) as exc:
         raise UnavailableError(f"git could not be run in {folder}: {exc}", kind="git-failed") from exc

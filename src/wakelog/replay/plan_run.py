@@ -242,9 +242,9 @@ def _tools(plan: Plan, session: Any, tools: Tools) -> dict[str, Any]:
     known = {*passed, *session._runtime.tools}
     missing = sorted({step.tool for step in plan.steps} - known)
     if missing:
-        there = ", ".join(sorted(known)) or "none"
+        there = f"the tools here are {', '.join(sorted(known))}" if known else "the session has no tools"
         raise InvalidInputError(
-            f"the plan calls {', '.join(missing)}, and no such tool was given (there is: {there})",
+            f"the plan calls {', '.join(missing)}, and no such tool was given: {there}",
             kind="unknown-tool",
             hint="plan.run(session, tools=[function, …])",
         )

@@ -253,8 +253,9 @@ def unknown_tool(name: str, tools: Iterable[str]) -> InvalidInputError:
 
     near = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {near[0]!r}?" if near else ""
+    there = f" (the tools are {', '.join(known)})" if known else " (no tool was given yet)"
     return InvalidInputError(
-        f"there is no tool {name!r} here{meant} (there is: {', '.join(known) or 'none yet'})",
+        f"there is no tool {name!r} here{meant}{there}",
         kind="unknown-tool",
         hint="decorate the function with @session.tool, or pass the function itself",
     )

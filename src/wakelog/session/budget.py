@@ -109,8 +109,9 @@ class Monitors:
         session, name_here = self._session, self._session.name or self._session.id
         standing = session.log.part("flags")
         if name not in standing:
+            raised = f"raised are {', '.join(standing)}" if standing else "none is raised"
             raise NotFoundError(
-                f"there is no flag {name!r} on {name_here} (there is: {', '.join(standing) or 'none'})",
+                f"there is no flag {name!r} on {name_here}: {raised}",
                 kind="flag-not-found",
                 hint=f"wakelog flag ls {name_here}",
             )

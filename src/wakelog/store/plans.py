@@ -96,9 +96,9 @@ class StorePlans:
         for plan in plans:
             if name in (plan.name, plan.plan.id):
                 return plan
-        there = ", ".join(plan.name for plan in plans) or "none"
+        there = f"there are {', '.join(plan.name for plan in plans)}" if plans else "there is none yet"
         raise NotFoundError(
-            f"there is no plan {name!r} (there is: {there})", kind="plan-not-found", hint="wakelog plans lists them"
+            f"there is no plan {name!r}: {there}", kind="plan-not-found", hint="wakelog plans lists them"
         )
 
     def endorse(self, name: str, *, by: str = "", why: str = "") -> PromotedPlan:

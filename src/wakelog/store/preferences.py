@@ -127,8 +127,13 @@ class StorePreferences:
     def remove(self, id: str, *, why: str = "") -> None:
         """Removes a preference. Raises NotFoundError if there is none with that id."""
         if not any(kept.id == id for kept in self._kept(gone=True)):
-            there = ", ".join(kept.id for kept in self._kept()) or "none"
-            raise NotFoundError(f"there is no preference {id!r} (there is: {there})", kind="preference-not-found")
+            known = ", ".join(kept.id for kept in self._kept())
+            there = f"there are {known}" if known else "none is recorded yet"
+            raise NotFoundError(
+                f"there is no preference {id!r}: {there}",
+                kind="preference-not-found",
+                hint="wakelog preferences lists them",
+            )
         self._session().retract(PREFIX + id, why=why)
 
     def derived(self, *, project: str | None = None, limit: int = 20) -> tuple[PossiblePreference, ...]:

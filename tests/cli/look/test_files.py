@@ -38,6 +38,18 @@ def test_files_of_the_last_turns_in_view(store: Path, cli: Cli) -> None:
     assert "no files changed" in cli("files", "edits@0").out or cli("files", "edits@0").code == 3
 
 
+def test_changes_outside_of_turns_are_told(store: Path, cli: Cli) -> None:
+    with wakelog.open(store / ".wakelog") as opened:
+        opened.session("no-turns").files.record("a.py", "created")
+        opened.session("edits").files.record("b.py", "created")
+    said = cli("files", "no-turns").out
+    assert "no files changed in a turn" in said
+    assert "1 other change, in 1 more file, outside of turns (--last 0 shows all)" in said
+    assert "1 other change, in 1 more file, outside of turns" in cli("files", "edits").out
+    assert "a.py" in cli("files", "no-turns", "--last", "0").out
+    assert "outside" not in cli("files", "no-turns", "--last", "0").out
+
+
 def test_stat_counts_turns_in_view_alone(store: Path, cli: Cli) -> None:
     for count, turns in (("1", [3]), ("2", [3, 2]), ("5", [3, 2, 1]), ("0", [3, 2, 1])):
         assert [row["turn"] for row in cli("log", "--stat", "-n", count, "--json").data["turns"]] == turns

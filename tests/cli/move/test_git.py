@@ -133,6 +133,17 @@ def test_link_without_a_repository_says_what_to_name(cli: Cli, world: World) -> 
     assert "--repo" in result.err
 
 
+def test_show_without_a_repository_does_not_blame_the_commit(
+    cli: Cli, world: World, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    refused = cli("git", "show", "HEAD", "--repo", str(outside))
+    assert refused.code == 3
+    assert f"there is no git repository at {outside}" in refused.err
+    assert "there is no folder" in cli("git", "show", "HEAD", "--repo", str(outside / "gone")).err
+    assert "there is no commit 'gone' in the repository" in cli("git", "show", "gone").err
+
+
 def test_why_of_a_committed_line_goes_by_its_commit(cli: Cli, world: World) -> None:
     """Another session changed the file since, so the newest change is not the answer, and lines have moved."""
     world.work("weeks", "make sessions last a week", "src/week.py", SECOND)

@@ -199,9 +199,9 @@ def test_show_marks_a_row_that_a_flag_stands_on(cli: Cli, folder: Path) -> None:
 
 def test_files_says_that_older_turns_changed_files_too(cli: Cli, folder: Path) -> None:
     cli("import", str(write_run(folder, [[f"Edit number {n}.", edit(f"f{n % 3}.py")] for n in range(8)])))
-    assert "3 earlier changes, before @4 (--last 0 shows all)" in cli("files", RUN).out
+    assert "3 other changes, before @4 or outside of turns (--last 0 shows all)" in cli("files", RUN).out
     assert "earlier" not in cli("files", RUN, "--last", "0").out
-    assert "1 earlier change" not in cli("files", RUN, "--last", "8").out
+    assert "other change" not in cli("files", RUN, "--last", "8").out
 
 
 def test_diff_over_many_turns_says_why_nothing_is_derived(cli: Cli, folder: Path) -> None:

@@ -298,7 +298,7 @@ def _suggest(ctx: CommandContext, pair: _Pair, found: TurnDiff) -> None:
 def files_command(ctx: CommandContext, where: str, last: int) -> None:
     """List the files that the last turns changed, the last changed one first: how often, in which turns, by which tool.
 
-    Turns that were rewound do not count.
+    Turns that were rewound do not count. Changes outside of turns are listed with --last 0.
 
     Examples:
       wakelog files
@@ -311,33 +311,37 @@ def files_command(ctx: CommandContext, where: str, last: int) -> None:
     data = {**identity(session), "turns": found.turns, "files": found.files}
 
     def human() -> None:
-        ctx.say(f"{title(ctx, session)}  {_about(found)}")
+        ctx.say(f"{title(ctx, session)}  {_about(found, last)}")
         say_table(ctx, _COLUMNS, [_row(ctx, file) for file in found.files])
-        if found.turns and (older := _older(session, found, place.seq)):
-            ctx.remark(f"{older} before @{found.turns[0]} (--last 0 shows all)")
+        if last and (others := _others(session, found, place.seq)):
+            ctx.remark(f"{others} (--last 0 shows all)")
 
     ctx.answer("files", data, human, records=({"session": session.id, **plain(file)} for file in found.files))
     if found.files:
         ctx.suggest(f"wakelog show -s {handle(session)} e{found.files[0].seq}", f"wakelog diff {handle(session)} -- .")
 
 
-def _older(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
-    """How much changed before these turns; empty if nothing did."""
+def _others(session: Session[Any], found: ChangedFiles, at: Seq | None) -> str:
+    """How much changed before these turns and outside of turns; empty if nothing did."""
     shown = {file.path: file.changes for file in found.files}
     known = session.log.state(session.seq(at))["files_modified"]
-    older = {path: used["changes"] - shown.get(path, 0) for path, used in known.items()}
-    changes = sum(count for count in older.values() if count > 0)
+    others = {path: used["changes"] - shown.get(path, 0) for path, used in known.items()}
+    changes = sum(count for count in others.values() if count > 0)
     files = sum(path not in shown for path in known)
     if not changes:
         return ""
     more = f", in {counted(files, 'more file')}" if files else ""
-    return f"{counted(changes, 'earlier change')}{more},"
+    first = found.turns[0] if found.turns else 1
+    where = f"before @{first} or outside of turns" if first > 1 else "outside of turns"
+    return f"{counted(changes, 'other change')}{more}, {where}"
 
 
-def _about(found: ChangedFiles) -> str:
+def _about(found: ChangedFiles, last: int) -> str:
     count = len(found.files)
     files = f"{count or 'no'} file{'s' if count != 1 else ''} changed"
-    return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}" if found.turns else files
+    if found.turns:
+        return f"{files} in {', '.join(f'@{turn}' for turn in found.turns)}"
+    return f"{files} in a turn" if last else files
 
 
 def _row(ctx: CommandContext, file: ChangedFile) -> Row:

@@ -146,14 +146,14 @@ def _copy(
     data = {**msgspec.to_builtins(done), "target": hide_password(where), "verified": verify, "damaged": bad}
 
     def human() -> None:
-        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
+        there = _were_there(done.unchanged)
         copied = f"{counted(done.sessions, 'session')}, {counted(done.events, 'event')}"
         ctx.say(f"{copied} → {inert_line(hide_password(where))}  ({there})")
         for session in done.diverged:
-            name = inert_line(source.engine.head(session).name or session)
+            name = inert_line(str(source.engine.head(session)))
             ctx.say(f"{ctx.style('✗', fg='yellow')} {name} has a different history there, and was not copied")
         for session in bad:
-            ctx.say(f"{ctx.mark(False)} {session} does not verify there")
+            ctx.say(f"{ctx.mark(False)} {inert_line(str(target.engine.head(session)))} does not verify there")
         if verify and not bad:
             ctx.say(f"{ctx.mark(True)} {counted(len(heads), 'session')} checked there, all sound")
 
@@ -161,14 +161,18 @@ def _copy(
     return INTEGRITY if bad else PARTIAL if done.diverged else 0
 
 
+def _were_there(unchanged: int) -> str:
+    return f"{unchanged:,} {'was' if unchanged == 1 else 'were'} there already" if unchanged else "all of them new"
+
+
 def show_archive(ctx: CommandContext, done: ArchiveResult, place: str, word: str) -> int:
     data = {**msgspec.to_builtins(done), "place": hide_password(place)}
 
     def human() -> None:
-        there = f"{done.unchanged} were there already" if done.unchanged else "nothing was there before"
+        there = _were_there(done.unchanged)
         ctx.say(f"{counted(done.sessions, 'session')} {word}  ({there})  {inert_line(hide_password(place))}")
         for session, problem in done.problems.items():
-            ctx.say(f"{ctx.mark(False)} {session}: {inert_line(problem)}")
+            ctx.say(f"{ctx.mark(False)} {inert_line(ctx.name_of(session))}: {inert_line(problem)}")
         ctx.say(f"  as of {done.list}")
 
     ctx.answer("store-archive", data, human)
