@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
+import wakelog
 from tests.log.conftest import NewLog
 from wakelog.engine import Engine
 from wakelog.engines.memory import MemoryEngine
 from wakelog.engines.sqlite import SqliteEngine
-from wakelog.errors import ConflictError, NotAllowedError, WakelogError
+from wakelog.errors import ConflictError, CorruptLogError, NotAllowedError, WakelogError
 from wakelog.log import Log, bundle
 from wakelog.log.bundle import export_bundle, import_bundle
 from wakelog.log.removal import delete, erase, prune
@@ -84,6 +85,21 @@ def test_names_and_chosen_ids_travel_along(lived: Log) -> None:
     log.append(fact("new"), commit_id="other")
     again = imported(exported(log))
     assert again.append(fact("new"), commit_id="other").seq == log.head().seq
+
+
+@pytest.mark.parametrize("name", ["mine", "forked"])
+def test_a_bundle_cannot_give_a_session_another_name(name: str) -> None:
+    with wakelog.open("memory:") as store:
+        fork = store.session("mine").fork(name="forked")
+        *lines, _ = exported(fork.log).splitlines(keepends=True)
+    lines[0] = lines[0].replace(f'"name":"{name}"'.encode(), b'"name":"hers"')
+    digest = hashlib.sha256(b"".join(lines)).hexdigest()
+    engine = MemoryEngine()
+    with pytest.raises(CorruptLogError) as refused:
+        imported(b"".join(lines) + json.dumps({"end": len(lines), "sha256": digest}).encode() + b"\n", engine)
+    assert refused.value.kind == "bundle-corrupt"
+    assert f"calls this session 'hers', but its first event names it '{name}'" in refused.value.message
+    assert engine.find("hers") is None
 
 
 def test_a_fork_brings_its_ancestry(new_log: NewLog) -> None:

@@ -1,5 +1,6 @@
 """Verification: every tampering is found and told where it shows, and nothing else is called a fault."""
 
+import io
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import apsw
 import msgspec
 import pytest
 
+import wakelog
 from tests.every import every
 from tests.log.conftest import NewLog
 from wakelog.codec.pack import pack_snapshot, unpack_snapshot
@@ -269,6 +271,41 @@ def test_a_rewritten_history_is_found_against_an_anchor(log: Log, path: Path) ->
     assert faults(log) == (set(), set())
     integrity, _ = faults(log, anchor)
     assert integrity == {10}
+
+
+def test_names_that_changed_places_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "log.db"
+    with wakelog.open(str(path)) as store:
+        mine, other = store.session("mine"), store.session("other")
+        forked = mine.fork(name="forked")
+    db = apsw.Connection(str(path))
+    db.execute("delete from name")
+    for name, session in (("mine", other.id), ("other", forked.id), ("forked", mine.id)):
+        db.execute("insert into name values (?, ?, ?)", (name, session, checksum(name, session)))
+    db.close()
+    with wakelog.open(str(path)) as store:
+        [fault] = store.resume("mine").verify().integrity
+        assert fault.what == "the store calls this session 'mine', but its first event names it 'other'"
+        [fault] = store.resume("other").verify().integrity
+        assert (fault.seq, fault.what.partition("names it ")[2]) == (2, "'forked'")
+        [fault] = store.resume("forked").verify().integrity
+        assert fault.what.endswith("'mine'")
+
+
+def test_a_name_that_was_taken_claimed_later_erased_or_redacted_is_no_fault() -> None:
+    token = "ghp_16C7e42F292c6912E7710c838347Ae178B4a"
+    with wakelog.open("memory:") as store, wakelog.open("memory:") as elsewhere:
+        session = store.session("mine")
+        elsewhere.session("mine")
+        session.export_bundle(bundle := io.BytesIO())
+        bundle.seek(0)
+        elsewhere.import_bundle(bundle)
+        assert elsewhere.resume(session.id).verify().ok
+        assert store.session(token).verify().ok
+        store.engine.claim("later", (fork := session.fork()).id)
+        assert fork.verify().ok
+        erase(session.log, [1], why="asked to")
+        assert session.verify().ok
 
 
 def test_an_anchor_that_still_holds_is_said_to(log: Log) -> None:

@@ -36,7 +36,7 @@ from wakelog.log import encrypted_bundle
 from wakelog.log.bundle_ancestry import ancestry_of, fit, shared_commits
 from wakelog.log.log import Log
 from wakelog.log.reader import fold_at
-from wakelog.log.verify import NONSENSE, verify, verify_beyond
+from wakelog.log.verify import NONSENSE, name_fault, verify, verify_beyond
 from wakelog.model.ids import SessionId, parse_session_id, root_of
 from wakelog.model.names import is_name
 from wakelog.model.records import FORMAT_VERSION, Commit, ForkPoint, Head, Record
@@ -187,6 +187,8 @@ def import_bundle(
         report = verify(log)
         fold = fold_at(trial, log.segments, report.events).fold if plain is not None else None
         beyond = [fault for each in ancestry_of(log)[:-1] for fault in verify_beyond(log, each.session)]
+        names = {each.session: each.name for each in first.segments}
+        beyond += filter(None, (name_fault(trial, each, names.get(each.session, "")) for each in log.segments))
     except (WakelogError, *NONSENSE) as exc:
         raise CorruptLogError(f"the bundle does not hold together: {exc}", kind="bundle-corrupt") from exc
     if not report.ok or beyond:

@@ -1,7 +1,7 @@
 """Verification of a log, with separate answers on integrity, completeness and scope.
 
 - **Integrity**: every stored byte agrees with the hash that covers it, the chain is unbroken, replaced bodies are those
-  that the erase events name, and derived data (row summaries, snapshots, state hashes) agrees with the fold.
+  that the erase events name, and derived data (names, row summaries, snapshots, state hashes) agrees with the log.
 - **Completeness**: no event is missing, from the first to the head; and the head is the one an anchor names, or comes
   after it. Without an anchor, nobody can tell whether the newest events were cut off.
 - **Scope**: what could not be checked because it is gone (erased bodies, pruned bodies, removed payloads), or because
@@ -29,6 +29,7 @@ from wakelog.model import events as ev
 from wakelog.model.ids import Seq, SessionId
 from wakelog.model.records import GENESIS, Anchor, Commit, Head
 from wakelog.model.values import Value
+from wakelog.redaction.plausible import MARKER
 from wakelog.state.fold import Fold
 from wakelog.state.patch import equal
 
@@ -147,6 +148,22 @@ def verify_beyond(log: Log, ancestor: SessionId) -> list[Fault]:
         walk.fold = fold_at(log.engine, of.segments, commit.last).fold
         walk._summary(commit, open_commit(commit))
     return walk.integrity
+
+
+def name_fault(engine: Engine, segment: Segment, name: str) -> Fault | None:
+    """The fault of a name that is not the one in the session's first event. No hash covers the table of names, so a
+    name could be given to another session."""
+    with contextlib.suppress(WakelogError, *NONSENSE):  # the walk reports those
+        for commit in engine.read(segment.session, after=segment.first - 1, upto=segment.first):
+            first = open_commit(commit)[0]
+            if not first.is_intact or is_encrypted(first.record.body):
+                continue  # erased, pruned, or the key is missing
+            said = str(first.body.get("name", ""))
+            # It may lack either: an import takes no name that is in use, and a name can be claimed later.
+            if name and said not in ("", name) and MARKER not in said:
+                what = f"the store calls this session {name!r}, but its first event names it {said!r}"
+                return Fault(segment.first, what)
+    return None
 
 
 class _Walk:
@@ -417,6 +434,8 @@ class _Walk:
         if (damage := self.engine.abilities.damage) is not None:
             for what in damage.faults(self.log.id):
                 self.fault(head.seq, what)
+        if wrong := name_fault(self.engine, self.log.segments[-1], head.name):
+            self.integrity.append(wrong)
         if not self.integrity and self.hash and (head.seq, head.hash) != (self.seq, self.hash):
             self.completeness.append(
                 Fault(self.seq + 1, f"the head is event {head.seq}, but the log ends at {self.seq}")
