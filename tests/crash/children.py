@@ -16,15 +16,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import wakelog
 from tests.crash.answers import Questions, is_complaint, small_store
 from tests.crash.workload import Journal, append, named, opened, work_in_threads
+from wakelog.config.settings import user_prices
 from wakelog.engine import Engine
 from wakelog.engines.sqlite import SqliteEngine
 from wakelog.errors import ConflictError, UnavailableError, WakelogError
 from wakelog.log.bundle import import_bundle
 from wakelog.log.log import Log
 from wakelog.log.removal import delete, erase, prune
+from wakelog.maintenance.check import check_store
 from wakelog.model import events as ev
+from wakelog.store.url import user_store
 
 
 def say(line: str) -> None:
@@ -427,6 +431,23 @@ def read_without_rights(path: str, sessions: list[str], wait: bool = False) -> N
         except WakelogError as exc:
             say(f"write {type(exc).__name__} {exc.kind}")
     engine.close()
+
+
+def check_without_rights(path: str, home: str) -> None:
+    """Checks a store without the right to write it, and with a home folder that may not be entered; says what is not
+    well."""
+    os.environ["HOME"] = home
+    for variable in [name for name in os.environ if name.startswith(("XDG_", "WAKELOG_"))]:
+        del os.environ[variable]
+    is_first = True
+    for _ in range(2):  # first with rights, to import everything: Python itself may be where only root can read
+        with wakelog.open(path) as store:
+            said = [f"{check.level} {check.what} {check.found}" for check in check_store(store) if check.level != "ok"]
+        said += [f"own store {user_store(must_exist=True)!r}, prices {bool(user_prices())}"]
+        if is_first:
+            _give_up_rights()
+        is_first = False
+    say("\n".join(said))
 
 
 def _give_up_rights() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import wakelog
 from tests.crash.answers import Questions, small_store
 from tests.crash.processes import child, finish, run, run_all
 from tests.crash.workload import named, opened
@@ -48,6 +49,19 @@ def test_a_store_in_a_read_only_folder_can_be_read_and_refuses_writes(folder: Pa
     before = sorted((file.name, file.read_bytes()) for file in folder.iterdir())
     assert run("read_without_rights", path=str(folder), sessions=sessions) == [*wanted, *WRITES]
     assert sorted((file.name, file.read_bytes()) for file in folder.iterdir()) == before
+
+
+def test_a_check_without_rights_finds_nothing_wrong_with_the_index_or_the_home_folder(folder: Path) -> None:
+    with wakelog.open(folder) as store:
+        store.index.search("x")
+    assert (folder / "index.db").exists()
+    home = folder.parent / "home"
+    home.mkdir()
+    home.chmod(0)
+    _protect(folder)
+    said = run("check_without_rights", path=str(folder), home=str(home))
+    home.chmod(0o755)
+    assert said == ["own store '', prices True"]
 
 
 def test_a_read_only_file_in_a_writable_folder_can_be_read_and_refuses_writes(folder: Path) -> None:

@@ -125,7 +125,7 @@ def load(cwd: Path | None = None, environ: Mapping[str, str] | None = None) -> d
     environ = os.environ if environ is None else environ
     out = {s.key: SettingValue(s.key, s.default, "default", "") for s in SETTINGS.values()}
     for origin, file in (("user", user_file(environ)), ("project", project_file(cwd))):
-        if file is None or not file.is_file():
+        if file is None or not os.path.isfile(file):
             continue
         for key, value in read(file, is_project=origin == "project").items():
             out[key] = SettingValue(key, value, origin, str(file))
@@ -217,7 +217,8 @@ def _personal(key: str) -> str | int | bool:
     if raw := os.environ.get(setting.variable):
         return check(setting.key, raw, setting.variable)
     file = user_file()
-    return read(file).get(setting.key, setting.default) if file.is_file() else setting.default
+    # Path.is_file raises where this user may not look: a service often has the home folder of somebody else.
+    return read(file).get(setting.key, setting.default) if os.path.isfile(file) else setting.default
 
 
 # Files
@@ -241,9 +242,13 @@ def project_file(cwd: Path | None = None) -> Path | None:
     """Finds `wakelog.toml`, or `pyproject.toml` with `[tool.wakelog]`, in this folder or the nearest one above."""
     here = (cwd or Path.cwd()).absolute()
     for folder in (here, *here.parents):
-        if (own := folder / PROJECT_FILE).is_file():
+        if os.path.isfile(own := folder / PROJECT_FILE):
             return own
-        if (shared := folder / PYPROJECT).is_file() and b"tool.wakelog" in shared.read_bytes() and tables_of(shared):
+        if (
+            os.path.isfile(shared := folder / PYPROJECT)
+            and b"tool.wakelog" in shared.read_bytes()
+            and tables_of(shared)
+        ):
             return shared
     return None
 

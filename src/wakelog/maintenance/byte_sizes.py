@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -50,14 +51,30 @@ def _size(path: Path) -> int:
 
 
 def index_fault(path: Path | None) -> str:
-    """Returns what is wrong with an index file; empty if it is fine or missing."""
+    """Returns what is wrong with an index file; empty if it is fine, missing, or cannot be checked because its folder
+    is read-only."""
     if path is None or not path.exists():
         return ""
     import apsw
 
+    uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        with apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY) as db:
-            verdict = str(db.execute("pragma quick_check(1)").get)
+        verdict = _quick_check(uri)
+    except (apsw.CantOpenError, apsw.ReadOnlyError):
+        # SQLite wants to make files beside it, unless the write-ahead log is known to be empty.
+        if _size(path.with_name(path.name + "-wal")):
+            return ""
+        try:
+            verdict = _quick_check(f"{uri}&immutable=1")
+        except apsw.Error as exc:
+            verdict = str(exc)
     except apsw.Error as exc:
         verdict = str(exc)
     return "" if verdict == "ok" else verdict
+
+
+def _quick_check(uri: str) -> str:
+    import apsw
+
+    with contextlib.closing(apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as db:
+        return str(db.execute("pragma quick_check(1)").get)

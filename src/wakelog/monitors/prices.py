@@ -13,6 +13,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import functools
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def built_in() -> Prices:
 def load(file: Path) -> Prices:
     """The built-in table with the user's own file over it, if there is one."""
     shipped = msgspec.structs.replace(built_in(), file=str(file))
-    if not file.is_file():
+    if not os.path.isfile(file):
         return shipped
     try:
         own = parse(file.read_text(encoding="utf-8"), str(file))

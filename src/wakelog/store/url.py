@@ -30,7 +30,7 @@ def chosen_url(start: Path | None = None) -> str:
         return url
     here = start or Path.cwd()
     for folder in (here, *here.parents):
-        if (folder / DEFAULT_FOLDER).is_dir():
+        if os.path.isdir(folder / DEFAULT_FOLDER):
             return str(folder / DEFAULT_FOLDER)
     return ""
 
@@ -40,7 +40,7 @@ def user_store(*, must_exist: bool = False) -> str:
     from wakelog.config.folders import data_folder
 
     folder = Path(data_folder()) / "store"
-    return str(folder) if not must_exist or folder.is_dir() else ""
+    return str(folder) if not must_exist or os.path.isdir(folder) else ""
 
 
 def open_engine(url: str, create: bool, key: str = "") -> Engine:

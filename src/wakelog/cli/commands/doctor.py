@@ -93,10 +93,10 @@ def store_checks(ctx: CommandContext) -> Iterator[StoreCheck]:
 
 def _check_folder(path: Path) -> Iterator[StoreCheck]:
     """Checks the folder that a store is in, or would be created in."""
-    folder = path if path.is_dir() else path.parent
-    while not folder.exists():
+    folder = path if os.path.isdir(path) else path.parent
+    while not os.path.exists(folder):
         folder = folder.parent
-    if os.access(folder, os.W_OK) and (not path.is_file() or os.access(path, os.W_OK)):
+    if os.access(folder, os.W_OK) and (not os.path.isfile(path) or os.access(path, os.W_OK)):
         yield StoreCheck("writable", "ok", str(folder))
     else:
         yield StoreCheck("writable", "fail", f"{path} cannot be written by you", f"chown or chmod {folder}")
