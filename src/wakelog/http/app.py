@@ -228,13 +228,13 @@ class App:
         assert key is not None
         if route.reach == "server":
             if not key.sees_all:
-                raise problems.scope_missing("read for all namespaces", f"{key.scope} for some")
+                raise problems.scope_missing(route.scope, key.scope, "")
             return None
         wanted = name or (key.namespaces[0] if len(key.namespaces) == 1 and not key.sees_all else DEFAULT)
         if not key.sees(wanted):
             raise problems.no_space(wanted)
         if not key.may(route.scope):
-            raise problems.scope_missing(route.scope, key.scope)
+            raise problems.scope_missing(route.scope, key.scope, wanted)
         create = route.scope != "read"
         spaces = self.server.spaces
         found = spaces.find(wanted)

@@ -67,11 +67,14 @@ def key_refused() -> NotAllowedError:
     return NotAllowedError("this key is not valid here", kind="key-refused", hint="wakelog key new makes another")
 
 
-def scope_missing(scope: str, held: str) -> NotAllowedError:
+def scope_missing(scope: str, held: str, space: str) -> NotAllowedError:
+    """`space` is the namespace that the key is for; empty: all of them."""
+    needed, yours = (scope, held) if space else (f"{scope} for all namespaces", f"{held} for some")
+    reach = "--all-namespaces" if not space else f"--namespace {space}"
     return NotAllowedError(
-        f"this needs a key of scope {scope}; yours has {held}",
+        f"this needs a key of scope {needed}; yours has {yours}",
         kind="scope-missing",
-        hint=f"wakelog key new NAME --scope {scope}",
+        hint=f"wakelog key new NAME --scope {scope} {reach}",
     )
 
 

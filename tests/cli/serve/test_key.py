@@ -9,7 +9,10 @@ import pytest
 
 from tests.cli.conftest import Cli
 from tests.cli.stories import check_story
+from tests.http.asking import Asker
 from wakelog.http.keys import Keys
+from wakelog.http.server import serving
+from wakelog.http.state import Settings
 
 FIELDS = {"id", "name", "scope", "namespaces", "created", "expires", "last_used"}
 STORY: list[tuple[str, ...]] = [
@@ -79,3 +82,17 @@ def test_another_file_of_keys_can_be_named(desk: Cli) -> None:
 def test_a_store_without_a_folder_needs_one(desk: Cli) -> None:
     result: Any = desk("key", "new", "ci", "--store", "memory:", "--json")
     assert result.error["kind"] == "no-key-file"
+
+
+def test_the_hint_for_a_missing_scope_makes_a_key_that_has_it(desk: Cli, tmp_path: Path) -> None:
+    url = str(tmp_path / "served")
+    with serving(Settings(url=url, rate=0)) as running:
+        little = desk("key", "new", "little", "--scope", "read", "--namespace", "team-a", "--store", url).out.strip()
+        for number, (method, path) in enumerate((("GET", "/metrics"), ("POST", "/v1/namespace"))):
+            told = Asker(running.url, little).ask(method, path)
+            assert (told.status, told.kind) == (403, "scope-missing")
+            wakelog, *command = told.json["hint"].replace("NAME", f"more{number}").split()
+            assert wakelog == "wakelog"
+            made = desk(*command, "--store", url)
+            assert made.code == 0, made.err
+            assert Asker(running.url, made.out.strip()).ask(method, path).status == 200
