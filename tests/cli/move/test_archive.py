@@ -38,6 +38,13 @@ def test_a_store_is_archived_asked_checked_and_brought_back(cli: Cli, store: str
         ]
 
 
+def test_a_command_on_an_archive_writes_nothing_else_to_stderr(store: str, tmp_path: Path) -> None:
+    """DuckDB reports what is not collected when its process ends."""
+    run = [sys.executable, "-m", "wakelog", "archive", "--to", str(tmp_path / "archive"), "--store", store]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_damage_is_told_and_is_the_exit_code(cli: Cli, store: str, tmp_path: Path) -> None:
     place = tmp_path / "archive"
     cli("archive", "--to", str(place), "--store", store)
