@@ -76,18 +76,23 @@ def test_the_session_gets_an_id_of_its_own_which_stays_the_same(tmp_path: Path) 
 
 
 def test_a_session_of_another_agent_becomes_a_chain_that_can_be_read(tmp_path: Path) -> None:
-    store = wakelog.open("memory:")
+    now = [1_772_359_200_000_000]  # 2026-03-01 10:00
+    store = wakelog.open("memory:", clock=lambda: now[0])
     session = store.session("own")
 
     @session.tool
     def multiply(a: int, b: int) -> int:
+        now[0] += 60_000_000
         return a * b
 
     with session.turn("What is 6 x 7?"):
         multiply(6, 7)
         session.append(ModelMessage("42"))
+    now[0] += 60_000_000
     session.append(UserMessage("and 6 x 8?"))
     lines, again = exported(session, tmp_path)
+    minutes = [line["timestamp"][:16].removeprefix("2026-03-01T10:") for line in lines]
+    assert minutes == ["00", "00", "01", "01", "02"]  # a question, a call, its answer, the model's, a question
     assert [line["parentUuid"] for line in lines] == [None, *(line["uuid"] for line in lines[:-1])]
     assert {"cwd", "version", "sessionId", "message"} <= lines[0].keys()
     said = [row[3] for row in told(again) if row[0] == "turn.started"]

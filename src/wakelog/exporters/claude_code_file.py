@@ -181,15 +181,25 @@ class _Transcript:
         items = [plain_item(i) for i in read_window(self._session.log, self._at, evicted=()).items if i.seq > cut]
         if not items:
             return
+        times = {e.seq: e.happened_at for e in self._session.log.entries(after=items[0].seq - 1, upto=self._at)}
+        self._time = max(self._time, times[items[0].seq])
         calls = [item for item in items if item.kind == "call"]
-        actions: dict[str, str] = {}
+        texts = [item for item in items if item.kind != "call"]
+        actions: dict[str, Item | None] = {}
         number = 0
         for message in shape_items(items, "", "anthropic").messages:
             content = message["content"]
             blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
             for block in blocks:
                 if block["type"] == "tool_use":
-                    actions[block["id"]] = _take_action(calls, block)
+                    actions[block["id"]] = item = _take_call(calls, block)
+                elif block["type"] == "tool_result":
+                    item = actions.get(block["tool_use_id"])
+                else:
+                    item = _take_text(texts, block)
+                if item is not None:
+                    seq = item.last if block["type"] == "tool_result" else item.seq
+                    self._time = max(self._time, times.get(seq, 0))
                 number += 1
                 id = str(uuid.uuid5(_HOME, f"{self._session.id}/{self._at}/{number}"))
                 more = self._record(message["role"], block, is_last=block is blocks[-1], answer=id, actions=actions)
@@ -197,14 +207,15 @@ class _Transcript:
                 self._last = id
 
     def _record(
-        self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, str]
+        self, role: str, block: Block, *, is_last: bool, answer: str, actions: dict[str, Item | None]
     ) -> dict[str, Any]:
         if role == "assistant":
             stop = ("tool_use" if block["type"] == "tool_use" else "end_turn") if is_last else None
             message = {"id": f"msg_{answer}", "type": "message", "role": role, "model": self._model}
             return {"message": {**message, "content": [block], "stop_reason": stop, "usage": NO_USAGE}}
         if block["type"] == "tool_result":
-            details = self._blocks.details(block, None, actions.get(block["tool_use_id"], ""))
+            call = actions.get(block["tool_use_id"])
+            details = self._blocks.details(block, None, call.action if call else "")
             return {"message": {"role": role, "content": [block]}, "toolUseResult": details}
         content = block["text"] if block["type"] == "text" else [block]
         return {"message": {"role": role, "content": content}}
@@ -222,14 +233,25 @@ class _Transcript:
         }
 
 
-def _take_action(calls: list[Item], block: Block) -> str:
-    """The action of the first call that matches a block. The call is removed from the list."""
+def _take_call(calls: list[Item], block: Block) -> Item | None:
+    """The first call that matches a block. It is removed from the list."""
     for item in calls:
         given = item.input if isinstance(item.input, dict) else {} if item.input is None else {"input": item.input}
         if valid_name(item.name) == block["name"] and given == block["input"]:
             calls.remove(item)
-            return item.action
-    return ""
+            return item
+    return None
+
+
+def _take_text(texts: list[Item], block: Block) -> Item | None:
+    """The first message that is a block, or a part of one: messages in a row become one. It is removed from the list,
+    with those before it."""
+    text = block.get("text", "")
+    for place, item in enumerate(texts):
+        if text and item.text and (item.text in text or text in item.text):
+            del texts[: place + 1]
+            return item
+    return None
 
 
 def _is_in(view: list[tuple[Seq, Seq]], seq: Seq) -> bool:
