@@ -87,12 +87,28 @@ def _undoored(store: Store) -> Store:
 
 def test_what_is_erased_says_so_and_a_tool_that_a_model_made_up_is_named(move: Cli, store: Store) -> None:
     session = store.session("told")
+
+    @session.tool
+    def ask(who: str) -> str:
+        return f"{who} says blue"
+
     with session.turn("a question"):
+        ask("her")
         session.call("ask_mrs_miller", {})
         session.decide("blue", because="she said so")
         session.fact("colour", "blue")
     result = move("erase", "-s", "told", "@1", "--why", "t", "--yes", "--json")
     assert set(result.data["names"]) == {"fact colour", "tool ask_mrs_miller"}
     shown = move("show", "told@1").out
-    assert "None" not in shown + move("log", "told").out
-    assert shown.count("(erased)") == 4
+    page = move("export", "told", "--format", "md").out
+    told = shown + page + move("log", "told").out + move("log", "told", "--events").out
+    assert not any(word in told for word in ("None", "null", "model call"))
+    assert (shown.count("(erased)"), page.count("(erased)")) == (7, 6)
+
+
+def test_an_erasure_of_many_events_says_how_many_more(move: Cli, store: Store) -> None:
+    session = store.session("told")
+    for number in range(15):
+        session.fact("colour", number)
+    move("erase", "-s", "told", "e2..e16", "--why", "t", "--yes")
+    assert "e12 e13 and 3 more  (t)" in move("log", "told", "--events").out

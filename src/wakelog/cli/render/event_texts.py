@@ -133,7 +133,10 @@ def _imported(_: Session[Any], entry: Entry) -> str:
 
 def _erased(_: Session[Any], entry: Entry) -> str:
     erased = entry.body.get("erased")
-    return " ".join(f"e{target.get('seq')}" for target in erased[:12]) if isinstance(erased, list) else ""
+    if not isinstance(erased, list):
+        return ""
+    more = f" and {len(erased) - 12} more" if len(erased) > 12 else ""
+    return " ".join(f"e{target.get('seq')}" for target in erased[:12]) + more
 
 
 _KINDS: dict[str, tuple[str, Say]] = {

@@ -120,6 +120,7 @@ def _action_line(session: Session[Any], entry: Entry, tools: Tools) -> EventLine
         return EventLine("call", tool, ", ".join(filter(None, (shown, model_params(body, tool)))))
     if verb == "requested":
         text = preview(session, entry, body.get("input")) or text_of(body.get("params") or "model call")
+        text = "(erased)" if "$erased" in body else text
         if body.get("approval"):
             return EventLine("warn", tool, f"waits for approval  {text}", {"fg": "yellow"})
         return EventLine("call", tool, text)
@@ -154,7 +155,9 @@ def _outcome_text(session: Session[Any], entry: Entry) -> str:
     summary = text_of(body.get("output_summary") or "")
     if not summary or summary.startswith("{"):  # old summaries can be raw JSON
         summary = preview(session, entry, body.get("output")) or summary
-    if verb in ("succeeded", "recorded") and (summary or not is_error(entry)):
+    if "$erased" in body:
+        summary = "(erased)"
+    elif verb in ("succeeded", "recorded") and (summary or not is_error(entry)):
         return summary or "succeeded"
     word = verb.replace("_", " ") if verb != "recorded" else text_of(body.get("outcome", ""))
     if verb == "reconciled":

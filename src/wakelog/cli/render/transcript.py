@@ -81,7 +81,10 @@ def _event(session: Session[Any], entry: Entry, tools: dict[str, str], mask: Mas
         who = {"user": "You", "assistant": "Agent"}.get(str(entry.body.get("role")), str(entry.body.get("role")))
         yield f"**{_plain(who)}**{trust} (e{entry.seq})"
         yield ""
-        yield from _quoted(mask(readable(fetched(session, entry, entry.body.get("content"), 0))))
+        if "$erased" in entry.body:
+            yield "> (erased)"
+        else:
+            yield from _quoted(mask(readable(fetched(session, entry, entry.body.get("content"), 0))))
         return
     if entry.kind == "action.recorded" and entry.body.get("effect") == "model" and not is_error(entry):
         answer = fetched(session, entry, entry.body.get("output"), 0)
