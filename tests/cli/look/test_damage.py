@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 from tests.cli.conftest import Cli
+from wakelog.engines.sqlite.rows import checksum
 from wakelog.store import open as open_store
 
 
@@ -49,6 +50,21 @@ def test_verify_names_session_and_event_and_goes_on(cli: Cli, store: Path, colum
     everything = cli("verify", "--all", "--store", str(store), "--json")
     assert everything.code == 4
     assert {r["name"]: r["ok"] for r in everything.data} == {"first": True, "second": False, "third": True}
+    assert cli("verify", "--all", "--store", str(store)).out.splitlines()[-1].endswith(" 1 of 3 failed: second")
+
+
+def test_verify_ends_with_a_sum_and_shows_no_control_characters(cli: Cli, store: Path) -> None:
+    said = cli("verify", "--all", "--store", str(store)).out
+    assert said.splitlines()[-1].endswith(" 3 sessions: every check holds")
+    name = "second\x1b]0;owned\x07"
+    db = apsw.Connection(str(store))
+    session: Any = db.execute("select session from name where name = 'second'").get
+    db.execute("update name set name = ?, checksum = ? where session = ?", (name, checksum(name, session), session))
+    db.close()
+    said = cli("verify", "--all", "--store", str(store), "--color", "always").out
+    assert "1 of 3 failed: second" in said
+    assert "\x1b]" not in said
+    assert "\x07" not in said
 
 
 @pytest.mark.parametrize("column", ["records", "at"])

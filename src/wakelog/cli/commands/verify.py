@@ -23,6 +23,7 @@ from wakelog.store.anchors import AnchoredSession, AnchorReport, DatedAnchor
 
 STORE = "the store itself"
 GIT = "git:"
+MAX_NAMED = 20
 
 
 @click.command("verify")
@@ -71,6 +72,8 @@ def verify_command(
             _show(ctx, report)
             if report.head_hash:
                 _show_anchor(ctx, report, signed)
+        if everything:
+            _show_sum(ctx, data)
 
     ctx.answer("verify", data, human)
     return 0 if all(r.ok for r in reports) else INTEGRITY
@@ -113,8 +116,10 @@ def _verify_against_log(
         for missing in anchored.values():
             if missing.session not in here:
                 mark = ctx.mark(missing.ok)
-                ctx.say(f"{mark} {missing.name or missing.session}")
+                ctx.say(f"{mark} {inert_line(missing.name or missing.session)}")
                 show_anchored(ctx, missing)
+        if everything:
+            _show_sum(ctx, [{**each, "ok": each["ok"] and getattr(each["anchors"], "ok", True)} for each in data])
         show_log(ctx, found)
 
     ctx.answer("verify-anchored", {"sessions": data, "log": _log_data(found)}, human, records=data)
@@ -162,7 +167,7 @@ def _name(ctx: CommandContext, report: VerifyReport) -> str:
 
 
 def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) -> None:
-    name = _name(ctx, report)
+    name = inert_line(_name(ctx, report))
     mark = ctx.mark(report.ok and not failed)
     if not report.head_hash:  # the store itself, or a session that cannot be read
         ctx.say(f"{mark} {name}" + ("  cannot be read: nothing of it was checked" if report.session else ""))
@@ -172,10 +177,12 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
         return
     ctx.say(f"{mark} {name}  {counted(report.events, 'event')}, head {report.head_hash[:12]}")
     for word, faults in (("integrity", report.integrity), ("completeness", report.completeness)):
-        verdict = "holds" if not faults else ctx.style(f"first fault at e{faults[0].seq}: {faults[0].what}", fg="red")
-        ctx.say(f"    {word:<13}{verdict}")
-        for fault in faults[1:10]:
-            ctx.say(f"    {'':<13}e{fault.seq}: {fault.what}")
+        told = [f"e{fault.seq}: {inert_line(fault.what)}" for fault in faults[:10]]
+        ctx.say(f"    {word:<13}{ctx.style(f'first fault at {told[0]}', fg='red') if told else 'holds'}")
+        for line in told[1:]:
+            ctx.say(f"    {'':<13}{line}")
+        if len(faults) > len(told):
+            ctx.say(f"    {'':<13}and {len(faults) - len(told)} more")
     gone = ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in report.scope.items() if count)
     ctx.say(f"    {'scope':<13}{'everything is there' if not gone else f'not checkable: {gone}'}")
     if report.scope.get("encrypted"):
@@ -186,6 +193,17 @@ def _show(ctx: CommandContext, report: VerifyReport, *, failed: bool = False) ->
     if report.uncovered:
         text = "removed by an ancestor after the fork: its anchor covers that, not one of this session"
         ctx.say(f"    {'removals':<13}{report.uncovered} {text}")
+
+
+def _show_sum(ctx: CommandContext, sessions: list[dict[str, Any]]) -> None:
+    """Prints how many of many sessions hold, and names the others: their reports are easily overlooked."""
+    failed = [each["name"] or each["session"] for each in sessions if not each["ok"]]
+    if failed:
+        more = f" and {len(failed) - MAX_NAMED} more" if len(failed) > MAX_NAMED else ""
+        named = inert_line(", ".join(failed[:MAX_NAMED])) + more
+        ctx.say(f"{ctx.mark(False)} {len(failed)} of {len(sessions)} failed: {named}")
+    elif len(sessions) > 1:
+        ctx.say(f"{ctx.mark(True)} {counted(len(sessions), 'session')}: every check holds")
 
 
 def _show_anchor(ctx: CommandContext, report: VerifyReport, signed: SignedHead | None) -> None:
