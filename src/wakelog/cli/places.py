@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -322,10 +323,14 @@ def find_key(document: Value, key: str) -> tuple[str, Value]:
     """The pointer and its value in the document. If there is none, the error names keys that are close."""
     if key and not key.startswith("/"):
         guess = "/" + key.replace(".", "/")
+        if key in document.get("files_modified", {}) or Path(key).is_file():
+            hint = f"of a file, ask: wakelog why {shlex.quote(key)}, or with :LINE behind it"
+        else:
+            hint = f"try {_find_existing(document, guess) or guess}"
         raise InvalidInputError(
             f"{key!r} is not a key: keys are JSON Pointers and start with /",
             kind="bad-key",
-            hint=f"try {_find_existing(document, guess) or guess}",
+            hint=hint,
         )
     node, known = document, ""
     tokens = tokens_of(key)

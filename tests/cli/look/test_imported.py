@@ -241,6 +241,7 @@ def test_a_session_is_named_by_its_transcript_and_by_its_agents_id(cli: Cli, tmp
     inner.mkdir()
     shown = cli("show", f"{shop}@1").out
     assert cli("show", f"{path}@1").out == shown
+    assert cli("diff", str(path)).out == cli("diff", shop).out  # and not a key of the state, which starts with / too
     labels = cli("status", shop, "--json").data["labels"]
     assert cli("show", f"claude:{labels['origin']}@1").out == shown
     assert cli("show", f"claude:{labels['origin'][:8]}@1").out == shown
@@ -260,6 +261,14 @@ def test_a_file_that_names_no_session_says_what_to_do(cli: Cli, tmp_path: Path, 
     refused = cli("log", "notes.txt")
     assert refused.code == 3
     assert "there is no session 'notes.txt'" in refused.err
+
+
+def test_a_question_that_nothing_answers_says_so(cli: Cli, shop: str) -> None:
+    assert "no such events there" in cli("log", shop, "--kind", "nope").out
+    assert "no change at or below /nowhere" in cli("diff", shop, "/nowhere").out
+    refused = cli("blame", "-s", shop, "src/total.py")
+    assert refused.code == 2
+    assert "hint: of a file, ask: wakelog why src/total.py" in refused.err
 
 
 def test_a_turn_of_another_year_is_listed_with_its_year() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,7 +18,7 @@ from wakelog.cli.render.results import plain, shape
 from wakelog.cli.render.sessions import handle, identity, title
 from wakelog.cli.render.table import Cell, Column, Row, say_table
 from wakelog.cli.shell_completion import complete_selector
-from wakelog.cli.text import age, counted, fit, glyph
+from wakelog.cli.text import age, counted, fit, glyph, inert_line
 from wakelog.diff.turn_diff import TurnDiff
 from wakelog.errors import InvalidInputError
 from wakelog.insight.items import Insight
@@ -135,7 +136,7 @@ def diff_command(
     else:
         turns = _turns(pair) if not key else -1
         insight = derive_insight(a.session, f"e{a.seq + 1}..e{b.seq}") if 0 <= turns <= DERIVED_TURNS_MAX else None
-        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight))
+        ctx.answer("diff", _plain(pair, found, insight), lambda: _show(ctx, pair, found, lines, stat, insight, key))
         if not stat and ctx.is_for_people and turns > DERIVED_TURNS_MAX:
             few = f"ask for fewer, or wakelog insight {handle(a.session)}@N"
             ctx.remark(f"~ nothing is derived over {turns} turns, only up to {DERIVED_TURNS_MAX}: {few}")
@@ -161,8 +162,8 @@ def _diff_files(ctx: CommandContext, pair: _Pair, paths: list[str], stat: bool, 
 
 
 def _split_arguments(places: tuple[str, ...]) -> tuple[str, list[str]]:
-    keys = [p for p in places if p.startswith("/")]
-    spots = [p for p in places if not p.startswith("/")]
+    keys = [p for p in places if p.startswith("/") and not Path(p).is_file()]  # a transcript names its session
+    spots = [p for p in places if p not in keys]
     if len(keys) > 1 or len(spots) > 2:
         raise click.UsageError("diff takes at most two points and one key, as in: wakelog diff @5 @6 /data/plan")
     return (keys[0] if keys else ""), spots
@@ -235,13 +236,19 @@ def _plain(pair: _Pair, found: TurnDiff, insight: Insight | None) -> dict[str, A
 
 
 def _show(
-    ctx: CommandContext, pair: _Pair, found: TurnDiff, files: FileLines, stat: bool, insight: Insight | None
+    ctx: CommandContext,
+    pair: _Pair,
+    found: TurnDiff,
+    files: FileLines,
+    stat: bool,
+    insight: Insight | None,
+    key: str,
 ) -> None:
     _say_heading(ctx, pair)
     if not stat and _are_runs(pair):
         _say_runs(ctx, pair)
     if not found.changes:
-        ctx.say("no change")
+        ctx.say(f"no change at or below {inert_line(key)}" if key else "no change")
     elif stat:
         for part in dict.fromkeys(c.part for c in found.changes):
             ctx.say(f"  {part:<12}{count_by_sign(found.of(part))}")

@@ -184,7 +184,12 @@ def _answer_events(
 
     def human() -> Iterator[str]:
         yield header_line(ctx, session, stand)
-        yield from (show_line(ctx, session, entry, tools) for entry in shown)
+        is_empty = True
+        for entry in shown:
+            is_empty = False
+            yield show_line(ctx, session, entry, tools)
+        if is_empty:
+            yield "  no such events there"
         if limit and next(iter(entries), None) is not None:
             yield ctx.style(f"  there are more; -n {limit * 10} shows more of them, -n 0 all", dim=True)
 
