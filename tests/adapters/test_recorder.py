@@ -153,6 +153,13 @@ def test_an_edited_list_is_a_fork_where_that_is_asked_for(store: Store) -> None:
     assert recorder(store).messages() == CHAT
 
 
+def test_a_misspelt_choice_is_refused_at_once(store: Store) -> None:
+    for wrong in ({"on_edit": "reject"}, {"effects": {"find_order": "reads"}}):
+        with pytest.raises(InvalidInputError, match="is not") as caught:
+            Recorder(store.session("s"), **wrong)
+        assert caught.value.hint.startswith("one of")
+
+
 def test_an_edited_list_is_refused_where_that_is_asked_for(store: Store) -> None:
     made = recorder(store, on_edit="refuse")
     made.sync(CHAT)

@@ -15,6 +15,7 @@ import wakelog
 from tests.every import every
 from wakelog.codec.canonical import hash_value
 from wakelog.errors import InvalidInputError, NotAllowedError
+from wakelog.model.events import Cost
 from wakelog.session import Session
 
 
@@ -530,6 +531,45 @@ def test_a_call_reports_what_it_spent(session: Session[Any]) -> None:
     assert (spent["tokens"], spent["usd_micros"]) == (12, 500)
 
 
+@pytest.mark.parametrize(
+    ("cost", "counted"),
+    [
+        (Cost(usd_micros=0.0123 * 1e6, tokens_in=2.6), 12_300),  # type: ignore[arg-type]
+        ({"usd_micros": 7}, 7),
+        (None, 0),
+        (5, None),
+        (Cost(usd_micros=-5), None),
+        (Cost(usd_micros="5"), None),  # type: ignore[arg-type]
+        (Cost(usd_micros=2**70), None),
+    ],
+)
+def test_a_cost_that_makes_no_sense_does_not_lose_the_outcome(
+    session: Session[Any], caplog: pytest.LogCaptureFixture, cost: Any, counted: int | None
+) -> None:
+    @session.tool(cost=lambda result: cost)
+    def send() -> str:
+        return "sent"
+
+    assert send() == "sent"
+    assert session.state().pending_actions == {}
+    assert session.state().budget.spent["usd_micros"] == (counted or 0)
+    assert ("the cost of this call of send is not counted" in caplog.text) == (counted is None)
+
+
+def test_what_a_tool_reports_is_an_amount(session: Session[Any]) -> None:
+    @session.tool(effect="read")
+    def ask(usd_micros: Any) -> None:
+        call = wakelog.current_call()
+        assert call is not None
+        call.spend(usd_micros=usd_micros)
+
+    ask(1.6)
+    for wrong in (-5, "5", None, float("nan"), True):
+        with pytest.raises(InvalidInputError, match="is not an amount"):
+            ask(wrong)
+    assert session.state().budget.spent["usd_micros"] == 2
+
+
 def test_a_bad_policy_is_refused_when_it_is_written(session: Session[Any]) -> None:
     with pytest.raises(InvalidInputError, match="effect"):
         session.tool(effect="harmless")  # type: ignore[call-overload]
@@ -553,6 +593,7 @@ def test_a_bad_policy_is_refused_when_it_is_written(session: Session[Any]) -> No
         {"approval": "yes"},
         {"cost": 5},
         {"redact": "password"},
+        {"source": 5},
     ],
 )
 def test_a_keyword_that_does_not_fit_is_named(policy: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ calls, tool calls and their outcomes (message_events.py), and `messages()` retur
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -46,6 +46,12 @@ class ListChange(msgspec.Struct, frozen=True):
     """For a fork, the id of the new session, which the recorder uses from then on."""
 
 
+def _check_known(value: object, kind: Any, what: str) -> None:
+    known = get_args(kind)
+    if value not in known:
+        raise InvalidInputError(f"{value!r} is not {what}", hint=f"one of {', '.join(known)}")
+
+
 class Recorder:
     """Records messages into a session, each once."""
 
@@ -60,6 +66,9 @@ class Recorder:
         """`on_edit` says what to do if a list differs from the recorded messages: rewind the session to the last common
         message (`rewind`), fork it there (`fork`), or raise ConflictError (`refuse`). `effects` are the effects of
         tools by name: `{"get_weather": "read"}`; other tools count as external."""
+        _check_known(on_edit, OnEdit, "a value of on_edit")
+        for tool, effect in (effects or {}).items():
+            _check_known(effect, Effect, f"an effect, as {tool} has")
         self.on_edit: OnEdit = on_edit
         self._format = format
         self._effects = dict(effects or {})

@@ -148,8 +148,10 @@ def _asked_for(teller: Teller, at: Seq) -> str:
     asked = make_insight(teller.log, [turn], at=at).of("goal")
     if not asked:
         return ""
-    words = asked[0].reason or asked[0].quote
-    return f"; ~ {teller.said(words, asked[0].seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
+    item = asked[0]
+    # "go on" carries what was asked earlier: those words, from their own event and as trusted as that is.
+    words, seq = (item.reason, item.reason_seq) if item.reason else (item.quote, item.seq)
+    return f"; ~ {teller.said(words, seq, what='asked', lead='asked: ').text.removeprefix('- ')}"
 
 
 def _goal_lines(teller: Teller) -> list[SectionLine]:

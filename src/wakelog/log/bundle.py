@@ -106,6 +106,12 @@ def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False, encrypted: 
     """Writes a session and its ancestry to `out`; returns the exported head. Events of ancestors after the shared part
     are left out, unless `beyond` allows those that the proof needs (bundle_ancestry.py). With `encrypted`, a session of
     an encrypted store stays encrypted; that needs no key."""
+    if not _is_binary(out, "write"):
+        raise InvalidInputError(
+            f"a bundle is written to a binary file, not to {type(out).__name__}",
+            kind="bad-bundle",
+            hint='with open("session.wakelog", "wb") as out: session.export_bundle(out)',
+        )
     digest = hashlib.sha256()
     lines = 0
     for value in _lines(log, head := log.head(), beyond, encrypted):
@@ -115,6 +121,10 @@ def export_bundle(log: Log, out: IO[bytes], *, beyond: bool = False, encrypted: 
         lines += 1
     out.write(_encode(_End(lines, digest.hexdigest())) + b"\n")
     return head
+
+
+def _is_binary(file: object, verb: str) -> bool:
+    return hasattr(file, verb) and not isinstance(file, io.TextIOBase)
 
 
 def _lines(log: Log, head: Head, beyond: bool, encrypted: bool) -> Iterator[_First | _Line]:
@@ -169,6 +179,12 @@ def import_bundle(
     """Imports a bundle, all of it or nothing, after verifying all of it. Sessions that are stored already stay as they
     are. `size_max` limits the unpacked size. `before` is called with the session before anything is written. For an
     encrypted bundle, `for_encrypted` returns the engine to import into, by the bundle's key ring."""
+    if not _is_binary(source, "read"):
+        raise InvalidInputError(
+            f"a bundle is read from a binary file, not from {type(source).__name__}",
+            kind="bad-bundle",
+            hint='with open("session.wakelog", "rb") as source: store.import_bundle(source)',
+        )
     most = BUNDLE_MAX if size_max is None else size_max
     if (take_bundle := engine.abilities.take_bundle) is not None:
         data = source.read()

@@ -153,7 +153,7 @@ class Log(Appender):
         """One event, or NotFoundError."""
         for entry in self.entries(after=seq - 1, upto=seq) if seq > 0 else ():
             return entry
-        raise NotFoundError(f"session {self.id} has no event {seq}", kind="event-not-found")
+        raise NotFoundError(f"{self} has no event {seq}", kind="event-not-found")
 
     def value(self, entry: Entry, value: Value) -> Value:
         """A value of an entry's body; a reference to a payload is replaced by its content."""
@@ -243,7 +243,7 @@ class Log(Appender):
         `last`."""
         last = last or self.head().seq
         if at is not None and not 0 < at <= last:
-            raise NotFoundError(f"session {self.id} has no event {at}", kind="event-not-found")
+            raise NotFoundError(f"{self} has no event {at}", kind="event-not-found", hint=f"its events are e1..e{last}")
         return fold_at(self.engine, self.segments, last if at is None else at).fold
 
     def view(self, at: Seq | None = None, *, state: dict[str, Value] | None = None) -> list[tuple[Seq, Seq]]:

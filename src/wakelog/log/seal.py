@@ -349,6 +349,13 @@ _AT_WORK = frozenset({"active", "open"})
 """Statuses in which only a move of the session itself can be illegal."""
 
 
+_WAYS_BACK = {
+    "paused": "session.life.unpause(), or wakelog resume in a shell, continues it",
+    "closed": "session.life.reopen(), or wakelog reopen in a shell, opens it again",
+    "archived": "session.life.reopen(), or wakelog reopen in a shell, opens it again",
+}
+
+
 def _check_session(status: str, kind: str) -> None:
     if machines.allowed_in(status, kind):
         return
@@ -357,6 +364,7 @@ def _check_session(status: str, kind: str) -> None:
     raise NotAllowedError(
         f"{kind} is not allowed in {what}; allowed now: {', '.join(legal) or 'nothing'}",
         kind=f"session-{status or 'not-opened'}",
+        hint=_WAYS_BACK.get(status, ""),
         legal=legal,
     )
 

@@ -85,6 +85,10 @@ def encode_text(text: str, where: str) -> bytes:
     """Returns text as stored bytes."""
     try:
         return text.encode()
+    except AttributeError:
+        raise InvalidInputError(
+            f"{where} is a text, not {text!r}"[:200], kind="not-a-value", hint="convert it with str()"
+        ) from None
     except UnicodeEncodeError:
         raise InvalidInputError(
             f"{where} holds a lone surrogate (half of a UTF-16 pair), which is not text",

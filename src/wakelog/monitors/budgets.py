@@ -106,6 +106,12 @@ def limits_of(amounts: Mapping[str, Amount]) -> dict[str, int | None]:
     """Converts limits as people write them (`usd`, `tokens`, `seconds`; None removes one) to the state's units. The
     state's own names (`usd_micros`, `duration_us`) are accepted too."""
     out: dict[str, int | None] = {}
+    if not isinstance(amounts, Mapping):
+        raise InvalidInputError(
+            f"limits are a dict of units and amounts, not {amounts!r}"[:200],
+            kind="bad-budget",
+            hint='such as {"usd": "1.00", "tokens": 50_000}',
+        )
     for name, value in amounts.items():
         if name not in KEYS and name not in KEYS.values():
             raise InvalidInputError(

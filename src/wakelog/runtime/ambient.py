@@ -28,6 +28,7 @@ from wakelog.model.trust import TRUSTS, Trust, distrust
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_AMOUNT_MAX = 2**52
 
 
 class TrustMark(msgspec.Struct, frozen=True):
@@ -68,14 +69,25 @@ class CurrentCall:
         return CurrentCall(self.action, self.tool, self.key, self.attempt + 1)
 
     def spend(self, *, tokens_in: int = 0, tokens_out: int = 0, usd_micros: int = 0) -> None:
-        """Reports what the call used. Repeated reports add up."""
+        """Reports what the call used. Repeated reports add up. Fractions are rounded."""
         before = self.cost
         self.cost = Cost(
-            before.tokens_in + tokens_in,
-            before.tokens_out + tokens_out,
-            before.usd_micros + usd_micros,
+            before.tokens_in + whole_amount("tokens_in", tokens_in),
+            before.tokens_out + whole_amount("tokens_out", tokens_out),
+            before.usd_micros + whole_amount("usd_micros", usd_micros),
             before.duration_us,
         )
+
+
+def whole_amount(name: str, value: object) -> int:
+    """Returns an amount of a cost as the log stores it. A cost that the log refuses would lose the call's outcome."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= _AMOUNT_MAX:
+        raise InvalidInputError(
+            f"{name}={value!r} is not an amount"[:200],
+            kind="bad-budget",
+            hint="use a whole number, 0 or more; usd_micros are millionths of a dollar",
+        )
+    return round(value)
 
 
 _session: contextvars.ContextVar[Any] = contextvars.ContextVar("wakelog.session", default=None)

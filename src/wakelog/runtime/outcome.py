@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import errno
+import logging
 from typing import Any, Literal
 
 import msgspec
@@ -30,11 +31,13 @@ from wakelog.model import events as ev
 from wakelog.model.events import Failure
 from wakelog.model.ids import Seq
 from wakelog.model.parts import content_text
-from wakelog.runtime.ambient import current_action
+from wakelog.runtime.ambient import current_action, whole_amount
 from wakelog.runtime.driver import TimedOut
 from wakelog.runtime.models import stop_reason
 from wakelog.runtime.tools import CallRequest, End, RunningCall
 from wakelog.runtime.values import NOT_STORABLE, storable, summarise, text_of
+
+_logger = logging.getLogger("wakelog")
 
 Status = Literal["succeeded", "failed", "timed_out", "denied", "uncertain"]
 
@@ -288,8 +291,10 @@ def cost_of(running: RunningCall, end: End) -> ev.Cost:
     reported, policy = running.call.cost, running.request.tool.policy
     found = ev.Cost()
     if policy.cost is not None and (end.how == "succeeded" or end.stream):
-        with contextlib.suppress(Exception):
-            found = msgspec.convert(policy.cost(end.output if end.stream else end.result), ev.Cost)
+        try:
+            found = _checked_cost(policy.cost(end.output if end.stream else end.result))
+        except Exception as exc:  # foreign code; the outcome must be recorded all the same
+            _logger.warning("the cost of this call of %s is not counted: %s", running.call.tool, text_of(exc))
     return msgspec.structs.replace(
         found,
         tokens_in=reported.tokens_in + found.tokens_in,
@@ -297,6 +302,14 @@ def cost_of(running: RunningCall, end: End) -> ev.Cost:
         usd_micros=reported.usd_micros + found.usd_micros,
         duration_us=end.took_us,
     )
+
+
+def _checked_cost(given: object) -> ev.Cost:
+    fields = {} if given is None else msgspec.to_builtins(given)
+    if not isinstance(fields, dict):
+        raise TypeError(f"a cost function returns wakelog.events.Cost(…), not {given!r}")
+    amounts = {name: whole_amount(name, value) for name, value in fields.items() if name != "price"}
+    return msgspec.convert({**fields, **amounts}, ev.Cost)
 
 
 def failure_of(exc: BaseException, retry_on: tuple[type[BaseException], ...] = ()) -> ev.Failure:

@@ -88,6 +88,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             ("approval", isinstance(self.approval, bool) or callable(self.approval), "a bool, or a function"),
             ("summary", self.summary is None or callable(self.summary), "a function of the result"),
             ("cost", self.cost is None or callable(self.cost), "a function of the result"),
+            ("source", isinstance(self.source, str), "a text, such as web:blog.example"),
             ("redact", not isinstance(self.redact, str), 'names of arguments, such as ("password",)'),
         ):
             if not is_right:

@@ -330,7 +330,7 @@ class _Opening:
     def _start_turn(self, commit_id: str = "", is_new: bool = False) -> None:
         self._log.append(
             *self._settle(continues=False),
-            self._started,
+            self._mark_input(self._started),
             *self._first_events,
             expect=self._head,
             commit_id=commit_id,
@@ -347,10 +347,18 @@ class _Opening:
             to,
             mode="retry",
             restored=self._settle(continues=continues),
-            then=[*kept, started, *self._first_events],
+            then=[*kept, self._mark_input(started), *self._first_events],
             expect=self._head,
             guard=self._guard,
         )
+
+    def _mark_input(self, started: ev.TurnStarted) -> ev.Event | EventDraft:
+        """Marks the start of the turn like the message with the same input: both hold the words, and neither may be
+        shown as trusted if the other is not."""
+        for draft in self._first_events:
+            if isinstance(draft.event, ev.MessageAdded) and (draft.trust, draft.source) != ("trusted", ""):
+                return EventDraft(started, source=draft.source, trust=draft.trust)
+        return started
 
     def _settle(self, *, continues: bool) -> list[EventDraft]:
         return settle_pending(self._log, end_of_holder(self._log), resumes=continues, at_work=self._at_work)

@@ -85,6 +85,14 @@ def check_list(values: object, what: str) -> None:
         raise InvalidInputError(f"{what} are a list, not one text", kind="not-a-list", hint=f"[{values!r}]")
 
 
+def check_tokens(budget: object) -> None:
+    """Raises InvalidInputError for a budget that is not a number of tokens."""
+    if budget is not None and not isinstance(budget, int):
+        raise InvalidInputError(
+            f"{budget!r} is not a number of tokens"[:200], kind="bad-limit", hint="pass a whole number, such as 8000"
+        )
+
+
 class Base(Generic[S]):
     """Identity, positions and raw events."""
 
@@ -142,6 +150,12 @@ class Base(Generic[S]):
             return self.head.seq
         if isinstance(where, int):
             return where
+        if not isinstance(where, str):
+            raise InvalidInputError(
+                f"{where!r} is not a valid position"[:200],
+                kind="bad-selector",
+                hint='a position is the seq of an event, or a text such as "@5", "e1042" or "cp:NAME"',
+            )
         from wakelog.timeline.selectors import resolve_point
 
         return resolve_point(self.log, where)
@@ -162,6 +176,13 @@ class Base(Generic[S]):
     ) -> Head:
         """Appends typed events as one durable commit. See `Log.append`. In a turn that is already done
         (`turn.is_done`), nothing is written."""
+        for each in events:
+            if not isinstance(each, ev.Event | EventDraft):
+                raise InvalidInputError(
+                    f"{each!r} is not an event"[:200],
+                    kind="bad-event",
+                    hint='append typed events, such as wakelog.events.FactRecorded(key="ttl", value=300)',
+                )
         if self._is_answering:
             return self.head
         return self.log.append(*events, expect=expect, commit_id=commit_id, guard=guard)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from wakelog.model import events as ev
 from wakelog.model.ids import Seq
 from wakelog.model.values import Value
-from wakelog.session.base import Base, Where, check_text
+from wakelog.session.base import Base, Where, check_list, check_text, check_tokens
 from wakelog.timeline.selectors import resolve_range
 
 if TYPE_CHECKING:
@@ -54,6 +54,8 @@ class SessionContext:
         from wakelog.context.ledger import make_context, oldest_first
         from wakelog.context.token_count import estimate
 
+        check_list(pinned, "pinned keys")
+        check_tokens(budget)
         return make_context(
             self._session.log,
             budget,

@@ -38,6 +38,10 @@ class SessionHistory:
 
     def blame(self, pointer: str = "", at: Where = None) -> list[Blame]:
         """Shows who last wrote each key below a JSON Pointer: event, turn, tool and reason."""
+        if pointer and not str(pointer).startswith("/"):
+            raise InvalidInputError(
+                f"{pointer!r} is not a key of the state", kind="bad-key", hint="a key starts with /, such as /data/plan"
+            )
         return blame(self._session.log, pointer, self._session.seq(at))
 
     def commit(self, at: Where = None) -> Commit:

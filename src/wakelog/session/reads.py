@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, cast
 import msgspec
 
 from wakelog.model.ids import Seq
-from wakelog.session.base import Base, S, What, Where
+from wakelog.session.base import Base, S, What, Where, check_tokens
 
 if TYPE_CHECKING:
     from wakelog.context.brief import Brief
@@ -109,6 +109,7 @@ class SessionReads(Base[S]):
         from wakelog.context.brief import make_brief
         from wakelog.context.token_count import estimate
 
+        check_tokens(budget)
         wanted = self.store.wanted_by(self) if self.store is not None else []
         return make_brief(self.log, budget, at=self._upto(at), count=count or estimate, wanted=wanted)
 

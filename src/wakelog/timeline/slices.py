@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from wakelog.errors import InvalidInputError
 from wakelog.log import Log
 from wakelog.log.reader import Entry
 from wakelog.model.ids import Seq
@@ -33,7 +34,7 @@ def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
     """The events of a slice, read page by page."""
     after, upto = wanted.after, wanted.upto
     if wanted.turn is not None:
-        low, high = (wanted.turn, wanted.turn) if isinstance(wanted.turn, int) else wanted.turn
+        low, high = _turns(wanted.turn)
         after = max(after, attempts_of(log, low)[0].first - 1)
         last = attempts_of(log, high)[-1].last
         upto = last if upto is None else min(upto, last)
@@ -43,6 +44,17 @@ def read_slice(log: Log, wanted: Slice) -> Iterator[Entry]:
         last = seq_at_time(log, wanted.until)
         upto = last if upto is None else min(upto, last)
     return _backwards(log, wanted, after, upto) if wanted.newest_first else _filtered(log, wanted, after, upto)
+
+
+def _turns(wanted: int | tuple[int, int]) -> tuple[int, int]:
+    numbers = (wanted, wanted) if isinstance(wanted, int) else tuple(wanted)
+    if len(numbers) != 2 or not all(isinstance(each, int) for each in numbers):
+        raise InvalidInputError(
+            f"turn={wanted!r} is not the number of a turn"[:200],
+            kind="bad-selector",
+            hint='pass turn=5, or turn=(3, 7); session["@3..@7"] takes a position',
+        )
+    return numbers[0], numbers[-1]
 
 
 def _backwards(log: Log, wanted: Slice, after: Seq, upto: Seq | None) -> Iterator[Entry]:

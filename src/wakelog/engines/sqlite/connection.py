@@ -296,6 +296,9 @@ def make_folder(folder: Path) -> None:
         message = f"the folder {folder} cannot be made: {exc}"
         if exc.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             raise NotAllowedError(message, kind="read-only", hint="check the permissions, or use another") from exc
+        if folder.is_file():
+            message, hint = f"{folder} is a file, and not a store", "a store is a folder, or a file that ends in .db"
+            raise UnavailableError(message, hint=hint) from exc
         raise UnavailableError(message) from exc
 
 
