@@ -82,6 +82,12 @@ def test_a_forged_anchor_is_refused(cli: Cli, signer: str) -> None:
     assert (done.code, done.error["kind"]) == (4, "bad-proof")
 
 
+def test_a_document_that_is_no_anchor_is_told_what_it_lacks(cli: Cli) -> None:
+    Path("odd.json").write_text("{}")
+    told = cli("verify", "a", "--against", "odd.json")
+    assert (told.code, "missing required field `session`" in told.err) == (2, True)
+
+
 def test_a_log_of_anchors_is_held_against_the_store(cli: Cli, signer: str, place: Path) -> None:
     made = cli("anchor", "--key", "anchor.key", "--to", "anchors", "--out", "kept", "--json").data
     assert (made["round"], made["size"], len(made["heads"])) == (1, 2, 2)

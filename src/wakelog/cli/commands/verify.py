@@ -228,7 +228,7 @@ def _read_anchor(ctx: CommandContext, path: Path, keys: list[PublicKey]) -> Sign
         )
     try:
         document = msgspec.json.decode(text)
-        inner = document.get("data") if isinstance(document, dict) and "hash" not in document else document
+        inner = document.get("data", document) if isinstance(document, dict) else document
         if isinstance(inner, dict) and "signed" in inner:
             return ctx.store.anchors.open(inner["signed"], keys)
         return SignedHead(msgspec.convert(inner, Anchor), "", 0)
